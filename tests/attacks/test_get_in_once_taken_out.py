@@ -24,7 +24,7 @@ from botservice.storage.tables.conversations import events, messages, reminders,
 from botservice.storage.tables.slack import feedback
 from botservice.tools.reminding import REMINDER_TOOLS
 from botservice.turns.outbox import owe_in_turn
-from transports.slack.feedback import write_feedback
+from transports.slack.incoming.interactions import write_feedback
 
 GROUP = -100500
 CHANNEL = {"id": -100777, "type": "channel", "title": "Channel"}

@@ -15,8 +15,7 @@ from botservice.settings import Settings
 from transports.registry import build_slack, build_telegram
 from transports.slack.app import Manners
 from transports.slack.outgoing.draft import Draft, Style, Tempo
-from transports.slack.outgoing.formatting import Pings
-from transports.slack.outgoing.link_previews import before_address, find_address
+from transports.slack.outgoing.formatting import Pings, before_address, find_address
 from transports.web.outgoing.markdown import render_markdown
 from transports.web.pages import HEADERS
 

@@ -24,31 +24,27 @@ from transports.files.documents import Reading
 from transports.files.stored import read_stored_file
 from transports.pacing import Pace
 from transports.slack.capabilities import CAPABILITIES
-from transports.slack.client import SlackClient
-from transports.slack.failures import SlackFailure
+from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.home import Home, HomeSection
-from transports.slack.incoming.bolt import PATH, EventsEndpoint, build_bolt
+from transports.slack.incoming.bolt import PATH, EventsEndpoint, SocketListener, build_bolt
 from transports.slack.incoming.decisions import Decisions
 from transports.slack.incoming.files import Files
 from transports.slack.incoming.intake import Intake
 from transports.slack.incoming.interactions import Interactions
 from transports.slack.incoming.reading import Reader
 from transports.slack.incoming.shared_documents import SharedDocuments
-from transports.slack.incoming.sockets import SocketListener
 from transports.slack.outgoing.draft import Style, Tempo
 from transports.slack.outgoing.ending import Ending
 from transports.slack.outgoing.formatting import Pings
 from transports.slack.outgoing.outbound import Sender
 from transports.slack.outgoing.planning import plan_answer
-from transports.slack.outgoing.status import Idle, Statuses
+from transports.slack.outgoing.sessions import Idle, Statuses, Titles
 from transports.slack.outgoing.streaming import Stage
 from transports.slack.outgoing.streams import Streams
-from transports.slack.outgoing.titles import Titles
 from transports.slack.suggested_prompts import Suggestions, ToolNames
 from transports.slack.workspaces.installing import Installing, OAuthApp
-from transports.slack.workspaces.people import People, Views
 from transports.slack.workspaces.refusals import Refusals
-from transports.slack.workspaces.workspaces import Workspaces
+from transports.slack.workspaces.workspaces import People, Views, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -245,7 +241,8 @@ class SlackTransport:
         ts = await self._sender.send(context_keys, delivery)
         if delivery.payload.get("is_notice"):
             self._stage.rest(context_keys, delivery)
-        self._titles.give(context_keys, delivery)
+        if self._stage.may_have_session(context_keys, delivery):
+            self._titles.give(context_keys, delivery)
         if "forgets_in" in delivery.payload:
             self._errands.send(self._clear(context_keys, str(delivery.payload["forgets_in"])), name="slack-suggestions")
         return ts

@@ -7,8 +7,7 @@ from typing import Any
 import aiohttp
 
 from botservice.errors import BotServiceError
-from transports.slack.client import SlackClient
-from transports.slack.failures import SlackFailure
+from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.incoming.bolt import PATH
 from transports.slack.manifest import OPTIONAL_SCOPES, REACTIONS_SCOPE, bot_scopes
 

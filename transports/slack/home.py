@@ -14,8 +14,7 @@ from botservice.storage.tables.conversations import contexts, messages
 from botservice.texts import in_language
 from transports.slack.client import SlackClient
 from transports.slack.manifest import slash_command
-from transports.slack.workspaces.people import People
-from transports.slack.workspaces.workspaces import Workspaces
+from transports.slack.workspaces.workspaces import People, Workspaces
 
 logger = logging.getLogger(__name__)
 

@@ -14,12 +14,10 @@ from botservice.contexts.context import ContextKeys, find_context
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import messages
 from botservice.texts import in_language
-from transports.slack.client import SlackClient
-from transports.slack.failures import SlackFailure
+from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound import context_keys
-from transports.slack.workspaces.people import People
 from transports.slack.workspaces.refusals import Feature, Refusals
-from transports.slack.workspaces.workspaces import Workspace, Workspaces
+from transports.slack.workspaces.workspaces import People, Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
 

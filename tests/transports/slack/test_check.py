@@ -106,7 +106,7 @@ def test_the_manifest_subscribes_to_what_is_heard_and_no_more() -> None:
 
 
 def test_the_manifest_names_what_the_code_answers_to() -> None:
-    from transports.slack.blocks import ASK_ANYTHING, ASK_CALLBACK
+    from transports.slack.incoming.interactions import ASK_ANYTHING, ASK_CALLBACK
 
     manifest = read_manifest()
     assert json.loads(json.dumps(manifest)) == manifest

@@ -16,8 +16,8 @@ from botservice.storage.tables.slack import feedback
 from botservice.tools.remembering import remember
 from botservice.turns.turn import StoredEvent
 from transports.slack.app import Manners
-from transports.slack.blocks import ASK_ANYTHING, ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
 from transports.slack.inbound import Way, raw
+from transports.slack.incoming.interactions import ASK_ANYTHING, ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
 
 
 async def context_keys(storage: Storage) -> list[dict[str, str]]:

@@ -10,7 +10,7 @@ from standins.slack_api import SlackApi
 from botservice import LLMError, ToolCall
 from botservice.texts import in_language
 from botservice.tools.remembering import remember
-from transports.slack.blocks import ASK_CALLBACK
+from transports.slack.incoming.interactions import ASK_CALLBACK
 from transports.slack.outgoing.planning import as_typed
 
 SPOKEN = [("ja-JP", "ja"), ("fr-FR", "fr"), ("sv-SE", "en")]

@@ -16,7 +16,7 @@ from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.slack import slack_refusals
 from botservice.texts import LANGUAGES, in_language
 from botservice.tools.remembering import remember
-from transports.slack.failures import SlackFailure
+from transports.slack.client import SlackFailure
 from transports.slack.workspaces.installations import InstallationStore
 from transports.slack.workspaces.installing import OAuthApp
 from transports.slack.workspaces.refusals import HOLDS_FOR, Feature, Refusals

@@ -15,7 +15,7 @@ from botservice.privacy.forgetting import forget_person
 from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.conversations import contexts, deliveries, turns
 from botservice.tools.remembering import remember
-from transports.slack.blocks import ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
+from transports.slack.incoming.interactions import ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
 
 MENTION = f"<@{BOT_USER}>"
 BOB = Author("slack", "T0001:U0BOB", "Bob")

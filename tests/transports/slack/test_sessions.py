@@ -8,8 +8,8 @@ from botservice.messages import ToolCall as Call
 from transports.slack.app import Manners
 from transports.slack.outgoing.draft import Tempo
 from transports.slack.outgoing.formatting import Pings
-from transports.slack.outgoing.tasks import Tasks
-from transports.slack.outgoing.titles import title_from
+from transports.slack.outgoing.sessions import title_from
+from transports.slack.outgoing.streams import Tasks
 
 QUICK = Tempo(first_sign=0.0, first_text=0.0, append=0.01, edit=0.01)
 RENAME = "agents.sessions.rename"
@@ -40,6 +40,15 @@ async def test_a_session_is_called_by_the_first_words_of_its_question(api: Slack
         await api.until(lambda: len(api.world.statuses) == 4)
     assert api.world.titles == {("C0GENERAL", ts): "could you tell me & Bob how the launch in May is going to…"}
     assert len(api.calls(RENAME)) == 1
+
+
+async def test_an_answer_that_is_there_at_once_begins_no_session_and_names_none(api: SlackApi, bot_on) -> None:
+    async with bot_on(api, manners=Manners(tempo=Tempo(first_sign=3600.0))) as bot:
+        for count in (1, 2):  # when the second one is there, the first has been through everything
+            api.person_says("What is the plan for May?")
+            await api.until(lambda count=count: len(api.said()) == count)
+        await bot.transport._titles.settle()
+    assert api.calls(RENAME) == []
 
 
 async def test_a_title_that_a_person_gave_stays(api: SlackApi, bot_on_both, typist) -> None:

@@ -14,8 +14,7 @@ from transports.background_tasks import Errands
 from transports.slack.client import SlackClient
 from transports.slack.inbound import account_of, context_keys
 from transports.slack.incoming.interactions import Interactions, Press, read_press
-from transports.slack.workspaces.people import People, Person
-from transports.slack.workspaces.workspaces import Workspaces
+from transports.slack.workspaces.workspaces import People, Person, Workspaces
 
 logger = logging.getLogger(__name__)
 

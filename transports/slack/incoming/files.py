@@ -11,8 +11,7 @@ from botservice.quoting import quote_name
 from botservice.storage import Storage
 from transports.files.documents import Attempt, Fetched, Reading, read_document
 from transports.files.read_cache import FileText
-from transports.slack.client import SlackClient
-from transports.slack.failures import SlackFailure
+from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound import field, word
 from transports.slack.incoming.shared_documents import DocumentKind, SharedDocuments, kind_of
 from transports.slack.workspaces.workspaces import Workspace

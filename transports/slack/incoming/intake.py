@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from botservice.access.records import note_departure, note_invitation
@@ -10,29 +11,31 @@ from botservice.errors import StorageUnavailable
 from botservice.setting_choices import SlackListen
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
-from botservice.turns.turn import InboundEvent
+from botservice.turns.turn import EventKind, InboundEvent
 from transports.background_tasks import Errands
 from transports.slack.inbound import (
     SlackMessage,
+    Way,
     bots_of,
     enterprise_of,
     field,
     membership_of,
     message_event,
+    order_of,
+    raw,
     read_message,
     renamed_session,
     stop_event,
     team_of,
+    timestamp,
     viewer_of,
     without_view,
     word,
 )
-from transports.slack.incoming.changes import ChangedMessage, read_change
 from transports.slack.incoming.decisions import Decisions
 from transports.slack.incoming.interactions import Interactions
-from transports.slack.outgoing.titles import mark_renamed
-from transports.slack.workspaces.people import Views
-from transports.slack.workspaces.workspaces import Installations, Workspaces
+from transports.slack.outgoing.sessions import mark_renamed
+from transports.slack.workspaces.workspaces import Installations, Views, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -43,6 +46,63 @@ OnHome = Callable[[str, str], Awaitable[None]]
 
 OnOpen = Callable[[str, str, str], Awaitable[None]]
 """Shows a person of a workspace, in a channel, what they may ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedMessage:
+    """A message that was edited or deleted.
+
+    Attributes:
+        message: As it is now, or as it was before it went.
+        body: What delivers it as it is now, in the form of a message.
+    """
+
+    kind: EventKind
+    message: SlackMessage
+    body: Mapping[str, Any]
+    event_id: str
+    order_key: int
+
+    def event(self, *, is_thread: bool) -> InboundEvent:
+        """Return the change as an event of the thread that the message belongs to, or of the channel itself."""
+        keys = self.message.keys(is_thread=is_thread)
+        return InboundEvent(
+            key=f"slack:{self.message.team_id}:{self.event_id}{':thread' if 'thread_ts' in keys else ''}",
+            context_keys=keys,
+            order_key=self.order_key,
+            raw=raw(Way.MESSAGE, self.body),
+            kind=self.kind,
+            external_id=self.message.ts,
+        )
+
+
+def read_change(body: Mapping[str, Any]) -> ChangedMessage | None:
+    """Return what became of a message; None where that changes nothing that anybody wrote."""
+    event = field(body, "event")
+    before, after = field(event, "previous_message"), field(event, "message")
+    match field(event, "subtype"):
+        case "message_changed" if field(after, "subtype") == "tombstone":  # deleted, with a thread below it
+            kind, now = EventKind.DELETE, before
+        case "message_changed":
+            kind, now = EventKind.EDIT, after
+        case "message_deleted":
+            kind, now = EventKind.DELETE, before
+        case _:
+            return None
+    if not isinstance(now, Mapping) or (kind is EventKind.EDIT and _says(before) == _says(after)):
+        return None  # a link was unfurled, or somebody answered in its thread
+    place = {name: field(event, name) for name in ("channel", "channel_type")}
+    whole = {**body, "event": {**now, "type": "message", **place}}
+    message, event_id = read_message(whole), word(field(body, "event_id"))
+    at = timestamp(field(event, "event_ts")) or timestamp(field(event, "ts"))
+    if message is None or event_id is None or at is None:
+        return None
+    return ChangedMessage(kind, message, whole, event_id, order_of(at))
+
+
+def _says(message: object) -> tuple[object, ...]:
+    files = field(message, "files")
+    return field(message, "text"), tuple(field(each, "id") for each in files) if isinstance(files, list) else ()
 
 
 class Intake:

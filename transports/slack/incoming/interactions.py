@@ -3,29 +3,69 @@
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
+from sqlalchemy import Connection, bindparam, select
+
+from botservice.contexts.feedback import write_feedback as write_feedback_of
 from botservice.errors import BotServiceError
+from botservice.messages import Author
 from botservice.storage import Storage
+from botservice.storage.tables.conversations import contexts, turns
+from botservice.texts import in_language
 from botservice.turns.turn import EventKind, InboundEvent
-from transports.slack.blocks import ASK_ANYTHING, ASK_CALLBACK, BUTTON, FEEDBACK, question_dialog
 from transports.slack.client import SlackClient
-from transports.slack.feedback import write_feedback
-from transports.slack.inbound import Way, context_keys, field, order_of, raw, team_of, timestamp, word
+from transports.slack.inbound import Way, account_of, context_keys, field, order_of, raw, team_of, timestamp, word
 from transports.slack.incoming.reactions import Reactions
-from transports.slack.workspaces.people import People
-from transports.slack.workspaces.workspaces import Workspaces
+from transports.slack.outgoing.formatting import BUTTON, FEEDBACK
+from transports.slack.workspaces.workspaces import People, Workspaces
 
 logger = logging.getLogger(__name__)
+
+ASK_CALLBACK: Final = "ask_about_message"
+ASK_ANYTHING: Final = "ask_anything"
+QUESTION_BLOCK: Final = "question"
+QUESTION_INPUT: Final = "text"
+
+_VALUE = re.compile(r"(good|bad):(\d{1,18})")
+_KEYS_OF_TURN = (
+    select(contexts.c.context_keys)
+    .join(turns, turns.c.context_id == contexts.c.id)
+    .where(turns.c.id == bindparam("turn"))
+)
 
 # Slack waits three seconds for the answer to a command, and its dialogs open for as long.
 _CALL_SECONDS = 2.0
 _MAX_QUOTE_CHARACTERS = 1500
 _MAX_CONVERSATIONS = 10_000
 _MAX_KEPT_CHARACTERS = 3000
+
+
+async def write_feedback(storage: Storage, team: str, channel: str, user: str, value: str) -> None:
+    """Store what a person thinks of an answer; a second press takes the place of the first.
+
+    Raises:
+        StorageUnavailable: it is not stored.
+    """
+    found = _VALUE.fullmatch(value)
+    if found is None:
+        return
+    verdict, turn_id = found[1], int(found[2])
+    account = account_of(team, user)
+
+    def write(connection: Connection) -> bool:
+        keys: Any = connection.execute(_KEYS_OF_TURN, {"turn": turn_id}).scalar_one_or_none()
+        if keys is None or (keys.get("team_id"), keys.get("channel_id")) != (team, channel):
+            return False  # the turn was forgotten, or another database wrote the button
+        return write_feedback_of(connection, turn_id, Author("slack", account), verdict, storage.now())
+
+    is_stored = await storage.write(write)
+    logger.info("slack.feedback", extra={"turn_of_answer": turn_id, "is_stored": is_stored})
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,3 +249,33 @@ def _event(
         raw=raw(way, body, channel=channel, at=at),
         kind=EventKind.STOP if is_stop else EventKind.MESSAGE,
     )
+
+
+def question_dialog(kept: str, language: str | None) -> dict[str, Any]:
+    """Return the dialog that asks for a question.
+
+    Args:
+        kept: What stands with it of the message that it is about; "" where it is about none.
+    """
+    say = partial(in_language, language=language)
+    return {
+        "type": "modal",
+        "callback_id": ASK_CALLBACK,
+        "private_metadata": kept,
+        "title": {"type": "plain_text", "text": say("question.title" if kept else "question.anything")},
+        "submit": {"type": "plain_text", "text": say("question.submit")},
+        "close": {"type": "plain_text", "text": say("question.close")},
+        "blocks": [
+            {
+                "type": "input",
+                "block_id": QUESTION_BLOCK,
+                "label": {"type": "plain_text", "text": say("question.label")},
+                "element": {
+                    "type": "plain_text_input",
+                    "action_id": QUESTION_INPUT,
+                    "multiline": True,
+                    "max_length": 3000,
+                },
+            }
+        ],
+    }

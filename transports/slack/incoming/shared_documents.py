@@ -8,8 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from botservice.messages import Attachment
-from transports.slack.client import SlackClient
-from transports.slack.failures import SlackFailure
+from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound import field
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace

@@ -8,11 +8,9 @@ from typing import Any
 
 from botservice.texts import in_language
 from botservice.turns.transport import StreamRecord
-from transports.slack.client import SlackClient
-from transports.slack.failures import SlackFailure
+from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.outgoing.figures import as_chunks, drawn, find_figures, in_words, settled, suspect
-from transports.slack.outgoing.formatting import MAX_CHARACTERS, Pings, split_markdown, stable_part
-from transports.slack.outgoing.link_previews import before_address
+from transports.slack.outgoing.formatting import MAX_CHARACTERS, Pings, before_address, split_markdown, stable_part
 from transports.slack.outgoing.streams import OpenStream, Streams, Task
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace

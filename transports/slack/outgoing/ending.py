@@ -4,10 +4,9 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from transports.slack.client import SlackClient
-from transports.slack.failures import SlackFailure
+from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.outgoing.figures import drawn, find_figures, suspect
-from transports.slack.outgoing.status import Idle
+from transports.slack.outgoing.sessions import Idle
 from transports.slack.outgoing.streams import OpenStream
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace

@@ -9,9 +9,8 @@ from typing import Any, Final
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from transports.slack.blocks import markdown
 from transports.slack.outgoing import charts
-from transports.slack.outgoing.formatting import may_hold_figures
+from transports.slack.outgoing.formatting import markdown, may_hold_figures
 from transports.slack.outgoing.tables import MAX_TABLE_CHARACTERS, characters_in, read_cells, table_block
 from transports.slack.workspaces.refusals import Feature
 from transports.too_long import is_too_intricate

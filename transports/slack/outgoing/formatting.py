@@ -6,12 +6,15 @@ closed and opened again, and a table that is cut repeats its head.
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any, Final
 
 from markdown_it import MarkdownIt
 
 from botservice.messages import storable
+from botservice.texts import in_language
+from botservice.turns.turn import Delivery
 from transports.slack.outgoing import charts
 from transports.too_long import is_too_intricate
 
@@ -31,6 +34,19 @@ _LONGEST_UNFINISHED = 120
 _PARSER = MarkdownIt("commonmark").enable("table")
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+")  # noqa: RUF001 - sentences end in many scripts
 _BLANK = re.compile(r"\s+")
+
+# A scheme, a host with a path, or a markdown link. Each alternative begins with its own letter class and holds no
+# unbounded repetition, so that searching takes time in proportion to the text.
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]{0,20}://|www\.|\.[a-z]{2,24}/|\]\(|\]:|<[a-z]{2,20}:", re.IGNORECASE)
+
+FEEDBACK: Final = "feedback"
+BUTTON: Final = "say"
+
+# Source: docs.slack.dev, reference/block-kit.
+_MAX_LABEL = 75
+_MAX_VALUE = 2000
+_MAX_BUTTONS = 25
+_MAX_URL = 3000
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,3 +183,68 @@ def _best_end(line: str, limit: int) -> int:
         if ends:
             return ends[-1]
     return limit
+
+
+def find_address(text: str) -> int | None:
+    """Return where the first address of a text begins, with the word that it belongs to; None where it has none."""
+    found = _ADDRESS.search(text)
+    if found is None:
+        return None
+    begin = max(text.rfind(blank, 0, found.start()) for blank in (" ", "\n", "\t"))
+    return begin + 1
+
+
+def before_address(text: str) -> str:
+    """Return so much of a text as holds no address, to the last whole word before it."""
+    begin = find_address(text)
+    return text if begin is None else text[:begin]
+
+
+def markdown(text: str) -> dict[str, Any]:
+    """Return text as a block that takes markdown as models write it."""
+    return {"type": "markdown", "text": text}
+
+
+def mark_of(delivery: Delivery) -> dict[str, Any]:
+    """Return the metadata by which a message is known again, also where another database counts anew."""
+    name = f"{delivery.payload.get('question') or delivery.turn_id}/{delivery.id}"
+    return {"event_type": "botservice_message", "event_payload": {"delivery": name}}
+
+
+def feedback_buttons(turn_id: int, language: str) -> dict[str, Any]:
+    """Return what stands under an answer to say whether it was any good."""
+
+    def button(sign: str, label: str, value: str) -> dict[str, Any]:
+        return {"text": {"type": "plain_text", "text": sign}, "accessibility_label": label, "value": value}
+
+    return {
+        "type": "context_actions",
+        "elements": [
+            {
+                "type": "feedback_buttons",
+                "action_id": FEEDBACK,
+                "positive_button": button("👍", in_language("buttons.good", language), f"good:{turn_id}"),
+                "negative_button": button("👎", in_language("buttons.bad", language), f"bad:{turn_id}"),
+            }
+        ],
+    }
+
+
+def button_row(buttons: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return what may be pressed instead of typing, as a plan has it; None for nothing."""
+    elements = []
+    for number, each in enumerate(buttons[:_MAX_BUTTONS]):
+        element: dict[str, Any] = {
+            "type": "button",
+            "action_id": f"{BUTTON}:{number}",
+            "text": {"type": "plain_text", "text": str(each["text"])[:_MAX_LABEL] or "…"},
+        }
+        url, value = each.get("url"), str(each.get("value") or "")
+        if url and len(url) <= _MAX_URL:
+            element["url"] = url
+        elif len(value) <= _MAX_VALUE:
+            element["value"] = value
+        else:
+            continue  # half of what it would say may mean something else
+        elements.append(element)
+    return {"type": "actions", "elements": elements} if elements else None

@@ -6,10 +6,9 @@ from typing import Any
 
 from botservice.errors import DeliveryError
 from botservice.turns.turn import Delivery
-from transports.slack.blocks import mark_of
-from transports.slack.client import SlackClient
-from transports.slack.failures import SlackFailure
+from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound import field, timestamp
+from transports.slack.outgoing.formatting import mark_of
 from transports.slack.workspaces.workspaces import Workspace
 
 logger = logging.getLogger(__name__)

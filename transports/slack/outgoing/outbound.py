@@ -9,14 +9,18 @@ from botservice.errors import DeliveryError, DeliveryRefused
 from botservice.turns.turn import Delivery
 from transports.files.stored import ending_of
 from transports.pacing import Pace
-from transports.slack.blocks import button_row, feedback_buttons, mark_of, markdown
-from transports.slack.client import SlackClient
-from transports.slack.failures import NotInstalled, SlackFailure, as_delivery_error
+from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_delivery_error
 from transports.slack.inbound import field, word
 from transports.slack.outgoing.ending import Ending
 from transports.slack.outgoing.figures import Figure, as_blocks, drawn, find_figures, in_words, suspect
-from transports.slack.outgoing.formatting import may_hold_figures
-from transports.slack.outgoing.link_previews import find_address
+from transports.slack.outgoing.formatting import (
+    button_row,
+    feedback_buttons,
+    find_address,
+    mark_of,
+    markdown,
+    may_hold_figures,
+)
 from transports.slack.outgoing.lost_answers import LostAnswers
 from transports.slack.outgoing.streams import Streams
 from transports.slack.workspaces.refusals import Feature, Refusals

@@ -10,18 +10,17 @@ from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.growing_answers import Growing, joined
-from transports.slack.client import SlackClient
-from transports.slack.failures import SlackFailure
+from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound import Way, field, read_message, stored, timestamp, word
 from transports.slack.outgoing.draft import Draft, Style, Target
-from transports.slack.outgoing.status import Idle, Statuses
-from transports.slack.outgoing.streams import Streams
-from transports.slack.outgoing.tasks import Tasks
-from transports.slack.workspaces.people import People
+from transports.slack.outgoing.sessions import Idle, Statuses
+from transports.slack.outgoing.streams import Streams, Tasks
 from transports.slack.workspaces.refusals import Feature, Refusals
-from transports.slack.workspaces.workspaces import Workspace, Workspaces
+from transports.slack.workspaces.workspaces import People, Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
+
+_MAX_KNOWN = 10_000
 
 
 class Stage:
@@ -46,6 +45,7 @@ class Stage:
         self._statuses = statuses
         self._idle = idle
         self._refusals = refusals
+        self._without_session: dict[tuple[str, str], None] = {}
         self._without_streams: set[tuple[str, str | None]] = set()  # of workspaces, or of one channel
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
@@ -75,6 +75,7 @@ class Stage:
 
     async def begin(self, target: Target) -> None:
         """Show that the bot is at work."""
+        self._without_session.pop((target.channel, target.thread_ts), None)
         workspace = await self.workspace(target)
         await self._statuses.begin(workspace, target.channel, target.thread_ts, target.user_id)
 
@@ -91,6 +92,16 @@ class Stage:
         thread_ts = delivery.payload.get("thread_ts") or context_keys.get("thread_ts")
         if isinstance(thread_ts, str):
             self._idle.rest(context_keys, context_keys["channel_id"], thread_ts)
+
+    def note_without_session(self, target: Target) -> None:
+        """Take note that an answer was there before its session was begun."""
+        self._without_session[target.channel, target.thread_ts] = None
+        if len(self._without_session) > _MAX_KNOWN:
+            del self._without_session[next(iter(self._without_session))]
+
+    def may_have_session(self, context_keys: Mapping[str, str], delivery: Delivery) -> bool:
+        """Return whether the thread of a delivery may be a session: one that answered at once has begun none."""
+        return (context_keys["channel_id"], delivery.payload.get("thread_ts")) not in self._without_session
 
     def note_without_streams(self, target: Target, failure: SlackFailure) -> None:
         """Take note that a workspace, or a channel, has no streams: answers come as plain messages there."""
@@ -172,6 +183,8 @@ class Show:
         was_closed, self._is_closed = self._is_closed, True
         if self._has_status and not was_closed:
             await self._end()
+        elif not was_closed:
+            self._stage.note_without_session(self._target)
 
     async def _end(self) -> None:
         try:

@@ -16,8 +16,7 @@ from botservice.storage import Storage
 from botservice.storage.encryption import Cipher
 from botservice.storage.tables.slack import slack_grids, slack_installations, slack_oauth_states
 from botservice.telemetry import register_secret
-from transports.slack.workspaces.refusals import forget_refusals
-from transports.slack.workspaces.rows import insert_once
+from transports.slack.workspaces.refusals import forget_refusals, insert_once
 from transports.slack.workspaces.workspaces import Workspace
 
 _logger = logging.getLogger(__name__)

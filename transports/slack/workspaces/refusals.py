@@ -3,16 +3,18 @@
 import logging
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy import Connection, Table, bindparam, delete, select
+from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.storage.tables.slack import slack_refusals
 from transports import refusals
-from transports.slack.failures import SlackFailure
-from transports.slack.workspaces.rows import insert_once
+from transports.slack.client import SlackFailure
 
 logger = logging.getLogger(__name__)
+
+_DIALECTS: Final = {"sqlite": sqlite, "postgresql": postgresql}
 
 # Slack rolls things out workspace by workspace, and a missing scope may be given any day.
 HOLDS_FOR: Final = timedelta(days=7)
@@ -23,6 +25,13 @@ _OF_TEAM = select(slack_refusals.c.feature).where(
 )
 _DELETE = delete(slack_refusals).where(_IS_ONE)
 _DELETE_TEAM = delete(slack_refusals).where(slack_refusals.c.team_id == bindparam("team"))
+
+
+def insert_once(connection: Connection, table: Table, row: dict[str, Any]) -> bool:
+    """Store a row where there is none of its key; return whether there was none."""
+    insert = _DIALECTS[connection.dialect.name].insert(table).on_conflict_do_nothing()
+    # Not rowcount: of an insert, drivers need not know it.
+    return connection.execute(insert.returning(*table.primary_key), row).first() is not None
 
 
 class Feature(StrEnum):

@@ -1,16 +1,37 @@
-"""Which token speaks in which workspace, and who the bot is there."""
+"""The workspaces that the bot is in, their people, and what these look at, which is stored nowhere."""
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as value_of
+from typing import Any, Final, Protocol
 
-from transports.slack.client import SlackClient
-from transports.slack.failures import NotInstalled
+from transports.slack.client import NotInstalled, SlackClient, SlackFailure
+from transports.slack.inbound import account_of, field, word
+
+logger = logging.getLogger(__name__)
 
 _FRESH_SECONDS = 300.0
 _MAX_WORKSPACES = 10_000
+
+_PERSON_SECONDS = 3600.0
+_PAUSE_SECONDS = 30.0
+_MAX_PEOPLE = 20_000
+_VIEW_SECONDS: Final = 600.0
+_NAME_SECONDS: Final = 3600.0
+_MAX_VIEWS: Final = 10_000
+_MAX_ENTITIES: Final = 3
+_PREFIX: Final = "slack#/types/"
+_KINDS: Final = {
+    "channel_id": "a channel",
+    "canvas_id": "a canvas",
+    "list_id": "a list",
+    "message_context": "a message",
+}
+
+Entity = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +39,7 @@ class Workspace:
     """A workspace that the bot is in."""
 
     team_id: str
-    token: str = field(repr=False)
+    token: str = value_of(repr=False)
     bot_user_id: str
     bot_id: str | None = None
     name: str | None = None
@@ -133,3 +154,114 @@ class Workspaces:
         """Take note that a workspace's token may be another one now."""
         self._changes += 1
         self._known.pop(team_id, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody in a workspace.
+
+    Attributes:
+        account: What the person is called elsewhere in the service: ids of people are unique within their team.
+        name: None where Slack does not say.
+        language: Such as "de-DE".
+        is_bot: Whether it is a program that writes.
+    """
+
+    id: str
+    account: str
+    name: str | None = None
+    language: str | None = None
+    is_bot: bool = False
+
+
+class People:
+    """Knows people by their ids."""
+
+    def __init__(self, client: SlackClient) -> None:
+        self._client = client
+        self._known: dict[tuple[str, str], tuple[Person, float]] = {}
+
+    async def find(self, workspace: Workspace, user_id: str) -> Person:
+        """Return a person; without a name where Slack does not give it."""
+        key = workspace.team_id, user_id
+        known = self._known.get(key)
+        if known is not None and known[1] > time.monotonic():
+            return known[0]
+        try:
+            answer = await self._client.ask(workspace.token, "users.info", user=user_id, include_locale="true")
+        except SlackFailure as failure:
+            logger.info("slack.person_unknown", extra={"reason": failure.code})
+            person, fresh = known[0] if known is not None else Person(user_id, account_of(*key)), _PAUSE_SECONDS
+        else:
+            person, fresh = _read(key, field(answer, "user")), _PERSON_SECONDS
+        if len(self._known) >= _MAX_PEOPLE:
+            del self._known[next(iter(self._known))]
+        self._known[key] = person, time.monotonic() + fresh
+        return person
+
+
+class Views:
+    """Knows what each person had open last."""
+
+    def __init__(self, client: SlackClient, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self._clock = clock
+        self._seen: dict[tuple[str, str], tuple[Sequence[Entity], float]] = {}
+        self._names: dict[tuple[str, str], tuple[str | None, float]] = {}
+
+    def note(self, team_id: str, user_id: str, context: object) -> None:
+        """Take note of what a person looks at now, as Slack tells it; an empty context means nothing."""
+        entities = field(context, "entities")
+        found = [each for each in entities if isinstance(each, Mapping)] if isinstance(entities, list) else []
+        self._seen.pop((team_id, user_id), None)
+        if found:
+            if len(self._seen) >= _MAX_VIEWS:
+                del self._seen[next(iter(self._seen))]
+            self._seen[team_id, user_id] = found[:_MAX_ENTITIES], self._clock() + _VIEW_SECONDS
+
+    async def describe(self, workspace: Workspace, user_id: str) -> str | None:
+        """Return in words what a person looks at; None where nobody knows."""
+        entities, until = self._seen.get((workspace.team_id, user_id), ((), 0.0))
+        if until <= self._clock():
+            return None
+        said = [await self._say(each, workspace) for each in entities]
+        return ", ".join(each for each in said if each) or None
+
+    async def _say(self, entity: Entity, workspace: Workspace) -> str:
+        kind, value = str(field(entity, "type") or "").removeprefix(_PREFIX), field(entity, "value")
+        channel = word(field(value, "channel_id") if kind == "message_context" else value)
+        if kind not in _KINDS or channel is None:
+            return ""
+        if kind in ("canvas_id", "list_id"):
+            return f"{_KINDS[kind]} ({channel})"
+        if channel.startswith("D"):
+            return f"{_KINDS[kind]} in a direct conversation" if kind == "message_context" else ""
+        name = await self._name(channel, workspace)
+        place = f"#{name}" if name is not None else f"the channel {channel}"
+        return f"{_KINDS[kind]} in {place}" if kind == "message_context" else place
+
+    async def _name(self, channel: str, workspace: Workspace) -> str | None:
+        key = workspace.team_id, channel
+        known = self._names.get(key)
+        if known is not None and known[1] > self._clock():
+            return known[0]
+        try:
+            answer = await self._client.ask(workspace.token, "conversations.info", channel=channel)
+        except SlackFailure as failure:
+            logger.info("slack.channel_unknown", extra={"reason": failure.code})
+            name = None
+        else:
+            name = word(field(field(answer, "channel"), "name"))
+        if len(self._names) >= _MAX_VIEWS:
+            del self._names[next(iter(self._names))]
+        self._names[key] = name, self._clock() + _NAME_SECONDS
+        return name
+
+
+def _read(key: tuple[str, str], user: object) -> Person:
+    profile = field(user, "profile")
+    names = (field(profile, "display_name"), field(profile, "real_name"), field(user, "real_name"), field(user, "name"))
+    name = next((name for name in names if isinstance(name, str) and name.strip()), None)
+    locale = field(user, "locale")
+    language = locale if isinstance(locale, str) else None
+    return Person(key[1], account_of(*key), name, language, field(user, "is_bot") is True)
