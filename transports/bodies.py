@@ -34,33 +34,21 @@ class Unproven:
             self._free += share.taken
 
     def take(self, size_bytes: int) -> None:
-        """Take room.
-
-        Raises:
-            TooMuchAtOnceError: there is none.
-        """
+        """Take room."""
         if size_bytes > self._free:
             raise TooMuchAtOnceError
         self._free -= size_bytes
 
 
 class Share:
-    """What one body has of the room; a small one needs none.
-
-    Attributes:
-        taken: In bytes.
-    """
+    """What one body has of the room; a small one needs none."""
 
     def __init__(self, room: Unproven) -> None:
         self._room = room
         self.taken = 0
 
     def grow(self, size_bytes: int) -> None:
-        """Have so much altogether.
-
-        Raises:
-            TooMuchAtOnceError: there is no room for it.
-        """
+        """Have so much altogether."""
         more = max(0, size_bytes - _FREE_BYTES) - self.taken
         if more > 0:
             self._room.take(more)
@@ -69,9 +57,6 @@ class Share:
 
 async def read_body(request: Request, max_bytes: int, share: Share | None = None) -> bytes:
     """Return the body of a request.
-
-    Args:
-        share: What it has of the room for such bodies, where nobody knows yet who sends it.
 
     Raises:
         TooLargeError: it has more bytes; the rest is not read.

@@ -27,11 +27,6 @@ class Growing:
     """Shows an answer while it is made. One that is there at once needs none of this."""
 
     def __init__(self, changed: asyncio.Event) -> None:
-        """Begin with nothing to show.
-
-        Args:
-            changed: Is set whenever there is something new.
-        """
         self._changed = changed
         self._surface: Surface | None = None
         self._in_flight: asyncio.Task[Any] | None = None

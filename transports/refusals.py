@@ -41,11 +41,7 @@ class Refusals(ABC, Generic[Where, What, Why]):
         self._known: dict[Hashable, tuple[frozenset[What], float]] = {}
 
     async def of(self, where: Where) -> frozenset[What]:
-        """Return all that was refused in a place.
-
-        Raises:
-            StorageUnavailable: nobody can say.
-        """
+        """Return all that was refused in a place."""
         known, until = self._remembered(where)
         storage = self._storage()
         if storage is None or until > self._clock():
@@ -58,11 +54,7 @@ class Refusals(ABC, Generic[Where, What, Why]):
         return found
 
     async def takes(self, where: Where, what: What) -> bool:
-        """Return whether something may be tried in a place.
-
-        Raises:
-            StorageUnavailable: nobody can say.
-        """
+        """Return whether something may be tried in a place."""
         if self.is_for_good and what in self._remembered(where)[0]:
             return False
         return what not in await self.of(where)

@@ -102,9 +102,6 @@ def build_slack(
 ) -> "SlackTransport":
     """Return the transport of Slack.
 
-    Args:
-        tools: Returns the names of the agent's tools.
-
     Raises:
         SettingsError: what installations need is not all there.
     """

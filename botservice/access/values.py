@@ -75,7 +75,6 @@ class Entry:
 
     Attributes:
         role: None for a newcomer.
-        code: A newcomer's.
         source: Where the role comes from: the settings, or the person who gave the command.
     """
 

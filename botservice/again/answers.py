@@ -45,8 +45,6 @@ class Answer:
 
     Attributes:
         text: What people read, or would have read; empty where there is none.
-        models: Those that answered, in their order.
-        calls: How often a model was asked.
         usage: What that took, or None if no server said.
         cost: In billionths of the currency, by the prices of today, or None if no price is known.
         error: Why there is no answer.
@@ -87,7 +85,6 @@ class Comparison:
 
     Attributes:
         call: The call of a model that it began with, counted from 1.
-        task: What was asked.
         changed: What was different, in words.
         prompt: What the model was sent.
     """

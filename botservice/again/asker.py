@@ -23,11 +23,7 @@ class Asker:
         self._settings = settings
 
     async def read(self, storage: Storage, context_id: int, turn_id: int, call: int = 1) -> Record:
-        """Return the record of the turn that would be asked again.
-
-        Raises:
-            BotServiceError: there is no such turn, or nothing is kept of its prompts.
-        """
+        """Return the record of the turn that would be asked again."""
         return await read_again(self._service, context_id, turn_id, call=call, storage=storage)
 
     def own_words(self, record: Record) -> str:
@@ -39,14 +35,7 @@ class Asker:
     async def ask(
         self, storage: Storage, context_id: int, turn_id: int, changes: Changes, *, call: int = 1, model: str | None
     ) -> Comparison:
-        """Ask a turn's question again; see `ask_again`.
-
-        Args:
-            model: The name of another model on the server of the settings.
-
-        Raises:
-            BotServiceError: there is no such turn, nothing is kept of its prompts, or there is no model to ask.
-        """
+        """Ask a turn's question again; see `ask_again`."""
         async with model_named(self._settings, model) as llm:
             return await ask_again(self._service, context_id, turn_id, changes, call=call, llm=llm, storage=storage)
 

@@ -80,7 +80,6 @@ async def read_record(
         rebuild: Where no model answered, so that no prompt was recorded.
 
     Raises:
-        StorageError: there is no such context, or no such turn in it.
         BotServiceError: its model was not asked so often, or what it was sent is not kept.
     """
     turn = (await read_turns(storage, context_id, turn_id))[0]

@@ -82,7 +82,6 @@ class Budgets:
     Attributes:
         has_limits: Whether calls have to be reserved.
         has_rates: Whether messages have to be counted.
-        prices: What models cost.
     """
 
     def __init__(
@@ -118,11 +117,7 @@ class Budgets:
 
     @classmethod
     def of(cls, settings: Settings) -> "Budgets":
-        """Return the budgets that the settings describe.
-
-        Raises:
-            SettingsError: a limit is so low that no call would ever fit.
-        """
+        """Return the budgets that the settings describe."""
         limits = {
             Scope.PERSON: settings.budget_person,
             Scope.CHAT: settings.budget_chat,

@@ -118,7 +118,6 @@ class Strangers:
     """People of whom nothing but their use is known.
 
     Attributes:
-        last: The last one that was looked at.
         is_last: Whether there are no more people to look at.
     """
 
@@ -186,11 +185,7 @@ def forget_usage(connection: Connection, person: Author, now: datetime) -> None:
 
 
 def find_strangers(connection: Connection, after: str, now: datetime) -> Strangers:
-    """Return the next people who used something before this month and are not known any more.
-
-    Args:
-        after: The last one that was looked at; empty to begin.
-    """
+    """Return the next people who used something before this month and are not known any more."""
     used = (
         select(model_usage.c.person)
         .where(model_usage.c.person > after, model_usage.c.day < day_of(period_start(Period.MONTH, now)))

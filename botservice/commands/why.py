@@ -38,15 +38,9 @@ class Sources:
 
     Attributes:
         window: How many of the chat's newest messages the model was shown.
-        notes: How many notes of the chat it was shown.
-        persona: How the people of the chat wanted it to be.
         found: What searching gave, each with its date and its author.
-        tools: The name of each tool that ran, with what went wrong, if anything did.
-        models: The names of those that answered, in their order.
         usage: Tokens of all calls of models together.
         taken: What each of these calls took, with the model that answered.
-        task: What was asked, as the record has it.
-        failures: How often a step failed.
     """
 
     window: int = 0

@@ -6,11 +6,7 @@ from botservice.errors import BotServiceError
 
 
 class Pattern:
-    """A regular expression as the Rust library `regex` reads it: without look-around and back-references.
-
-    Attributes:
-        text: As it was written.
-    """
+    """A regular expression as the Rust library `regex` reads it: without look-around and back-references."""
 
     __slots__ = ("_validator", "text")
 

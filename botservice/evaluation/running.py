@@ -65,9 +65,6 @@ class Means:
     """The models and prompts that cases are run with.
 
     Attributes:
-        llm: The model that is asked; None for the agent's own.
-        judge: The model that judges.
-        storage: Where past turns are recorded.
         new_number: Makes up what a verdict has to name.
     """
 

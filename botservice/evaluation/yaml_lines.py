@@ -17,12 +17,7 @@ _TOO_DEEP: Final = "values are nested too deep"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A value of a file.
-
-    Attributes:
-        file: The file's name.
-        name: What the value is called there.
-    """
+    """A value of a file."""
 
     file: str
     name: str
@@ -67,19 +62,11 @@ class Place:
         self.refuse(f"there are more than {_MOST_VALUES:,} values, each as often as an alias repeats it")
 
     def refuse(self, reason: str) -> NoReturn:
-        """Say what is wrong here.
-
-        Raises:
-            BotServiceError: always.
-        """
+        """Say what is wrong here."""
         raise BotServiceError(f"{self.file}, line {self.node.start_mark.line + 1}: {reason}")
 
     def fields(self, known: Collection[str]) -> Mapping[str, "Place"]:
-        """Return the values of a mapping by their names.
-
-        Args:
-            known: The names that there may be.
-        """
+        """Return the values of a mapping by their names."""
         if not isinstance(self.node, yaml.MappingNode):
             self.refuse(f"{self.name} must be a mapping with {', '.join(known)}")
         found: dict[str, Place] = {}

@@ -33,9 +33,7 @@ class Answer:
     """What is left of an answer.
 
     Attributes:
-        notes: New ones.
         replaced: Earlier ones that these take the place of, or that there is no room for.
-        facts: What people say of themselves.
         dropped: How much was dropped, by reason.
     """
 
@@ -46,11 +44,7 @@ class Answer:
 
 
 def read_answer(text: str, stretch: Stretch, count: Callable[[str], int]) -> Answer:
-    """Return the notes and facts of an answer that pass every check.
-
-    Args:
-        count: Counts tokens.
-    """
+    """Return the notes and facts of an answer that pass every check."""
     answer = Answer()
     given = _parse(text)
     if given is None:

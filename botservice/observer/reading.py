@@ -39,8 +39,6 @@ class Observation:
     """The result of reading a stretch.
 
     Attributes:
-        notes: What is noted anew.
-        facts: What is known anew of people.
         dropped: How much was dropped, by reason.
         is_stale: Whether something changed meanwhile, so that nothing was written.
     """
@@ -52,11 +50,7 @@ class Observation:
 
 
 class Reading:
-    """Reads stretches with one model.
-
-    Attributes:
-        model: Its name.
-    """
+    """Reads stretches with one model."""
 
     def __init__(self, storage: Storage, llm: ChatLLM, budgets: Budgets, clock: Callable[[], datetime]) -> None:
         self._storage = storage

@@ -103,7 +103,6 @@ def read_unread(
     """Return the size of the unread end of a conversation.
 
     Args:
-        after: The position up to which it is read.
         window_tokens: How many of the newest tokens prompts show anyway.
         backlog_tokens: How many tokens beyond that are worth reading of a conversation that was never read.
     """

@@ -32,11 +32,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Agenda:
-    """Says when to read, by what is not read.
-
-    Attributes:
-        window_tokens: How many of the newest tokens prompts show anyway.
-    """
+    """Says when to read, by what is not read."""
 
     window_tokens: int
 

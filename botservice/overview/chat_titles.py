@@ -29,7 +29,6 @@ class ChatTitle:
 
     Attributes:
         text: The names of the people in it; where none is known, the platform and a number.
-        platform: The name of its transport, such as "telegram".
         keys: What it is found by on its platform; without what is secret or says nothing.
     """
 

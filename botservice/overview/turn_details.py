@@ -20,11 +20,8 @@ class TurnDetails:
     """The record of a turn beside its steps.
 
     Attributes:
-        row: Its columns.
         figures: What it took, or None if no model was asked.
         received_at: When the last of its messages was stored, or None if none asked for it.
-        answer: As it stands in the history.
-        deliveries: The rows, in their order.
         before: The newest step before it in its conversation that sent a prompt.
     """
 

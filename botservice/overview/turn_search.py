@@ -67,9 +67,7 @@ class TurnFilter:
     """The filter of a search for turns; empty texts and None match anything.
 
     Attributes:
-        text: In the question or in the answer.
         person: A part of a name, or an id as the platform gives it, such as "telegram:42".
-        platform: The name of a transport.
         since: From then on; until: before then.
     """
 

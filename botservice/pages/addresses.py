@@ -31,7 +31,6 @@ class PageAddress:
     """The address of a page that may be asked.
 
     Attributes:
-        url: The whole of it, in the spelling that is sent.
         host: A name, or the number of a public machine.
     """
 

@@ -36,11 +36,6 @@ class PublicNetwork(httpcore.AsyncNetworkBackend):
     """
 
     def __init__(self, resolve: Resolve = look_up, backend: httpcore.AsyncNetworkBackend | None = None) -> None:
-        """Make a network.
-
-        Args:
-            backend: What connects to a number.
-        """
         self._resolve = resolve
         self._backend = backend or httpcore.AnyIOBackend()
 
@@ -74,11 +69,7 @@ class PublicNetwork(httpcore.AsyncNetworkBackend):
         raise failure or httpcore.ConnectError("no address")
 
     async def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
-        """Refuse.
-
-        Raises:
-            PageRefused: always.
-        """
+        """Refuse."""
         raise PageRefused("a page is nothing of this machine")
 
     async def sleep(self, seconds: float) -> None:

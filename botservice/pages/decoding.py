@@ -23,11 +23,7 @@ class Unpacker:
     """Unpacks a body piece by piece, up to a bound."""
 
     def __init__(self, encoding: str, most_bytes: int) -> None:
-        """Make one for a Content-Encoding.
-
-        Raises:
-            PageRefused: it is none that was asked for.
-        """
+        """Make one for a Content-Encoding."""
         if encoding not in ("", "identity", "gzip", "x-gzip"):
             raise PageRefused("the page is packed in a way that was not asked for")
         self._zlib = zlib.decompressobj(16 + zlib.MAX_WBITS) if "gzip" in encoding else None
@@ -40,11 +36,7 @@ class Unpacker:
         return self._left < 0
 
     def add(self, piece: bytes) -> None:
-        """Take the next piece.
-
-        Raises:
-            PageRefused: it is damaged.
-        """
+        """Take the next piece."""
         while piece and not self.is_full:
             if self._zlib is None:
                 unpacked, piece = piece, b""
@@ -59,11 +51,7 @@ class Unpacker:
 
 
 def decode(data: bytes, charset: str | None) -> str:
-    """Return the text of a page.
-
-    Args:
-        charset: What its server says.
-    """
+    """Return the text of a page."""
     marked = next((name for mark, name in _MARKS if data.startswith(mark)), None)
     meta = _META.search(data[:_HEAD])
     named = [charset, meta[1].decode("ascii") if meta else None]

@@ -49,9 +49,7 @@ class Fetched:
     """A page as it came.
 
     Attributes:
-        address: Where it was in the end.
         kind: html, text or pdf.
-        is_cut: Whether it goes on.
     """
 
     address: PageAddress

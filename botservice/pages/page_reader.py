@@ -24,7 +24,6 @@ class Page:
     """What stands on a page.
 
     Attributes:
-        address: Where it was in the end.
         is_cut: Whether there is more of it than can be read.
     """
 

@@ -40,7 +40,6 @@ class Offer:
     Attributes:
         asker: Whose code it is.
         giver: Who gave it; None until a person does.
-        is_accepted: Whether the giver agreed.
     """
 
     id: int

@@ -59,12 +59,7 @@ class Conversation:
 
 @dataclass(frozen=True, slots=True)
 class PersonalData:
-    """What is kept of a person.
-
-    Attributes:
-        accounts: All that they have linked.
-        others: Rows of every other kind, by the name of their table.
-    """
+    """What is kept of a person."""
 
     accounts: Sequence[Author]
     facts: Sequence[Fact] = ()
@@ -73,11 +68,7 @@ class PersonalData:
 
 
 async def read_person(storage: Storage, person: Author, progress: Progress = unwatched) -> PersonalData:
-    """Return what is kept of a person, on every platform that they have linked.
-
-    Raises:
-        StorageError: that is nothing.
-    """
+    """Return what is kept of a person, on every platform that they have linked."""
     data = await storage.read(lambda connection: _read_about(connection, person), is_long=True)
     context_ids = await storage.read(lambda connection: contexts_of(connection, data.accounts), is_long=True)
     await bring_over_contexts(storage, context_ids)

@@ -67,11 +67,7 @@ Bite = Callable[[Connection, Sequence[int]], T]
 async def clear_work(
     storage: Storage, context_id: int, first: int, bite: Bite[None], *, but_turn: int | None = None
 ) -> None:
-    """Do something to the turns of a conversation that are over and have records of their work, from one turn on.
-
-    Args:
-        bite: What to do to a few of them.
-    """
+    """Do something to the turns of a conversation that are over and have records of their work, from one turn on."""
     async for _ in bites(storage, _RECORDED, {"context": context_id}, bite, after=first - 1, but=but_turn):
         pass
 

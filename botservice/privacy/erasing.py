@@ -59,7 +59,6 @@ class Erasure:
     """What is to go from a conversation that stays.
 
     Attributes:
-        message_ids: Messages of people.
         quotes: What repeats them.
         but_turn: The turn in which this is asked for; it stays, without its words.
         seen: Which turns may have seen it, where that was looked for already.

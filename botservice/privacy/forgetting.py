@@ -63,11 +63,7 @@ class Here:
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What a person wrote in a conversation.
-
-    Attributes:
-        is_alone: Whether nobody else wrote there.
-    """
+    """What a person wrote in a conversation."""
 
     context_id: int
     message_ids: Sequence[int]

@@ -39,7 +39,6 @@ class Heard:
     """A message that is being stored now.
 
     Attributes:
-        event_id: What brought it.
         received_at: When the platform delivered that.
     """
 

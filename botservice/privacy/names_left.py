@@ -60,11 +60,7 @@ def release_forgotten(connection: Connection, now: datetime) -> int:
 
 
 def rename_events(connection: Connection, context_id: int, accounts: Sequence[Author], *, after: int = 0) -> None:
-    """Remove people's ids from the keys of events, where a platform names by them who pressed a button.
-
-    Args:
-        after: Behind which event.
-    """
+    """Remove people's ids from the keys of events, where a platform names by them who pressed a button."""
     later = (events.c.context_id == context_id) & (events.c.id > after)
     _rename(connection, connection.execute(select(events.c.id).where(later, _names_any(accounts))).scalars().all())
 

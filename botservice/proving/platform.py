@@ -34,7 +34,6 @@ class Platform:
     """Delivers what people write, and shows what the bot sends; the till is next door.
 
     Attributes:
-        app: Its web server's application.
         ports: Where the processes that run listen.
     """
 

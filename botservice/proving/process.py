@@ -53,11 +53,7 @@ async def migrate(folder: Path, settings: Mapping[str, str]) -> None:
 
 
 class Place:
-    """Runs `botservice serve`, one process after the other.
-
-    Attributes:
-        is_up: Set while the process listens.
-    """
+    """Runs `botservice serve`, one process after the other."""
 
     def __init__(
         self,
@@ -68,12 +64,6 @@ class Place:
         ports: set[int],
         clock: Callable[[], float],
     ) -> None:
-        """Make a place.
-
-        Args:
-            settings: Gives the settings of a process with a name.
-            ports: Where those listen that run; kept up to date.
-        """
         self.is_up = asyncio.Event()
         self._name = name
         self._folder = folder

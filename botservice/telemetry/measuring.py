@@ -36,7 +36,6 @@ class ModelCall:
         purpose: What it is made for: answer, or observe.
         prompt: What is sent, as chat-completions messages.
         first_text_at: When the first piece of its text came, on the clock of `time.monotonic`.
-        model: The one that answered.
     """
 
     asked_model: str
@@ -64,7 +63,6 @@ class ToolRun:
     """A run of a tool.
 
     Attributes:
-        error_type: The kind of failure, where it failed.
         result: What the model sees of it.
     """
 

@@ -12,11 +12,7 @@ from botservice.tools.tool import Tool
 def find_too_many(
     tools: Mapping[str, Tool], calls: Sequence[ToolCall], done: Iterable[ActionStep]
 ) -> dict[int, ToolOutcome]:
-    """Return the outcomes of the calls that exceed a limit, by their place among calls.
-
-    Args:
-        done: The steps of this prompt before these calls.
-    """
+    """Return the outcomes of the calls that exceed a limit, by their place among calls."""
     if all(tool.max_calls is None for tool in tools.values()):
         return {}
     counts = Counter(call.name for step in done for call in step.tool_calls or () if isinstance(call, ToolCall))

@@ -39,8 +39,6 @@ class ToolOutcome:
     Attributes:
         text: What the model sees.
         output: What the tool returned, as JSON values, or None if it failed.
-        error_type: The kind of failure, where it failed.
-        buttons: What the person may press under the answer.
         sub_run: What an agent did that was called as a tool.
         later: What is waited for, where the result comes later; there is no text then.
     """
@@ -118,11 +116,7 @@ async def _outcome(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> ToolO
 
 
 def outcome_of(returned: Any) -> ToolOutcome:
-    """Return the outcome of a call with this result.
-
-    Raises:
-        OutputError: there is no JSON for it.
-    """
+    """Return the outcome of a call with this result."""
     output = read_output(returned)
     return ToolOutcome(output.text, output.files, output.value, buttons=output.buttons)
 

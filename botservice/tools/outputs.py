@@ -24,9 +24,7 @@ class Output:
     """What a tool returned.
 
     Attributes:
-        text: What the model sees.
         value: The JSON value behind it.
-        buttons: What the person may press under the answer.
     """
 
     text: str
@@ -64,11 +62,7 @@ def cut(text: str) -> str:
 
 
 def _read_button(button: Button) -> Button:
-    """Return a button as it can be kept and shown.
-
-    Raises:
-        OutputError: it has no text.
-    """
+    """Return a button as it can be kept and shown."""
     text = _clean(str(button.text)).strip()
     if not text:
         raise OutputError("a Button has a text")

@@ -21,22 +21,10 @@ class ArgumentsError(ValueError):
 
 
 class Signature:
-    """The parameters of a tool's function.
-
-    Attributes:
-        schema: The JSON schema of the arguments.
-    """
+    """The parameters of a tool's function."""
 
     def __init__(self, function: Callable[..., Any], name: str, descriptions: Mapping[str, str]) -> None:
-        """Read the signature of function.
-
-        Args:
-            name: The tool's name, for errors.
-            descriptions: What the docstring says of each parameter.
-
-        Raises:
-            InvalidTool: something in the signature cannot be offered to a model.
-        """
+        """Read the signature of function."""
         self._name = name
         self._names: dict[str, str] = {}  # a field's name → the parameter's
         self._context_parameters: list[str] = []
@@ -65,11 +53,7 @@ class Signature:
         return bool(self._context_parameters)
 
     def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> dict[str, Any]:
-        """Return what to call the function with: what was given, as the types that it takes, and the context.
-
-        Raises:
-            ArgumentsError: the arguments do not fit.
-        """
+        """Return what to call the function with: what was given, as the types that it takes, and the context."""
         try:
             checked = self._model.model_validate(dict(arguments))
         except ValidationError as error:

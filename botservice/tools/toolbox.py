@@ -36,11 +36,7 @@ logger = logging.getLogger(__name__)
 
 
 class Toolbox:
-    """The tools of one agent's toolsets beside its own.
-
-    Attributes:
-        toolsets: Where they come from.
-    """
+    """The tools of one agent's toolsets beside its own."""
 
     def __init__(self, toolsets: Iterable[Toolset]) -> None:
         self.toolsets = tuple(toolsets)
@@ -66,7 +62,6 @@ class Toolbox:
         """Return the tools that a model is told of.
 
         Args:
-            context: Where; without it, only what may be called anywhere.
             done: The steps of this prompt: what was found or called in them is offered as well.
         """
         own = _fit_for(context, own)

@@ -116,11 +116,7 @@ class Transcriber(Protocol):
     """Turns speech into text."""
 
     async def transcribe(self, attachment: Attachment) -> str:
-        """Return what is said in a recording.
-
-        Raises:
-            BotServiceError: it cannot be understood.
-        """
+        """Return what is said in a recording."""
 
 
 class PageReader(Protocol):
@@ -137,11 +133,7 @@ class PageReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What this installation can read besides text: None where it cannot.
-
-    Attributes:
-        kept: What was read lately, which is not read again.
-    """
+    """What this installation can read besides text: None where it cannot."""
 
     transcriber: Transcriber | None = None
     read_pdf: PageReader | None = None

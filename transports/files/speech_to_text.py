@@ -27,11 +27,7 @@ class OpenAITranscriber:
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
     async def transcribe(self, attachment: Attachment) -> str:
-        """Return what is said in a recording.
-
-        Raises:
-            LLMError: the server did not say.
-        """
+        """Return what is said in a recording."""
         name = attachment.name or f"recording.{_ending(attachment.mime_type)}"
         file = (name, attachment.data or b"", attachment.mime_type)
         try:

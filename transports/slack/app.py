@@ -59,9 +59,7 @@ class Manners:
 
     Attributes:
         listening: What it hears in channels besides what is meant for it.
-        pings: Whom a model may ping.
         previews: Whether Slack may fetch what lies behind links, to show it.
-        tempo: How soon and how often progress is shown.
         reading: What can be read besides text; by default PDFs.
         home: What stands on people's pages besides usage.
         tools: Returns the names of the agent's tools, for what people may press to ask.
@@ -77,11 +75,7 @@ class Manners:
 
 
 class SlackTransport:
-    """A Slack bot, in one workspace or in many.
-
-    Attributes:
-        routes: Where Slack delivers, and where other workspaces install the bot.
-    """
+    """A Slack bot, in one workspace or in many."""
 
     name = "slack"
     capabilities = CAPABILITIES
@@ -233,11 +227,7 @@ class SlackTransport:
         return plan_answer(answer, events, self._pings)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
-        """Make one message visible and return its timestamp.
-
-        Raises:
-            DeliveryError: it was not taken; DeliveryRefused: it never will be; DeliveryUnknown: nobody can say.
-        """
+        """Make one message visible and return its timestamp."""
         ts = await self._sender.send(context_keys, delivery)
         if delivery.payload.get("is_notice"):
             self._stage.rest(context_keys, delivery)

@@ -101,11 +101,7 @@ async def _check_socket(client: SlackClient, app_token: str) -> str:
 
 
 async def _greet(url: str) -> None:
-    """Open a connection once, as the service does.
-
-    Raises:
-        BotServiceError: there is no way to it.
-    """
+    """Open a connection once, as the service does."""
     try:
         async with aiohttp.ClientSession() as session, session.ws_connect(url) as socket:
             await socket.receive(timeout=10.0)

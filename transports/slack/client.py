@@ -198,14 +198,10 @@ def _seconds(headers: object) -> float:
 
 
 class SlackClient:
-    """Calls methods of the Web API by their names, with any workspace's token."""
+    """Calls methods of the Web API by name, with the token of any workspace; each call may raise a SlackFailure."""
 
     def __init__(self, api_url: str) -> None:
-        """Make a client; nothing is opened before the first call.
-
-        Args:
-            api_url: Such as https://slack.com/api.
-        """
+        """Make a client; nothing is opened before the first call."""
         self.base_url = api_url.rstrip("/") + "/"
         self._session: aiohttp.ClientSession | None = None
         self._clients: dict[str | None, AsyncWebClient] = {}
@@ -222,30 +218,18 @@ class SlackClient:
         return client
 
     async def call(self, token: str | None, method: str, **parameters: Any) -> dict[str, Any]:
-        """Return the answer of a method that writes. Parameters that are None are left out.
-
-        Raises:
-            SlackFailure: it was refused, or no answer came.
-        """
+        """Return the answer of a method that writes. Parameters that are None are left out."""
         return await self._send(
             token, method, json={name: each for name, each in parameters.items() if each is not None}
         )
 
     async def ask(self, token: str | None, method: str, **parameters: Any) -> dict[str, Any]:
-        """Return the answer of a method that reads: those take no JSON.
-
-        Raises:
-            SlackFailure: it was refused, or no answer came.
-        """
+        """Return the answer of a method that reads: those take no JSON."""
         said = {name: each for name, each in parameters.items() if each is not None}
         return await self._send(token, method, http_verb="GET", params=said)
 
     async def call_with_headers(self, token: str | None, method: str) -> tuple[dict[str, Any], Mapping[str, str]]:
-        """Return the answer of a method and its headers, whose names are in lower case.
-
-        Raises:
-            SlackFailure: it was refused, or no answer came.
-        """
+        """Return the answer of a method and its headers, whose names are in lower case."""
         try:
             answer = await self.web_client(token).api_call(method)
         except Exception as error:
@@ -254,11 +238,7 @@ class SlackClient:
         return data, {name.lower(): value for name, value in answer.headers.items()}
 
     async def download(self, token: str, url: str, *, max_bytes: int) -> tuple[bytes, str]:
-        """Return a file's bytes, at most max_bytes and one more, and its content type.
-
-        Raises:
-            SlackFailure: it is not given out.
-        """
+        """Return a file's bytes, at most max_bytes and one more, and its content type."""
         headers, limit = {"Authorization": f"Bearer {token}"}, aiohttp.ClientTimeout(total=_FILE_SECONDS)
         try:
             async with self._open().get(url, headers=headers, timeout=limit) as answer:
@@ -275,19 +255,11 @@ class SlackClient:
         return bytes(data), content_type
 
     async def upload(self, url: str, data: bytes) -> None:
-        """Give a file's bytes to the address that Slack has named for them.
-
-        Raises:
-            SlackFailure: it was not taken.
-        """
+        """Give a file's bytes to the address that Slack has named for them."""
         await self._post(url, data=data)
 
     async def respond(self, url: str, body: Mapping[str, Any]) -> None:
-        """Answer a command or an interaction at the address that came with it.
-
-        Raises:
-            SlackFailure: it was not taken; such addresses hold for 30 minutes and five answers.
-        """
+        """Answer a command or an interaction at its response address, which holds for 30 minutes and five answers."""
         await self._post(url, json=dict(body))
 
     async def close(self) -> None:

@@ -45,22 +45,13 @@ class Home:
     def __init__(
         self, client: SlackClient, workspaces: Workspaces, people: People, sections: Sequence[HomeSection] = ()
     ) -> None:
-        """Make what shows pages.
-
-        Args:
-            sections: What stands on them besides usage, such as what is known of a person.
-        """
         self._client = client
         self._workspaces = workspaces
         self._people = people
         self._sections = tuple(sections)
 
     async def show(self, storage: Storage, team_id: str, user_id: str) -> None:
-        """Show a person their page as it is now.
-
-        Raises:
-            BotServiceError: Slack or the storage does not answer.
-        """
+        """Show a person their page as it is now."""
         workspace = await self._workspaces.find(team_id)
         person = await self._people.find(workspace, user_id)
         author = Author("slack", person.account, person.name)

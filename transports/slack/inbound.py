@@ -34,11 +34,7 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SlackMessage:
-    """A message that a person wrote.
-
-    Attributes:
-        mentioned: The users whom its text names.
-    """
+    """A message that a person wrote."""
 
     team_id: str
     channel_id: str
@@ -193,7 +189,6 @@ class Membership:
     """What the bot is in a channel from now on.
 
     Attributes:
-        chat: The channel, as owners call it.
         person: Who invited the bot; None where Slack does not say.
     """
 

@@ -63,11 +63,7 @@ class Suggestions:
         self._tools = tools
 
     async def show(self, storage: Storage, team_id: str, user_id: str, channel_id: str) -> None:
-        """Show a person what they may ask. What they forgot in the meantime goes from there with it.
-
-        Raises:
-            BotServiceError: Slack or the storage does not answer.
-        """
+        """Show a person what they may ask. What they forgot in the meantime goes from there with it."""
         if not await self._refusals.takes(team_id, Feature.PROMPTS):
             return
         workspace = await self._workspaces.find(team_id)
@@ -82,11 +78,7 @@ class Suggestions:
             shown = own
 
     async def clear(self, team_id: str, channel_id: str, language: str | None) -> None:
-        """Take away what a person has asked before: they have it forgotten.
-
-        Raises:
-            BotServiceError: Slack does not answer.
-        """
+        """Take away what a person has asked before: they have it forgotten."""
         if not await self._refusals.takes(team_id, Feature.PROMPTS):
             return
         for left in reversed(range(_MAX_TRIES)):

@@ -46,11 +46,7 @@ _LONGEST_PAUSE_SECONDS = 60.0
 
 
 class TelegramTransport:
-    """A Telegram bot.
-
-    Attributes:
-        routes: Where Telegram delivers, when it has a webhook.
-    """
+    """A Telegram bot."""
 
     name = "telegram"
     capabilities = CAPABILITIES
@@ -157,11 +153,7 @@ class TelegramTransport:
         return plan_answer(answer, events) if asked is None else plan_guest(answer, asked)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
-        """Make one message visible and return its message id.
-
-        Raises:
-            DeliveryError: it was not taken; DeliveryRefused: it never will be; DeliveryUnknown: nobody can say.
-        """
+        """Make one message visible and return its message id."""
         if is_guest(context_keys):
             return await self._guests.send(context_keys, delivery)
         return await self._sender.send(context_keys, delivery)

@@ -50,11 +50,7 @@ def _note_of_webhook(webhook: dict[str, object]) -> str:
 
 
 def _judge_webhook(webhook: dict[str, object], public_url: str) -> str:
-    """Return what the webhook is.
-
-    Raises:
-        BotServiceError: Telegram cannot deliver there.
-    """
+    """Return what the webhook is."""
     wanted, address = public_url.rstrip("/") + PATH, webhook.get("url")
     if not address:
         return f"Its webhook is not set yet: `serve` sets it to {wanted}"

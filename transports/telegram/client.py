@@ -71,12 +71,7 @@ class Requests(BaseRequest):
     """
 
     def __init__(self, connections: int, limits: Limits | None = None) -> None:
-        """Make what asks; nothing is opened before the first request.
-
-        Args:
-            connections: How many there are at once.
-            limits: How long each part of a request may take.
-        """
+        """Make what asks; nothing is opened before the first request."""
         self._connections = connections
         self._limits = limits or Limits()
         self._session: aiohttp.ClientSession | None = None
@@ -187,11 +182,7 @@ class BotClient(Bot):
     """Calls methods of the Bot API by their names; methods that the library does not know yet work as well."""
 
     def __init__(self, token: str, api_url: str, *, connections: int = _CONNECTIONS, previews: bool = False) -> None:
-        """Make a client; nothing is asked of Telegram yet.
-
-        Args:
-            previews: Whether Telegram may fetch what lies behind links, to show it.
-        """
+        """Make a client; nothing is asked of Telegram yet."""
         self._is_previewing = previews
         url = api_url.rstrip("/")
         super().__init__(
@@ -203,11 +194,7 @@ class BotClient(Bot):
         )
 
     async def call(self, method: str, *, timeout_seconds: float = _ANSWER_SECONDS, **parameters: Any) -> Any:
-        """Return the result of a method. Parameters that are None are left out.
-
-        Raises:
-            telegram.error.TelegramError: it was refused, or no answer came.
-        """
+        """Return the result of a method, or raise a TelegramError. Parameters that are None are left out."""
         if method in _PREVIEWING and not self._is_previewing:
             parameters = {"link_preview_options": {"is_disabled": True}, **parameters}
         return await self._post(method, parameters, read_timeout=timeout_seconds)
@@ -248,9 +235,6 @@ def _proxy_for(url: str) -> str | None:
     """Return the proxy that the environment names for an address.
 
     It is looked for once: aiohttp itself would read the environment, and a file of passwords, before each request.
-
-    Raises:
-        telegram.error.NetworkError: it is of another kind, which aiohttp would speak to as if it were not.
     """
     parts, proxies = urlsplit(url), getproxies()
     found = None if proxy_bypass(parts.hostname or "") else proxies.get(parts.scheme) or proxies.get("all")

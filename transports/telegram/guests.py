@@ -29,11 +29,7 @@ _ROOM_UNITS: Final = 3_600  # of 4,096: the rest is for what may have to be said
 
 
 async def post(client: BotClient, query_id: str, said: Mapping[str, Any]) -> str:
-    """Have a guest's message appear and return its id; a question takes one.
-
-    Raises:
-        telegram.error.TelegramError: it was refused, or no answer came.
-    """
+    """Have a guest's message appear and return its id; a question takes one."""
     content = {"message_text": said["text"], "link_preview_options": {"is_disabled": True}}
     if said.get("entities"):
         content["entities"] = said["entities"]
@@ -43,11 +39,7 @@ async def post(client: BotClient, query_id: str, said: Mapping[str, Any]) -> str
 
 
 async def change(client: BotClient, inline_message_id: str, said: Mapping[str, Any]) -> None:
-    """Have a guest's message say something else. It may be done again: then nothing changes.
-
-    Raises:
-        telegram.error.TelegramError: it was refused, or no answer came.
-    """
+    """Have a guest's message say something else. It may be done again: then nothing changes."""
     entities = said.get("entities") or None
     await client.call("editMessageText", inline_message_id=inline_message_id, text=said["text"], entities=entities)
 
@@ -143,11 +135,7 @@ class Guests:
         return GuestStub(self._client, context_keys, language, record, after_seconds=soon)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
-        """Make a delivery visible and return its message's id.
-
-        Raises:
-            DeliveryError: it was not taken, or it is not known whether it was.
-        """
+        """Make a delivery visible and return its message's id."""
         said: dict[str, Any] = dict(delivery.payload)
         try:
             return await self._show(context_keys[GUEST], said, delivery)
@@ -180,11 +168,7 @@ class Guests:
         return inline_message_id
 
     async def _tell_asker(self, said: Mapping[str, Any]) -> None:
-        """Tell the person who asked in their private chat with the bot, if there is one.
-
-        Raises:
-            DeliveryError: they have none, or it was not taken.
-        """
+        """Tell the person who asked in their private chat with the bot, if there is one."""
         await self._pace.turn(str(said["asker"]))
         try:
             await self._client.call("sendMessage", chat_id=said["asker"], text=f"{said['late']}\n\n{said['text']}")

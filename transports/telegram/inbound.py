@@ -136,8 +136,6 @@ class Membership:
     """What the bot is in a chat from now on, such as "member" or "kicked".
 
     Attributes:
-        by: Who made it so.
-        was_there: Whether it was in the chat before.
         is_private: Whether it is one person's chat: who is not in it has blocked the bot.
     """
 

@@ -54,11 +54,6 @@ class EditedLines:
     """Lines that are edited as they are typed, with those of before to be found again."""
 
     def __init__(self, history: Path | None) -> None:
-        """Make one.
-
-        Args:
-            history: The file that keeps what was typed; None for none.
-        """
         self._session: PromptSession[str] = PromptSession(_PROMPT, history=_open(history))
         self._begun: asyncio.Task[str | None] | None = None
 

@@ -8,11 +8,7 @@ _REWRITE: Final = "\r\x1b[2K"  # to the beginning of the line, which is emptied
 
 
 class Screen(Protocol):
-    """Where a conversation is shown.
-
-    Attributes:
-        is_gone: Whether the output is closed.
-    """
+    """Where a conversation is shown."""
 
     is_gone: bool
 

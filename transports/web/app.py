@@ -41,7 +41,6 @@ class WebTransport:
     """People who write in a browser.
 
     Attributes:
-        routes: To be served, whether the pages are on or off.
         exception_handlers: For the Starlette app with these routes: errors in plain words.
     """
 

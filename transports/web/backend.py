@@ -9,9 +9,6 @@ class Refusal(Exception):
     """A request that is not taken; its text is for the person.
 
     Whatever an endpoint calls may raise it; the gate answers with it.
-
-    Attributes:
-        status: The HTTP status that says so.
     """
 
     def __init__(self, status: int, text: str) -> None:
@@ -24,7 +21,6 @@ class Backend:
 
     Attributes:
         opened: The storage, or None before the start.
-        people: Who is let in on the platforms.
     """
 
     def __init__(self) -> None:

@@ -65,11 +65,7 @@ def without_contents(text: str, files: Iterable[Mapping[str, Any]]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Reads what stands in files, for models.
-
-    Attributes:
-        storage: Where it is noted that they are being read; None while nothing is open.
-    """
+    """Reads what stands in files, for models."""
 
     reading: Reading = field(default_factory=Reading)
     storage: Callable[[], Storage | None] = lambda: None

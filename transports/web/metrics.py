@@ -20,11 +20,7 @@ Look: TypeAlias = Callable[[], Awaitable[Mapping[str, float]]]
 
 
 def metrics_route(settings: Settings, metrics: Metrics, look: Look) -> Route:
-    """Return the route of the page: it asks for METRICS_TOKEN; without one, it answers this machine alone.
-
-    Args:
-        look: Returns what waits, by kind.
-    """
+    """Return the route of the page: it asks for METRICS_TOKEN; without one, it answers this machine alone."""
     access = Access(settings.host, settings.public_url, reveal(settings.metrics_token))
 
     async def show(request: Request) -> Response:

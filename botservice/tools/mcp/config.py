@@ -42,10 +42,8 @@ class ServerConfig:
     """One server.
 
     Attributes:
-        name: As it stands in the file.
         prefix: What the names of its tools begin with.
         tools: The tools that may be offered; None for all.
-        timeout_seconds: How long a call may take.
         has_sign_in: Whether each person signs in by OAuth, whatever the server says without that.
         client_id: As whom this service is registered there; without one it registers by itself.
     """

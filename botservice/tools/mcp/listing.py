@@ -51,7 +51,6 @@ def read_listing(server: str, tools: Iterable[Any], allowed: frozenset[str] | No
     """Return the tools that may be offered; each of the others is named in the log.
 
     Args:
-        tools: As the client has them.
         allowed: The names of those that are wanted; None for all.
     """
     found: dict[str, ListedTool] = {}

@@ -137,11 +137,7 @@ def _put_together(page: str, asked: Mapping[str, str]) -> str:
 
 
 def _check_link(link: str, grant: Grant) -> None:
-    """Return if a person can be sent to a link.
-
-    Raises:
-        ServerDown: nobody can.
-    """
+    """Return if a person can be sent to a link."""
     if len(json.dumps([grant.client, grant.metadata])) > _LARGEST_GRANT:
         raise ServerDown("its authorization says too much of itself")
     parts = urlsplit(link)
@@ -259,12 +255,7 @@ async def _ask_for_link(config: ServerConfig, provider: OAuthClientProvider, rea
 
 
 async def _ask_for_token(config: ServerConfig, grant: Grant, asked: Mapping[str, str]) -> OAuthToken:
-    """Return the tokens that an authorization gives.
-
-    Raises:
-        SignInRefused: it gives none.
-        ServerDown: it cannot be asked now.
-    """
+    """Return the tokens that an authorization gives."""
     client_info = OAuthClientInformationFull.model_validate(grant.client)
     metadata = OAuthClientMetadata(redirect_uris=[AnyUrl(grant.redirect_uri)])
     kept = _Client(config, grant.redirect_uri)

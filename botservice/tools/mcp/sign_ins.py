@@ -34,10 +34,8 @@ class Grant:
 
     Attributes:
         url: The address of the server that the tokens are for; they are sent nowhere else.
-        client: As whom this service is registered there.
         metadata: What the authorization says of itself.
         verifier: The secret of a sign-in that has begun (PKCE).
-        language: Of the person.
         is_inside: Whether the server answered from a network of this machine's own, where its authorization may be.
     """
 

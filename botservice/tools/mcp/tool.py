@@ -16,11 +16,7 @@ async def _call_server() -> None:
 
 
 class MCPTool(Tool):
-    """A tool whose calls go to a server. Its arguments are the server's to check, and it says what is wrong.
-
-    Attributes:
-        needs_approval: Whether a person is asked before it runs.
-    """
+    """A tool whose calls go to a server. Its arguments are the server's to check, and it says what is wrong."""
 
     def __init__(self, connection: Connection, listed: ListedTool, name: str) -> None:
         config = connection.config

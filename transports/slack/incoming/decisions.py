@@ -32,11 +32,7 @@ class Decisions:
         self._errands = Errands()
 
     async def take(self, body: Mapping[str, Any], inbox: Inbox) -> bool:
-        """Carry out what a press decides; return whether it was about calls of tools.
-
-        Raises:
-            BotServiceError: it is not stored.
-        """
+        """Carry out what a press decides; return whether it was about calls of tools."""
         press = read_press(body)
         if press is None or press.value is None or order_of(press.value) is None:
             return False

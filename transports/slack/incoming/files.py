@@ -29,7 +29,6 @@ class SentFile:
 
     Attributes:
         url: Where it lies; only Slack itself is ever asked with the token.
-        document: What kind of Slack's own documents it is.
     """
 
     id: str | None

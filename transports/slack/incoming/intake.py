@@ -170,21 +170,13 @@ class Intake:
                 self._opened()
 
     async def take_command(self, body: Mapping[str, Any]) -> None:
-        """Store a slash command.
-
-        Raises:
-            BotServiceError: it is not stored.
-        """
+        """Store a slash command."""
         _, storage = self._opened()
         await self._note_grid(body)
         await self._accept(await self._interactions.command(body, storage))
 
     async def take_interaction(self, body: Mapping[str, Any]) -> None:
-        """Store what was pressed or submitted, or open the dialog that was asked for.
-
-        Raises:
-            BotServiceError: it is not stored.
-        """
+        """Store what was pressed or submitted, or open the dialog that was asked for."""
         inbox, storage = self._opened()
         await self._note_grid(body)
         if not await self._decisions.take(body, inbox):
@@ -261,11 +253,7 @@ class Intake:
             await inbox.accept(_TRANSPORT, [event])
 
     def _opened(self) -> tuple[Inbox, Storage]:
-        """Return where events go.
-
-        Raises:
-            StorageUnavailable: nowhere at the moment.
-        """
+        """Return where events go."""
         if self._inbox is None or self._storage is None:
             raise StorageUnavailable("this process takes in nothing at the moment")
         return self._inbox, self._storage

@@ -47,11 +47,7 @@ _MAX_KEPT_CHARACTERS = 3000
 
 
 async def write_feedback(storage: Storage, team: str, channel: str, user: str, value: str) -> None:
-    """Store what a person thinks of an answer; a second press takes the place of the first.
-
-    Raises:
-        StorageUnavailable: it is not stored.
-    """
+    """Store what a person thinks of an answer; a second press takes the place of the first."""
     found = _VALUE.fullmatch(value)
     if found is None:
         return
@@ -73,7 +69,6 @@ class Press:
     """A pressed button.
 
     Attributes:
-        value: What it says.
         ts: The message that it stands under.
         at: When it was pressed.
         root: The thread that the message stands in.
@@ -126,11 +121,7 @@ def read_press(body: Mapping[str, Any]) -> Press | None:
 
 
 class Interactions:
-    """Reads what people do besides writing. What is asked privately belongs to their conversation with the bot.
-
-    Attributes:
-        reactions: Keeps what people think of answers by a reaction.
-    """
+    """Reads what people do besides writing. What is asked privately belongs to their conversation with the bot."""
 
     def __init__(self, client: SlackClient, workspaces: Workspaces, people: People) -> None:
         self._client = client
@@ -140,11 +131,7 @@ class Interactions:
         self._direct: dict[tuple[str, str], str] = {}
 
     async def command(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
-        """Return a slash command as an event; None where it says nothing.
-
-        Raises:
-            BotServiceError: Slack does not say which conversation the person has with the bot.
-        """
+        """Return a slash command as an event; None where it says nothing."""
         team, user, trigger = team_of(body), word(field(body, "user_id")), word(field(body, "trigger_id"))
         if team is None or user is None or trigger is None:
             return None
@@ -153,11 +140,7 @@ class Interactions:
         return _event(f"{team}:command:{trigger}", team, channel, Way.COMMAND, body, storage.now(), is_stop=is_stop)
 
     async def interaction(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
-        """Return what a person did as an event; None where that is done with.
-
-        Raises:
-            BotServiceError: it could not be done.
-        """
+        """Return what a person did as an event; None where that is done with."""
         match field(body, "type"):
             case "message_action" | "shortcut":
                 await self._ask(body)

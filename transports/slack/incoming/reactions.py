@@ -91,11 +91,7 @@ class Reactions:
         self._lock = asyncio.Lock()
 
     async def take(self, body: Mapping[str, Any], inbox: Inbox, storage: Storage) -> None:
-        """Store a person's verdict on an answer; on any other message nothing is kept.
-
-        Raises:
-            StorageUnavailable: it is not stored.
-        """
+        """Store a person's verdict on an answer; on any other message nothing is kept."""
         reaction = reaction_of(body, self._workspaces.known_bot(team_of(body) or ""))
         found = None if reaction is None else await _wait_for_turn(storage, reaction)
         if reaction is None or found is None or await self._is_bot(reaction):

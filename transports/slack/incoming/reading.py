@@ -104,9 +104,6 @@ class Reader:
 
         Args:
             is_peek: Fetch neither its files nor what was said in its thread before.
-
-        Raises:
-            SlackFailure: Slack does not say who the bot is.
         """
         way, body, _ = stored(event)
         try:

@@ -68,11 +68,7 @@ class Target:
 
 
 class Draft:
-    """Shows an answer that grows in one message. Its own calls only: it never waits by itself.
-
-    Attributes:
-        language: That of the person who is answered.
-    """
+    """Shows an answer that grows in one message. Its own calls only: it never waits by itself."""
 
     patience_seconds = 5.0
     refresh_seconds: float | None = None
@@ -137,11 +133,7 @@ class Draft:
         """What a stream shows stays."""
 
     async def paint(self, workspace: Workspace, text: str, tasks: Mapping[str, Task]) -> None:
-        """Show it.
-
-        Raises:
-            SlackFailure: it cannot be shown.
-        """
+        """Show it."""
         self._painted_at = time.monotonic()
         self._refused = await self._refusals.of(workspace.team_id)
         await self._record.confirm()

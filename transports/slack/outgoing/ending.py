@@ -29,9 +29,6 @@ class Ending:
     ) -> bool:
         """Return whether a stream has become the text.
 
-        Args:
-            below: What stands under it, as chat.stopStream takes it.
-
         Raises:
             SlackFailure: it is not known, or may go later.
         """

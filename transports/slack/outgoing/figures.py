@@ -41,11 +41,7 @@ class Figure:
 
 
 def find_figures(text: str, refused: frozenset[Feature] = _NOTHING) -> list[Figure]:
-    """Return the tables and charts of a text, in order.
-
-    Args:
-        refused: What a workspace does not draw.
-    """
+    """Return the tables and charts of a text, in order."""
     if not may_hold_figures(text) or "\r" in text or is_too_intricate(text):
         return []
     found = _Finder(refused)

@@ -95,9 +95,6 @@ def stable_part(text: str, pings: Pings) -> str:
 def split_markdown(text: str, *, max_characters: int) -> list[str]:
     """Return markdown in pieces, each of which reads well by itself; none where there is nothing to read.
 
-    Args:
-        max_characters: Longest piece.
-
     Raises:
         ValueError: max_characters is below 100.
     """

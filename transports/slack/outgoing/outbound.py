@@ -37,11 +37,7 @@ _GONE = ("message_not_found", "cant_update_message", "edit_window_closed")
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A text as it is sent.
-
-    Attributes:
-        needs: What Slack has to draw for it.
-    """
+    """A text as it is sent."""
 
     parameters: dict[str, Any]
     needs: frozenset[Feature] = frozenset()
@@ -62,12 +58,6 @@ class Sender:
         *,
         previews: bool = False,
     ) -> None:
-        """Make one.
-
-        Args:
-            ending: Ends streams.
-            previews: Whether Slack may fetch what lies behind links, to show it.
-        """
         self._client = client
         self._workspaces = workspaces
         self._streams = streams
@@ -80,11 +70,7 @@ class Sender:
         self._looks = {"unfurl_links": previews, "unfurl_media": previews}
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
-        """Make a delivery visible and return its timestamp.
-
-        Raises:
-            DeliveryError: it was not taken, or it is not known whether it was.
-        """
+        """Make a delivery visible and return its timestamp."""
         try:
             workspace = await self._workspaces.find(context_keys["team_id"])
         except NotInstalled as error:

@@ -65,11 +65,7 @@ def as_typed(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """An event that is answered.
-
-    Attributes:
-        message: What somebody wrote, where it is that.
-    """
+    """An event that is answered."""
 
     key: str
     way: Way | None

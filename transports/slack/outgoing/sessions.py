@@ -81,11 +81,7 @@ class Statuses:
         self._advised: set[str] = set()
 
     async def begin(self, workspace: Workspace, channel: str, thread_ts: str, user_id: str) -> None:
-        """Show that the bot is at work.
-
-        Raises:
-            SlackFailure: it cannot be shown at the moment.
-        """
+        """Show that the bot is at work."""
         method = self._methods.get(workspace.team_id, _SESSION)
         if method == _SESSION:
             try:
@@ -112,11 +108,7 @@ class Statuses:
         return self._methods.get(team_id, _SESSION) == _SESSION
 
     async def rest(self, workspace: Workspace, channel: str, thread_ts: str, *, is_waiting: bool) -> None:
-        """Show that the bot is done, or waits for a decision; a line goes away by itself when something is said.
-
-        Raises:
-            SlackFailure: it cannot be shown at the moment.
-        """
+        """Show that the bot is done, or waits for a decision; a line goes away by itself when something is said."""
         if self.has_sessions(workspace.team_id):
             status = "suspended" if is_waiting else "active"
             await self._client.call(workspace.token, _SESSION, channel_id=channel, thread_ts=thread_ts, status=status)

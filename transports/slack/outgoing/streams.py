@@ -23,8 +23,6 @@ class Task:
 
     Attributes:
         said: What it says of its work; only while it runs.
-        details: What it was called with.
-        sources: The addresses that it reads.
     """
 
     title: str
@@ -59,7 +57,6 @@ class OpenStream:
 
     Attributes:
         text: What Slack has taken of it.
-        tasks: The tools that it shows, by id.
         is_open: Whether Slack still takes more; after about five minutes it does not.
         is_certain: Whether it is known what Slack has taken.
         is_plan: Whether its tools stand together, below a title of their own.
@@ -101,11 +98,7 @@ class Streams:
 
 
 class Tasks:
-    """Knows what runs, and what has run.
-
-    Attributes:
-        shown: The tasks by their ids, in order.
-    """
+    """Knows what runs, and what has run."""
 
     def __init__(self, pings: Pings, *, has_details: bool, has_sources: bool) -> None:
         """Begin with nothing.

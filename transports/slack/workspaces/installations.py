@@ -72,11 +72,7 @@ class _Stored:
 
     @property
     def storage(self) -> Storage:
-        """The storage.
-
-        Raises:
-            StorageUnavailable: there is none yet.
-        """
+        """The storage."""
         if self._storage is None:
             raise StorageUnavailable("the transport has not started yet")
         return self._storage

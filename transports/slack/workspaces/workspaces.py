@@ -92,11 +92,7 @@ class Workspaces:
         return self._own.bot_user_id if is_own and self._own is not None else None
 
     async def identify(self) -> Workspace | None:
-        """Return the workspace of the bot's own token; Slack is asked once.
-
-        Raises:
-            SlackFailure: Slack refuses the token, or does not answer.
-        """
+        """Return the workspace of the bot's own token; Slack is asked once."""
         if self._token is None or self._own is not None:
             return self._own
         async with self._asking:
@@ -116,8 +112,6 @@ class Workspaces:
 
         Raises:
             NotInstalled: the bot is not in it.
-            SlackFailure: Slack does not say who the bot is.
-            StorageUnavailable: nobody can say.
         """
         known = self._known.get(team_id)
         if known is not None and known[1] > self._clock():
@@ -138,11 +132,7 @@ class Workspaces:
         return found
 
     async def note_grid(self, team_id: str, enterprise_id: str) -> None:
-        """Take note of the organisation that a workspace belongs to: it may have installed the bot for all of its own.
-
-        Raises:
-            StorageUnavailable: it is not stored.
-        """
+        """Store which organisation a workspace belongs to: the bot may be installed for the whole organisation."""
         if self._installations is None or self._grids.get(team_id) == enterprise_id:
             return
         await self._installations.note_grid(team_id, enterprise_id)
@@ -162,9 +152,6 @@ class Person:
 
     Attributes:
         account: What the person is called elsewhere in the service: ids of people are unique within their team.
-        name: None where Slack does not say.
-        language: Such as "de-DE".
-        is_bot: Whether it is a program that writes.
     """
 
     id: str

@@ -70,8 +70,6 @@ class Press:
         event: What is to be stored; None where the press counts for nothing.
         told: What the presser is told at once.
         chosen: The keyboard that is left, where buttons cannot be disabled.
-        disabled: The keyboard that is left.
-        says: What the button says.
         presser: Who pressed it, and in which language they are spoken to.
         is_on_copy: Whether it stood under a message of which nobody knows: what it says will not change.
     """
@@ -90,11 +88,7 @@ class Press:
 
 
 async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Storage) -> Press | None:
-    """Return what an update's press means by what is stored of the keyboard; None where it cannot even be answered.
-
-    Raises:
-        StorageUnavailable: nobody can say.
-    """
+    """Return what an update's press means by what is stored of the keyboard; None where it cannot even be answered."""
     query = update["callback_query"]
     query_id, update_id = field(query, "id"), integer(field(update, "update_id"))
     if not isinstance(query_id, str) or update_id is None:

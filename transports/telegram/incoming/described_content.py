@@ -110,11 +110,7 @@ def _passport(passport: Content) -> str:
 
 
 def _listed(parts: Iterable[str], between: str = " / ") -> str:
-    """Return parts in one line.
-
-    Raises:
-        ValueError: there are none, so that what holds them is not what it was when this was written.
-    """
+    """Return parts in one line."""
     found = between.join(parts)
     if not found:
         raise ValueError("nothing is listed")

@@ -27,7 +27,6 @@ class SentFile:
     """A file that came with a message, not fetched yet.
 
     Attributes:
-        kind: What it is called when it is talked about.
         size_bytes: As Telegram says; None where it does not.
         unique_id: Names the same file wherever it is sent; nothing is fetched by it.
     """

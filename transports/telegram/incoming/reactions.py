@@ -66,11 +66,7 @@ def reaction_of(update: object) -> Reaction | None:
 
 
 async def keep_reaction(storage: Storage, reaction: Reaction) -> None:
-    """Store a person's verdict on an answer; on any other message nothing is kept.
-
-    Raises:
-        StorageUnavailable: it is not stored.
-    """
+    """Store a person's verdict on an answer; on any other message nothing is kept."""
     keys, message_id = ContextKeys.of({"transport": "telegram", "chat_id": str(reaction.chat_id)}), reaction.message_id
     turn_id = await _wait_for_turn(storage, keys, message_id)
     if turn_id is None:

@@ -52,11 +52,7 @@ class Draft(Surface, Protocol):
         """Take note that what comes is not a continuation of what is shown."""
 
     async def paint(self, text: str, activity: str) -> bool:
-        """Show it, and return whether it was text.
-
-        Raises:
-            telegram.error.TelegramError: it cannot be shown.
-        """
+        """Show it, and return whether it was text."""
 
 
 class PrivateDraft:

@@ -63,11 +63,7 @@ class Sender:
         self._extras = Extras(forms)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
-        """Make a delivery visible and return its message id.
-
-        Raises:
-            DeliveryError: it was not taken, or it is not known whether it was. DeliveryInstead: not in this form.
-        """
+        """Make a delivery visible and return its message id."""
         form, plain = delivery.payload.get("form"), delivery.payload.get("plain")
         if not isinstance(form, str) or not isinstance(plain, list):
             return await self._send(context_keys, delivery)

@@ -98,11 +98,7 @@ def _said(answer: Message, files: Sequence[Any], *, is_rich: bool) -> list[dict[
 
 
 def _texts(answer: Message, *, has_more: bool) -> list[dict[str, Any]]:
-    """Return the messages of a text; of a very long one the beginning, and the whole as a file.
-
-    Args:
-        has_more: Whether there is anything to show without a text.
-    """
+    """Return the messages of a text; of a very long one the beginning, and the whole as a file."""
     is_long = len(answer.text) > MAX_CHARACTERS
     head = head_of(answer.text) if is_long else answer.text
     pieces = format_markdown(head or ("" if has_more else _NO_WORDS), moments=answer.moments)

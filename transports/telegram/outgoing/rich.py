@@ -33,11 +33,7 @@ Block = dict[str, Any]
 
 @dataclass(slots=True)
 class Node:
-    """A piece of markdown with what stands in it.
-
-    Attributes:
-        value: What the parser says of it: a heading's level, a link's address.
-    """
+    """A piece of markdown with what stands in it."""
 
     kind: str
     value: Any

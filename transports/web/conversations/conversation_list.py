@@ -57,8 +57,6 @@ class Listed:
 
     Attributes:
         name: What its address calls it.
-        title: What it is called by its person, or its first words; empty where there are none.
-        at: When something was last said there.
         place: Where it stands: the list goes on below it.
     """
 
@@ -74,7 +72,6 @@ def find_mine(
     """Return the conversations of a session, the newest first.
 
     Args:
-        search: What the title holds, or something that they wrote there.
         before: Only those below this place.
     """
     identity = find_identity(connection, Author(NAME, session))

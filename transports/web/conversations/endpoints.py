@@ -33,11 +33,7 @@ _NO_ANSWER: Final = "This answer is not there, or nothing is kept of how it was 
 
 
 async def write_feedback(storage: Storage, chat: str, message_id: int, verdict: str | None) -> bool:
-    """Store the rating of an answer in a chat, or with None delete it; return whether there is such an answer.
-
-    Raises:
-        StorageUnavailable: it is not stored.
-    """
+    """Store the rating of an answer in a chat, or with None delete it; return whether there is such an answer."""
     author = Author(NAME, session_in(chat))
     is_answer = messages.c.id == message_id, messages.c.answers_turn_id.is_not(None)
     turn_of_answer = select(messages.c.answers_turn_id).where(*is_answer)

@@ -74,7 +74,6 @@ class Access:
     """Decides who gets in.
 
     Attributes:
-        host: Where the server listens.
         port: Only to say where the page is.
         now: Seconds since 1970, by which logins end.
         has_links: Whether people come in by links that /web gives them.

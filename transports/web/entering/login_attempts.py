@@ -33,11 +33,6 @@ class Guesses:
     """Makes addresses that sent wrong tokens wait before the next one is checked."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        """Make one for a process.
-
-        Args:
-            now: Seconds of a clock that only goes on.
-        """
         self._now = now
         self._records: OrderedDict[str, _Record] = OrderedDict()
         self._recent: deque[float] = deque()

@@ -36,11 +36,7 @@ _NAMES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """An answer as the page shows it.
-
-    Attributes:
-        facts: Labels with what stands behind them.
-    """
+    """An answer as the page shows it."""
 
     title: str
     text: str

@@ -63,7 +63,6 @@ class Plot:
 
     Attributes:
         is_stacked: Bars on top of each other; otherwise lines.
-        show: How a value is written.
     """
 
     title: str
@@ -147,7 +146,6 @@ class Range:
 
     Attributes:
         every: How long is summed up together.
-        label: How a moment is written.
     """
 
     title: str

@@ -23,11 +23,7 @@ NOT_THERE: Final = "This is not there, or not any more."
 
 
 class Desk:
-    """Gives the pages of the inspector what they need.
-
-    Attributes:
-        service: The service whose turns are shown; without one, nothing has a price.
-    """
+    """Gives the pages of the inspector what they need."""
 
     def __init__(self, pages: Pages, backend: Backend, service: "AgentService | None" = None) -> None:
         self.pages = pages

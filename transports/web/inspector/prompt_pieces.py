@@ -39,8 +39,6 @@ class Piece:
     Attributes:
         tokens: As they are counted here; servers count a little otherwise.
         cost: In billionths of the currency, its share of what the prompt cost.
-        x, width: Where it stands in the picture.
-        look: Which colour it has.
     """
 
     label: str
@@ -54,11 +52,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A message that is in one of two prompts.
-
-    Attributes:
-        is_new: Whether it is in the later one.
-    """
+    """A message that is in one of two prompts."""
 
     is_new: bool
     role: str
@@ -87,7 +81,6 @@ class Picture:
     Attributes:
         tokens: As the server counted them, where it did.
         left_out: What did not fit, with the reason.
-        tools: The names of those that were offered.
         hits: The ids of the messages that searching found, with their scores.
     """
 

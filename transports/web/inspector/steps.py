@@ -68,11 +68,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A step.
-
-    Attributes:
-        facts: How long it took and what it cost.
-    """
+    """A step."""
 
     title: str
     facts: list[str]

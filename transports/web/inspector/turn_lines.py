@@ -23,9 +23,6 @@ class TurnLine:
     """A turn in a line.
 
     Attributes:
-        title: Of its conversation.
-        state: Its status, and its outcome where it has one.
-        steps: How many times tools were run.
         cost: In billionths of the currency; 0 where nothing is known of it.
     """
 

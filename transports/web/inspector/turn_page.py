@@ -43,7 +43,6 @@ class StepView:
     """A step as the page shows it.
 
     Attributes:
-        place: Its place among the turn's steps, for addresses.
         links: What can be done with its prompt: labels and addresses.
         hits: What searching found: score, author, date and the beginning of each message.
     """

@@ -17,7 +17,6 @@ class WaitingLine:
     Attributes:
         number: What people call it by, as in /allow 3.
         what: Whether it waits for a decision or for its result, or how it ended.
-        arguments: What it would be made with, without secrets.
     """
 
     number: int

@@ -31,11 +31,7 @@ _LONGEST: Final = 20_000  # characters; a longer section is shown as it stands
 
 
 class ShownCalls:
-    """What a page shows of calls: the name, the arguments as people read them, without secrets, and the state.
-
-    Attributes:
-        version: Grows with every change.
-    """
+    """What a page shows of calls: the name, the arguments as people read them, without secrets, and the state."""
 
     def __init__(self) -> None:
         self.version = 0
@@ -74,9 +70,7 @@ class Draft:
     Attributes:
         blocks: What is complete, as HTML.
         open_block: What still grows, as HTML.
-        activity: The tool that runs now.
         progress: The tool that last said something of its work, and what.
-        calls: The calls of the turn.
         is_closed: Whether nothing more comes; the stored answer is next.
         formatted: How many characters were formatted until now.
     """

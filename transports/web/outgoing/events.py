@@ -52,9 +52,6 @@ class Shown:
 
     Attributes:
         complete: How many blocks that are complete.
-        open_block: The one that still grew.
-        calls: The version of the calls.
-        progress: What a tool said of its work.
     """
 
     complete: int = 0

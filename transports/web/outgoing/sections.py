@@ -21,7 +21,6 @@ class Sections:
 
     Attributes:
         closed: The complete sections that were not taken yet.
-        length: Characters of the section that still grows.
     """
 
     def __init__(self) -> None:

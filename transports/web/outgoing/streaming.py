@@ -14,7 +14,6 @@ class Channel:
     """What the open pages of one session watch.
 
     Attributes:
-        draft: The newest draft.
         changes: Grows whenever storage may have something new.
     """
 

@@ -66,8 +66,6 @@ class Cursor:
     """How much of a session a page has.
 
     Attributes:
-        message_id: The last message.
-        notice_id: The last notice.
         version: The version of deletions that it knows, or None.
     """
 
