@@ -37,7 +37,6 @@ OTHERS = {
         {"events", "prompt_log", "steps", "turns"},
         "what an operator does to a turn: stops it, sets it aside, begins it anew",
     ),
-    "transports/slack/workspaces/refusals.py": ({ANY}, "writes the tables that its callers own and hand it"),
 }
 
 
