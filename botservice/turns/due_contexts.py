@@ -39,6 +39,7 @@ from botservice.storage.tables.conditions import (
     EVENT_IS_UNHANDLED,
     REMINDER_IS_WAITING,
     TURN_IS_OPEN,
+    TURN_IS_RUNNING,
 )
 from botservice.storage.tables.conversations import deliveries, events, messages, reminders, turns
 from botservice.storage.tables.waiting import pending_calls
@@ -101,9 +102,7 @@ _ITS_MESSAGE = (
     .scalar_subquery()
 )
 _HAS_TURN = exists().where(TURN_IS_OPEN, turns.c.context_id == events.c.context_id)
-_HAS_BEGUN = exists().where(
-    TURN_IS_OPEN, turns.c.context_id == reminders.c.context_id, turns.c.status == literal_column("'running'")
-)
+_HAS_BEGUN = exists().where(TURN_IS_OPEN, turns.c.context_id == reminders.c.context_id, TURN_IS_RUNNING)
 _first = deliveries.alias("first")
 _FIRST_IS_OPEN = text("first.status IN ('pending', 'attempting') AND first.kind = 'message'")
 # What stands behind a message that was refused is not looked at by itself.
@@ -141,9 +140,7 @@ _REMINDERS = _found(What.REMINDER, reminders, _NEVER, reminders.c.due_at).where(
 # What has waited goes on beside no turn that has begun; a turn that waits still has its state.
 _ITS_CHAT_IS_FREE = (
     select(turns.c.id)
-    .where(
-        TURN_IS_OPEN, turns.c.context_id == pending_calls.c.context_id, turns.c.status == literal_column("'running'")
-    )
+    .where(TURN_IS_OPEN, turns.c.context_id == pending_calls.c.context_id, TURN_IS_RUNNING)
     .limit(1)
     .scalar_subquery()
     .is_(None)

@@ -4,13 +4,13 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.contexts.context import ContextKeys, find_or_insert_context
 from botservice.errors import TurnGrew
 from botservice.storage.statements import execute
-from botservice.storage.tables.conditions import EVENT_IS_UNHANDLED, TURN_IS_OPEN
+from botservice.storage.tables.conditions import EVENT_IS_UNHANDLED, TURN_IS_OPEN, TURN_IS_QUEUED, TURN_IS_RUNNING
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.due_conditions import when_due_was_set
 from botservice.turns.turn import EventKind, InboundEvent, Outcome, StoredEvent, Turn, TurnStatus, set_due
@@ -29,7 +29,7 @@ _NEW_TURN = ("context_id", "transport", "status", "order_key", "due_at", "create
 _COUNT_WAITING = (
     select(func.count())
     .select_from(turns)
-    .where(TURN_IS_OPEN, turns.c.context_id == bindparam("context_id"), turns.c.status == TurnStatus.QUEUED.value)
+    .where(TURN_IS_OPEN, turns.c.context_id == bindparam("context_id"), TURN_IS_QUEUED)
 )
 # One statement on the accepting path: a turn of its own, where the context does not have enough of them.
 _INSERT_OWN_TURN = (
@@ -47,7 +47,7 @@ _LAST_WAITING = (
     .where(
         TURN_IS_OPEN,
         turns.c.context_id == bindparam("context"),
-        turns.c.status == TurnStatus.QUEUED.value,
+        TURN_IS_QUEUED,
         turns.c.transport == bindparam("transport"),
         turns.c.order_key <= bindparam("order_key"),
     )
@@ -57,9 +57,7 @@ _LAST_WAITING = (
 # Of a turn that somebody begins at this moment this waits for the outcome: what joins it is read, or it does not join.
 _JOIN_TURN = (
     update(turns)
-    .where(
-        turns.c.id == bindparam("turn"), turns.c.status == TurnStatus.QUEUED.value, turns.c.joined_events < _MAX_JOINED
-    )
+    .where(turns.c.id == bindparam("turn"), TURN_IS_QUEUED, turns.c.joined_events < _MAX_JOINED)
     .values(joined_events=turns.c.joined_events + 1)
     .returning(turns.c.id)
 )
@@ -84,16 +82,9 @@ _TURNS = select(
     when_due_was_set(turns),
 ).where(turns.c.context_id == bindparam("context"))
 # In the order of the index of open turns: by their ids, SQLite goes through all the turns of a chat.
-_RUNNING_TURN = (
-    _TURNS.where(TURN_IS_OPEN, turns.c.status == TurnStatus.RUNNING.value)
-    .order_by(turns.c.order_key, turns.c.id)
-    .limit(1)
-)
+_RUNNING_TURN = _TURNS.where(TURN_IS_OPEN, TURN_IS_RUNNING).order_by(turns.c.order_key, turns.c.id).limit(1)
 _NEXT_TURN = (
-    _TURNS.where(
-        TURN_IS_OPEN,
-        (turns.c.status == TurnStatus.RUNNING.value) | turns.c.transport.in_(bindparam("transports", expanding=True)),
-    )
+    _TURNS.where(TURN_IS_OPEN, or_(TURN_IS_RUNNING, turns.c.transport.in_(bindparam("transports", expanding=True))))
     .order_by(turns.c.status.desc(), turns.c.order_key, turns.c.id)  # running comes after queued in the alphabet
     .limit(1)
 )
@@ -110,7 +101,7 @@ _GATHERING_TURN = (
     .where(
         TURN_IS_OPEN,
         turns.c.context_id == bindparam("context"),
-        turns.c.status == TurnStatus.QUEUED.value,
+        TURN_IS_QUEUED,
         events.c.group_key == bindparam("group"),
     )
     .limit(1)

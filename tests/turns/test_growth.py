@@ -1,8 +1,11 @@
 """An answer takes as little in a chat that has had many as in a new one."""
 
+import sqlite3
 from datetime import UTC, datetime
 from functools import partial
+from typing import Any
 
+from sqlalchemy import Connection
 from storage.effort import Efforts
 from turns.answered import answer_often
 from turns.bots import make_service
@@ -41,3 +44,26 @@ async def test_a_prompt_takes_no_more_after_many_prompts_than_after_a_few(sqlite
         await service.prompt(context, "and now?")
         taken.append(sum(efforts.reads) + sum(efforts.writes))
     assert taken[1] < 1.5 * taken[0]
+
+
+async def test_sqlite_plans_no_query_of_a_prompt_anew(sqlite_storage: Storage) -> None:
+    planned: set[int] = set()
+
+    def allow(action: int, *_: str | None) -> int:
+        planned.add(action)
+        return sqlite3.SQLITE_OK
+
+    def note(connection: Connection) -> None:
+        driver: Any = connection.connection.dbapi_connection
+        driver.set_authorizer(allow)  # SQLite asks it whenever it plans
+
+    await sqlite_storage.read(note, is_short=True)
+    await sqlite_storage.write(note)
+    service, _ = make_service(sqlite_storage, lambda _: "hello")
+    context = await AgentContext.get_or_create(sqlite_storage, {"id": "1"})
+    for _ in range(3):
+        await service.prompt(context, "hello")
+    assert sqlite3.SQLITE_READ in planned
+    planned.clear()
+    await service.prompt(context, "hello")
+    assert planned == {sqlite3.SQLITE_TRANSACTION}

@@ -1,6 +1,7 @@
 """The conditions of partial indexes, each written once for the index and for the queries that it answers.
 
 A planner uses such an index where a query says the very same, with literals: it does not know the values of parameters.
+SQLite even plans a query anew for each value of a parameter that is compared with what an index has a literal for.
 """
 
 import re
@@ -9,6 +10,8 @@ from typing import Final
 from sqlalchemy import Index, TextClause, text
 
 TURN_IS_OPEN: Final = text("turns.status IN ('queued', 'running')")
+TURN_IS_QUEUED: Final = text("turns.status = 'queued'")
+TURN_IS_RUNNING: Final = text("turns.status = 'running'")
 TURN_IS_UNANSWERED: Final = text("turns.outcome IN ('failed', 'stopped', 'refused')")
 TURN_IS_NUMBERED: Final = text("turns.last_step_number IS NOT NULL")
 TURN_IS_SET_ASIDE: Final = text("turns.status = 'set_aside'")
