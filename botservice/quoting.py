@@ -40,7 +40,7 @@ def quote_name(name: str | None, otherwise: str = "somebody") -> str:
 
 def quote_text(text: str) -> str:
     """Return text as it may stand inside a part of a prompt: nothing in it begins or ends one."""
-    return _MARKS.sub(r"\1 ", text)
+    return text if _is_plain(text) else _MARKS.sub(r"\1 ", text)
 
 
 def quote_record(text: str) -> str:
@@ -50,12 +50,17 @@ def quote_record(text: str) -> str:
 
 def quote_said(text: str) -> str:
     """Return a person's words for a prompt, which cannot pass for what the service itself says in that role."""
-    return _OWN_MARKS.sub(r"\1 ", text)
+    return text if _is_plain(text) else _OWN_MARKS.sub(r"\1 ", text)
 
 
 def quote_said_in_group(text: str) -> str:
     """Return a person's words for a prompt where several speak: nor does a line look like another message."""
     return "\n  ".join(quote_said(text).splitlines()) if len(text.splitlines()) > 1 else quote_said(text)
+
+
+def _is_plain(text: str) -> bool:
+    """Return whether nothing in text can be a mark: each begins with "<", or with a sign beyond ASCII."""
+    return text.isascii() and "<" not in text
 
 
 def found_records(content: str) -> str:

@@ -59,10 +59,7 @@ def as_is(message: Message) -> str:
 
 def as_said(message: Message) -> str:
     """Return a message as a person's among words of ours."""
-    text = message.full_text
-    # What quote_said looks for begins with "<", or with a sign beyond ASCII.
-    is_plain = text.isascii() and "<" not in text
-    return _with_files(text if is_plain else quote_said(text), message)
+    return _with_files(quote_said(message.full_text), message)
 
 
 def as_said_in_group(message: Message) -> str:
@@ -86,7 +83,8 @@ def as_record(message: Message) -> str:
 def record_heading(message: Message, date: str | None = None) -> str:
     """Return what stands in front of a message in a record."""
     name = message.author.name if message.author and message.author.name else message.role.value
-    return f"[{date or format(message.created_at, '%Y-%m-%d %H:%M')} UTC] {quote_name(name)}: "
+    date = date or message.created_at.isoformat(" ", "minutes")[: len(_SIZED_DATE)]  # formatting it takes twice as long
+    return f"[{date} UTC] {quote_name(name)}: "
 
 
 def mention(attachment: Attachment) -> str:

@@ -11,8 +11,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from itertools import accumulate, chain, groupby, repeat
-from operator import sub
+from itertools import accumulate, chain, repeat
 from typing import Any, Final
 
 from botservice.errors import InvalidField
@@ -88,10 +87,18 @@ def encode_in_full(value: Any) -> Any:
 def shorten(numbers: Sequence[int]) -> Short:
     """Return numbers in few characters of JSON; `lengthen` gives them back."""
     short: Short = []
-    for step, same in groupby(map(sub, numbers, (0, *numbers))):
-        count = len(list(same))
-        short += [[count, step]] if count >= _FEWEST_ALIKE else [step] * count
-    return short
+    before, last, alike = 0, 0, 0
+    for number in numbers:
+        step, before = number - before, number
+        if step != last:
+            short += _as_short(last, alike)
+            last, alike = step, 0
+        alike += 1
+    return short + _as_short(last, alike)
+
+
+def _as_short(step: int, alike: int) -> Short:
+    return [[alike, step]] if alike >= _FEWEST_ALIKE else [step] * alike
 
 
 def lengthen(short: Iterable[int | list[int]]) -> list[int]:

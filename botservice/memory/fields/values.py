@@ -250,7 +250,8 @@ def _freeze_datetime(value: datetime, field: str, _depth: int) -> datetime:
 
 def _freeze_list(value: Iterable[Any], field: str, depth: int) -> FrozenList:
     _check_depth(field, depth)
-    return FrozenList.trust([_freeze(element, field, depth + 1) for element in value])
+    inside = depth + 1
+    return FrozenList.trust([each if type(each) in _AS_IS else _freeze(each, field, inside) for each in value])
 
 
 def _freeze_dict(value: Mapping[str, Any], field: str, depth: int) -> FrozenDict:
@@ -259,13 +260,18 @@ def _freeze_dict(value: Mapping[str, Any], field: str, depth: int) -> FrozenDict
 
 def _frozen_items(value: Mapping[str, Any], field: str, depth: int) -> dict[str, Any]:
     _check_depth(field, depth)
-    return {_freeze_key(key, field): _freeze(element, field, depth + 1) for key, element in value.items()}
+    return {
+        key if type(key) is str else _freeze_key(key, field): each
+        if type(each) in _AS_IS
+        else _freeze(each, field, depth + 1)
+        for key, each in value.items()
+    }
 
 
 def _freeze_key(key: object, field: str) -> str:
     if not isinstance(key, str):
         raise InvalidField(f"field {field!r}: a dict's keys must be strings, not {type(key).__name__}; use str(key)")
-    return key if type(key) is str else str.__str__(key)
+    return str.__str__(key)
 
 
 def _check_depth(field: str, depth: int) -> None:
@@ -310,12 +316,9 @@ _PLAIN: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
     (bytes, bytes.__bytes__),
 )
 
+_AS_IS: Final[frozenset[type]] = frozenset((str, int, bool, type(None), bytes))
 _FREEZERS: Final[dict[type, Callable[[Any, str, int], Any]]] = {
-    str: _same,
-    int: _same,
-    bool: _same,
-    type(None): _same,
-    bytes: _same,
+    **dict.fromkeys(_AS_IS, _same),
     FrozenDict: _freeze_frozen,
     FrozenList: _freeze_frozen,
     float: _freeze_float,
