@@ -1,15 +1,21 @@
 """What https connections are checked with."""
 
+import os
 import ssl
 from functools import lru_cache
+
+import certifi
 
 
 @lru_cache(maxsize=1)
 def tls_context() -> ssl.SSLContext:
     """Return the authorities that are trusted; all clients share them, because reading them takes long.
 
-    Source: httpx, "SSL": `SSL_CERT_FILE` and `SSL_CERT_DIR` name others than those of certifi.
+    Source: httpx, "SSL": `SSL_CERT_FILE` and `SSL_CERT_DIR` name others than those of certifi. Importing httpx for it
+    would take 7 MiB of every process: it brings a command line along.
     """
-    import httpx  # here, because not everything that is imported opens connections
-
-    return httpx.create_ssl_context()
+    if file := os.environ.get("SSL_CERT_FILE"):
+        return ssl.create_default_context(cafile=file)
+    if folder := os.environ.get("SSL_CERT_DIR"):
+        return ssl.create_default_context(capath=folder)
+    return ssl.create_default_context(cafile=certifi.where())
