@@ -116,15 +116,16 @@ class OpenAIEmbedder:
         await self._clients.close()
 
     async def _embed(self, texts: list[str]) -> NDArray[np.float32]:
-        from botservice.llm.openai.errors import FAILURES, Refusal, translate
+        import openai
+
+        from botservice.llm.openai.errors import translate
 
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 try:
                     body = await self._call(texts)
-                except Refusal as error:
-                    is_about_form = error.status_code in (400, 422) and "encoding_format" in str(error)
-                    if not self._is_binary or not is_about_form:
+                except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+                    if not self._is_binary or "encoding_format" not in str(error):
                         raise
                     self._is_binary = False  # a server that writes numbers only
                     body = await self._call(texts)
@@ -132,7 +133,7 @@ class OpenAIEmbedder:
             matrix = await asyncio.to_thread(_read_answer, body, len(texts))
         except TimeoutError as error:
             raise LLMError(f"the embedding model did not answer within {self._timeout_seconds:g} seconds") from error
-        except FAILURES as error:
+        except openai.OpenAIError as error:
             raise translate(error, self.model, "OPENAI_EMBEDDING_MODEL") from error
         except (KeyError, TypeError, ValueError) as error:  # a border: what a server sends can be anything
             raise LLMError(f"the embedding model's answer could not be read ({type(error).__name__})") from error
@@ -140,10 +141,11 @@ class OpenAIEmbedder:
         return matrix
 
     async def _call(self, texts: list[str]) -> bytes:
-        body = {"model": self.model, "input": texts, "encoding_format": "base64" if self._is_binary else "float"}
-        options = {} if self._dimensions is None else {"dimensions": self._dimensions}
-        async with self._clients.ask("/embeddings", body | options) as response:
-            return await response.aread()
+        options: dict[str, Any] = {} if self._dimensions is None else {"dimensions": self._dimensions}
+        raw = await self._clients.current().embeddings.with_raw_response.create(
+            model=self.model, input=texts, encoding_format="base64" if self._is_binary else "float", **options
+        )
+        return raw.http_response.content
 
 
 def _read_answer(body: bytes, count: int) -> NDArray[np.float32]:

@@ -27,7 +27,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # What speaks to servers takes long to import, and the demo does without it.
+    # The openai client takes longer to import than everything else together, and the demo does without it.
     if name == "OpenAIChatLLM":
         from botservice.llm.openai.llm import OpenAIChatLLM
 

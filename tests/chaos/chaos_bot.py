@@ -11,13 +11,13 @@ from typing import Any
 
 import aiohttp
 import crash_bot
+import openai
 
 from botservice.storage import writer
 from botservice.storage.postgres import clock
 
 _CLOCK = Path("clock").absolute()  # in the replica's own folder: replicas may disagree
 _HEADERS = {"x-process": os.environ["CHAOS_PROCESS"]}
-os.environ["OPENAI_CUSTOM_HEADERS"] = f"x-process: {os.environ['CHAOS_PROCESS']}"
 
 
 def machine_time() -> float:
@@ -36,6 +36,7 @@ def begin_request(session: aiohttp.ClientSession, *args: Any, **kwargs: Any) -> 
 
 _begin_request = aiohttp.ClientSession.request
 aiohttp.ClientSession.request = begin_request
+openai.AsyncOpenAI = functools.partial(openai.AsyncOpenAI, default_headers=_HEADERS)
 writer.DatabaseClock = functools.partial(clock.DatabaseClock, own=machine_time)
 
 service = crash_bot.service

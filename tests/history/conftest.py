@@ -1,4 +1,4 @@
-"""Embeddings by `OpenAIEmbedder`, from a server on loopback."""
+"""Embeddings by the real openai client, from a server on loopback."""
 
 import pytest
 from history.minds import mind

@@ -201,7 +201,7 @@ def _like_openai(llm: OpenAIChatLLM, api: OpenAIApi) -> OpenAIChatLLM:
             return await super().handle_async_request(request)
 
     llm._clients._of_loop[asyncio.get_running_loop()] = Connections(
-        lambda: httpx2.AsyncClient(transport=Redirected()), {}
+        lambda: httpx2.AsyncClient(transport=Redirected()), api_key="sk-test", base_url=llm.base_url
     )
     return llm
 

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
+import openai
+
 from botservice.errors import LLMError
 from botservice.llm.chat import ChatMessage, TextSink, ToolSchema
 from botservice.llm.openai import chat_wire, responses_wire
 from botservice.llm.openai.chat_answers import ChatAnswer
-from botservice.llm.openai.errors import Refusal
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.responses_answers import ResponsesAnswer
 from botservice.llm.openai.server_limits import (
@@ -70,7 +71,7 @@ class OpenAICall:
             LLMError: the server has neither API; it is the refusal of the first.
         """
         cause = error.__cause__
-        if not isinstance(cause, Refusal):
+        if not isinstance(cause, openai.APIStatusError):
             return False
         return (
             self._leave_out_schema(cause)
@@ -86,7 +87,7 @@ class OpenAICall:
         if self._left_wire is not None:
             self._limits.wire = self.wire
 
-    def _leave_out_schema(self, cause: Refusal) -> bool:
+    def _leave_out_schema(self, cause: openai.APIStatusError) -> bool:
         fields = frozenset({chat_wire.SCHEMA, responses_wire.SCHEMA})
         if self._options.schema is None or fields <= self._options.refused or not refuses_schema(cause):
             return False
@@ -94,7 +95,7 @@ class OpenAICall:
         self._options = replace(self._options, refused=self._options.refused | fields)
         return True
 
-    def _leave_out_field(self, cause: Refusal) -> bool:
+    def _leave_out_field(self, cause: openai.APIStatusError) -> bool:
         name = refused_field(cause, self._options.refused)
         if name is None:
             return False
@@ -104,7 +105,7 @@ class OpenAICall:
         self._options = replace(self._options, refused=self._options.refused | {name})
         return True
 
-    def _change_wire(self, cause: Refusal, error: LLMError) -> bool:
+    def _change_wire(self, cause: openai.APIStatusError, error: LLMError) -> bool:
         other = None if self._limits.is_wire_fixed else other_wire(cause, self.wire)
         if other is None:
             return False
@@ -113,7 +114,7 @@ class OpenAICall:
         self.wire, self._left_wire = other, error
         return True
 
-    def _leave_out_items(self, cause: Refusal) -> bool:
+    def _leave_out_items(self, cause: openai.APIStatusError) -> bool:
         if self.wire is not Wire.RESPONSES or self._left_out or not may_be_about_items(cause):
             return False
         self._left_out = responses_wire.seals(self._messages, self._limits.refused_seals)

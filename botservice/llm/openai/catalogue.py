@@ -1,7 +1,6 @@
 """The models that a server has, and when they end: by its own word, or by a small table where it says nothing."""
 
 import asyncio
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -98,15 +97,16 @@ def _lifetime(model: Mapping[str, Any]) -> Lifetime:
 
 
 async def _get(clients: OpenAIClients, path: str, name: str) -> dict[str, Any]:
-    from botservice.llm.openai.errors import FAILURES, translate
+    import openai
+
+    from botservice.llm.openai.errors import translate
 
     try:
         async with asyncio.timeout(_LIMIT_SECONDS):
-            async with clients.ask(path) as response:
-                answer = json.loads(await response.aread())
+            answer = await clients.current().get(path, cast_to=object)
     except TimeoutError as error:
         raise LLMError(f"the model's server did not answer within {_LIMIT_SECONDS:g} seconds") from error
-    except FAILURES as error:
+    except openai.OpenAIError as error:
         raise translate(error, name) from error
     except ValueError as error:
         raise LLMError("the model's server answered no JSON", is_transient=False) from error

@@ -3,10 +3,10 @@
 import asyncio
 import contextlib
 import json
-import os
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from botservice.errors import SettingsError
@@ -16,6 +16,7 @@ from botservice.tls import tls_context
 
 if TYPE_CHECKING:
     import httpx2
+    from openai import AsyncOpenAI
 
 _CONNECT_SECONDS = 10.0
 # Servers close what was idle for 5 s (uvicorn, and so vLLM; Node): a call that is sent at that moment would fail.
@@ -25,12 +26,18 @@ _IDLE_SECONDS = 3.0
 class Connections:
     """What one event loop asks by.
 
-    A client looks at each of its idle connections when a call begins, and when one ends: with a hundred of them that
-    took a quarter of a turn. So each call has a client of its own, with one connection.
+    Attributes:
+        client: The openai client, for what is asked seldom.
+        headers: What goes with each request.
     """
 
-    def __init__(self, make_http: "Callable[[], httpx2.AsyncClient]", headers: dict[str, str]) -> None:
-        self._headers = headers
+    def __init__(self, make_http: "Callable[[], httpx2.AsyncClient]", *, api_key: str, base_url: str) -> None:
+        import openai
+
+        # Once: the service knows how long people wait.
+        self.client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0, http_client=make_http())
+        sent = {**self.client.default_headers, **self.client.auth_headers}
+        self.headers = {name: value for name, value in sent.items() if isinstance(value, str)}
         self._like: dict[str, httpx2.Request] = {}  # without content, for each address
         self._make_http = make_http
         self._idle: deque[tuple[float, httpx2.AsyncClient]] = deque()
@@ -38,7 +45,11 @@ class Connections:
 
     @contextlib.asynccontextmanager
     async def lend(self) -> "AsyncIterator[httpx2.AsyncClient]":
-        """Yield the HTTP client that was given back last, for one call."""
+        """Yield the HTTP client that was given back last, for one call; it has one connection.
+
+        A client looks at each of its idle connections when a call begins, and when one ends: with a hundred of them
+        that took a quarter of a turn.
+        """
         while self._idle and self._idle[0][0] < time.monotonic() - _IDLE_SECONDS:
             await self._idle.popleft()[1].aclose()
         http = self._idle.pop()[1] if self._idle else self._make_http()
@@ -50,16 +61,13 @@ class Connections:
             else:
                 self._idle.append((time.monotonic(), http))
 
-    def request(self, http: "httpx2.AsyncClient", address: str, body: dict[str, Any] | None) -> "httpx2.Request":
-        """Return a request; one that is posted as an HTTP client builds it, in a tenth of the time."""
+    def request(self, http: "httpx2.AsyncClient", address: str, content: bytes) -> "httpx2.Request":
+        """Return a request as an HTTP client builds it, in a tenth of the time."""
         import httpx2
 
-        if body is None:
-            return http.build_request("GET", address, headers=self._headers)
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         like = self._like.get(address)
         if like is None:
-            like = self._like[address] = http.build_request("POST", address, headers=self._headers)
+            like = self._like[address] = http.build_request("POST", address, headers=self.headers)
             like.headers.pop("cookie", None)  # those of the client go with each request
         headers = like.headers.copy()
         headers["Content-Length"] = str(len(content))
@@ -69,6 +77,7 @@ class Connections:
     async def close(self) -> None:
         """Close the connections; one that is in use is closed when its call has ended."""
         self._is_closed = True
+        await self.client.close()
         while self._idle:
             await self._idle.pop()[1].aclose()
 
@@ -86,7 +95,7 @@ class OpenAIClients:
         Raises:
             SettingsError: there is neither a key nor a base URL.
         """
-        import httpx2  # noqa: F401 - here, because it takes long, and not while others wait for the event loop
+        import openai  # noqa: F401 - here, because it takes a second, and not while others wait for the event loop
 
         base_url = base_url or settings.openai_base_url
         api_key = api_key or reveal(settings.openai_api_key)
@@ -100,29 +109,32 @@ class OpenAIClients:
     def __len__(self) -> int:
         return len(self._of_loop)
 
+    def current(self) -> "AsyncOpenAI":
+        """Return the client of the running loop."""
+        return self._connections().client
+
     def address(self, path: str) -> str:
         """Return where a path of the server is."""
         return f"{self.base_url.rstrip('/')}{path}"
 
     @contextlib.asynccontextmanager
-    async def ask(self, path: str, body: dict[str, Any] | None = None) -> "AsyncIterator[httpx2.Response]":
+    async def post(self, path: str, body: dict[str, Any]) -> "AsyncIterator[httpx2.Response]":
         """Send a request, and yield the answer before it is read.
 
-        Args:
-            body: What to post; None to get what is at the path.
+        Asked for by its client, a call costs half as much again: options that never change are copied and checked.
 
         Raises:
             httpx2.RequestError: the server could not be asked.
-            Refusal: it refused.
+            openai.APIStatusError: it refused.
         """
         connections = self._connections()
+        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         async with connections.lend() as http:
-            request = connections.request(http, self.address(path), body)
+            request = connections.request(http, self.address(path), content)
             async with contextlib.aclosing(await http.send(request, stream=True)) as response:
                 if not response.is_success:
-                    from botservice.llm.openai.errors import Refusal
-
-                    raise Refusal(response, await response.aread())
+                    await response.aread()
+                    raise connections.client._make_status_error_from_response(response)  # noqa: SLF001 - as for its own
                 yield response
 
     async def close(self) -> None:
@@ -136,31 +148,14 @@ class OpenAIClients:
         known = self._of_loop.get(loop)
         if known is None:
             self._of_loop = {known: one for known, one in self._of_loop.items() if not known.is_closed()}
-            known = self._of_loop[loop] = Connections(_http_client, _headers(self._api_key))
+            known = self._of_loop[loop] = Connections(_http_client, api_key=self._api_key, base_url=self.base_url)
         return known
 
 
 def _http_client() -> "httpx2.AsyncClient":
     """Return a client that waits as long as it takes; how many connections there are at once, MAX_TURNS bounds."""
-    import httpx2
+    import openai
 
-    limits = httpx2.Limits(max_connections=None, keepalive_expiry=_IDLE_SECONDS)
-    timeout = httpx2.Timeout(None, connect=_CONNECT_SECONDS)
-    return httpx2.AsyncClient(timeout=timeout, limits=limits, verify=tls_context(), follow_redirects=True)
-
-
-def _headers(api_key: str) -> dict[str, str]:
-    """Return what goes with each request: who asks, and what the environment says of the account.
-
-    Source: the openai client, which takes OPENAI_ORG_ID, OPENAI_PROJECT_ID and OPENAI_CUSTOM_HEADERS, a line for each.
-    """
-    headers = {"accept": "application/json", "content-type": "application/json"}
-    headers |= {"user-agent": "botservice", "authorization": f"Bearer {api_key}"}
-    for name, setting in (("openai-organization", "OPENAI_ORG_ID"), ("openai-project", "OPENAI_PROJECT_ID")):
-        if value := os.environ.get(setting):
-            headers[name] = value
-    for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").splitlines():
-        name, colon, value = line.partition(":")
-        if colon:
-            headers[name.strip().lower()] = value.strip()
-    return headers
+    limits = replace(openai.DEFAULT_CONNECTION_LIMITS, max_connections=None, keepalive_expiry=_IDLE_SECONDS)
+    timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
+    return openai.DefaultAsyncHttpxClient(timeout=timeout, limits=limits, verify=tls_context())

@@ -1,12 +1,12 @@
-"""What goes wrong between a client and a model's server, in the service's words."""
+"""What goes wrong between the openai client and a server, in the service's words."""
 
-import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
+import openai
 
 from botservice.errors import ContextOverflow, LLMError, LLMFailure
 from botservice.settings import OPENAI_API_URL
@@ -44,37 +44,8 @@ _NO_ROUTE = re.compile(r"Invalid URL|page not found|cannot (POST|GET)|method not
 _LASTING = (LLMFailure.OUT_OF_QUOTA, LLMFailure.UNKNOWN_MODEL, LLMFailure.UNAUTHORIZED, LLMFailure.BAD_REQUEST)
 
 
-class Refusal(Exception):
-    """A server refused a request; as a text, it is what the server says of that.
-
-    Attributes:
-        response: The answer.
-        status_code: Its status.
-        code: The server's word for the reason.
-        param: The field of the request that it names.
-    """
-
-    def __init__(self, response: httpx2.Response, body: bytes) -> None:
-        """Read an answer that is no success."""
-        try:
-            said = json.loads(body)
-        except ValueError:
-            said = None
-        error = said.get("error", said) if isinstance(said, Mapping) else None
-        told: Mapping[str, Any] = error if isinstance(error, Mapping) else {}
-        code, message = told.get("code"), told.get("message")
-        super().__init__(message if isinstance(message, str) else "")
-        self.response = response
-        self.status_code = response.status_code
-        self.code = None if code is None else str(code)
-        self.param = told.get("param")
-
-
-FAILURES: Final = (Refusal, httpx2.RequestError)
-
-
 def translate(
-    error: Refusal | httpx2.RequestError, model: str, named_by: str = "OPENAI_MODEL, OPENAI_FALLBACK_MODELS"
+    error: openai.OpenAIError | httpx2.RequestError, model: str, named_by: str = "OPENAI_MODEL, OPENAI_FALLBACK_MODELS"
 ) -> LLMError:
     """Return the error without anything that the server repeats of the request, and with what to do.
 
@@ -83,11 +54,17 @@ def translate(
     """
     if is_overflow(error):
         return ContextOverflow("the prompt is longer than the model's context window")
-    if isinstance(error, Refusal):
-        return _of_status(error, model, named_by)
-    if isinstance(error, httpx2.TimeoutException):
-        return LLMError("the model's server did not take the call in time")
-    return LLMError(_unreachable(error.request.url.host))
+    match error:
+        case openai.APITimeoutError() | httpx2.TimeoutException():
+            return LLMError("the model's server did not take the call in time")
+        case openai.APIConnectionError() | httpx2.RequestError():
+            return LLMError(_unreachable(error.request.url.host))
+        case openai.APIStatusError():
+            return _of_status(error, model, named_by)
+        case openai.APIError():  # an event in the stream
+            return reported({"code": error.code}, otherwise=type(error).__name__)
+        case _:
+            return LLMError(f"the openai client failed with {type(error).__name__}")
 
 
 def _unreachable(host: str) -> str:
@@ -112,12 +89,18 @@ def reported(error: Any, *, otherwise: str = "APIError") -> LLMError:
 
 def is_overflow(error: Exception) -> bool:
     """Return whether error says that the prompt is too long for the model."""
-    if not isinstance(error, Refusal):
+    if not isinstance(error, openai.APIError):
         return False
-    return error.code == _OVERFLOW_CODE or (error.status_code in _TOO_LONG and bool(_OVERFLOW.search(str(error))))
+    if error.code == _OVERFLOW_CODE:
+        return True
+    return (
+        isinstance(error, openai.APIStatusError)
+        and error.status_code in _TOO_LONG
+        and bool(_OVERFLOW.search(str(error)))
+    )
 
 
-def is_missing_route(error: Refusal) -> bool:
+def is_missing_route(error: openai.APIStatusError) -> bool:
     """Return whether a server has nothing at a path, which is neither a missing model nor a missing item."""
     if error.status_code == 405:
         return True
@@ -126,7 +109,7 @@ def is_missing_route(error: Refusal) -> bool:
     return error.status_code == 404 and not is_other
 
 
-def failure_kind(error: Refusal) -> LLMFailure:
+def failure_kind(error: openai.APIStatusError) -> LLMFailure:
     """Return why a server refused a call."""
     known = _KINDS.get(_code(error)) or _KIND_OF_STATUS.get(error.status_code)
     if known is not None:
@@ -138,7 +121,7 @@ def failure_kind(error: Refusal) -> LLMFailure:
     return LLMFailure.UNAVAILABLE if is_passing else LLMFailure.BAD_REQUEST
 
 
-def _of_status(error: Refusal, model: str, named_by: str) -> LLMError:
+def _of_status(error: openai.APIStatusError, model: str, named_by: str) -> LLMError:
     kind = failure_kind(error)
     return LLMError(
         f"the model's server answered {error.status_code} ({_code(error)}){_remedy(error, kind, model, named_by)}",
@@ -150,7 +133,7 @@ def _of_status(error: Refusal, model: str, named_by: str) -> LLMError:
     )
 
 
-def _remedy(error: Refusal, kind: LLMFailure, model: str, named_by: str) -> str:
+def _remedy(error: openai.APIStatusError, kind: LLMFailure, model: str, named_by: str) -> str:
     if kind is LLMFailure.UNAUTHORIZED:
         return ": OPENAI_API_KEY is missing, wrong, or not allowed to do this"
     if kind is LLMFailure.UNKNOWN_MODEL or error.status_code == 404:
@@ -164,16 +147,16 @@ def _remedy(error: Refusal, kind: LLMFailure, model: str, named_by: str) -> str:
     return ""
 
 
-def _is_transient(error: Refusal, kind: LLMFailure) -> bool:
+def _is_transient(error: openai.APIStatusError, kind: LLMFailure) -> bool:
     return kind not in _LASTING and (error.status_code in _TRANSIENT or error.status_code >= 500)
 
 
-def _code(error: Refusal) -> str:
+def _code(error: openai.APIError) -> str:
     """Return the server's code where it is one, and no text that somebody wrote."""
-    return _own_code(error) or httpx2.codes.get_reason_phrase(error.status_code) or "no reason"
+    return _own_code(error) or type(error).__name__
 
 
-def _own_code(error: Refusal) -> str | None:
+def _own_code(error: openai.APIError) -> str | None:
     return _word(error.code)
 
 
@@ -181,7 +164,7 @@ def _word(code: Any) -> str | None:
     return code if isinstance(code, str) and _CODE.fullmatch(code) else None
 
 
-def _retry_after(error: Refusal) -> float | None:
+def _retry_after(error: openai.APIStatusError) -> float | None:
     try:
         seconds = float(error.response.headers.get("retry-after", ""))
     except ValueError:

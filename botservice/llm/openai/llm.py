@@ -1,4 +1,4 @@
-"""Any server that speaks OpenAI's Responses or chat.completions."""
+"""Any server that speaks OpenAI's Responses or chat.completions, through the openai client."""
 
 import asyncio
 import json
@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import httpx2
+import openai
 
 from botservice.errors import LLMError
 from botservice.llm.chat import AnswerSchema, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.openai.call import OpenAIAnswer, OpenAICall
 from botservice.llm.openai.clients import OpenAIClients
-from botservice.llm.openai.errors import FAILURES, reported, translate
+from botservice.llm.openai.errors import reported, translate
 from botservice.llm.openai.events import DONE, EventReader
 from botservice.llm.openai.options import CallOptions, is_openai
 from botservice.llm.openai.server_limits import WEB_SEARCH, ServerLimits, Wire
@@ -159,7 +160,7 @@ class OpenAIChatLLM:
             raise
         except TimeoutError as error:
             raise LLMError(f"the model sent nothing for {self.timeout_seconds:g} seconds") from error
-        except FAILURES as error:
+        except (openai.OpenAIError, httpx2.RequestError) as error:
             raise translate(error, self.model) from error
         except Exception as error:  # a border: what a server sends can be anything
             logger.warning("model.unreadable", exc_info=True)
@@ -170,7 +171,7 @@ class OpenAIChatLLM:
         answer = call.new_answer(on_text, on_thought)
         try:
             async with asyncio.timeout(self.timeout_seconds) as limit:
-                async with self._clients.ask(call.path, call.body()) as response:
+                async with self._clients.post(call.path, call.body()) as response:
                     if "json" in response.headers.get("content-type", ""):  # a server that does not stream
                         answer.add_whole(json.loads(await response.aread()))
                         return answer.response()

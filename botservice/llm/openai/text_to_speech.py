@@ -30,15 +30,16 @@ class OpenAISpeaker:
         Raises:
             LLMError: the server did not speak it.
         """
-        from botservice.llm.openai.errors import FAILURES, Refusal
+        import openai
 
-        body = {"model": self.model, "voice": _VOICE, "input": text, "response_format": "opus"}
         try:
-            async with self._clients.ask("/audio/speech", body) as response:
-                return await response.aread()
-        except Refusal as error:
+            said = await self._clients.current().audio.speech.create(
+                model=self.model, voice=_VOICE, input=text, response_format="opus"
+            )
+            return await said.aread()
+        except openai.APIStatusError as error:
             raise LLMError(f"the server answered {error.status_code}", status_code=error.status_code) from error
-        except FAILURES as error:
+        except openai.OpenAIError as error:
             raise LLMError(f"speech was not made: {type(error).__name__}") from error
 
     async def close(self) -> None:
