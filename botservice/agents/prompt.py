@@ -352,9 +352,9 @@ def _said(message: Message, *, is_group: bool) -> dict[str, Any]:
     text = show(message) if is_of_a_person else as_is(message)
     images = [image_url(each) for each in message.attachments if is_image(each)] if is_of_a_person else []
     if not images:
-        return {"role": message.role.value, "content": text}
+        return {"role": str(message.role), "content": text}
     shown = [{"type": "image_url", "image_url": {"url": url}} for url in images]
-    return {"role": message.role.value, "content": [{"type": "text", "text": text}, *shown] if text else shown}
+    return {"role": str(message.role), "content": [{"type": "text", "text": text}, *shown] if text else shown}
 
 
 def _copied(message: ChatMessage) -> ChatMessage:

@@ -80,11 +80,14 @@ def as_record(message: Message) -> str:
     return f"{record_heading(message)}{quote_record(text)}"
 
 
-def record_heading(message: Message, date: str | None = None) -> str:
+def record_heading(message: Message) -> str:
     """Return what stands in front of a message in a record."""
-    name = message.author.name if message.author and message.author.name else message.role.value
-    date = date or message.created_at.isoformat(" ", "minutes")[: len(_SIZED_DATE)]  # formatting it takes twice as long
-    return f"[{date} UTC] {quote_name(name)}: "
+    date = message.created_at.isoformat(" ", "minutes")[: len(_SIZED_DATE)]  # formatting it takes twice as long
+    return f"[{date} UTC] {quote_name(_name(message))}: "
+
+
+def _name(message: Message) -> str:
+    return message.author.name if message.author and message.author.name else str(message.role)
 
 
 def mention(attachment: Attachment) -> str:
@@ -185,15 +188,21 @@ def size_around(heading: str, counter: TokenCounter) -> int:
 
 def size_of(message: Message, counter: TokenCounter) -> int:
     """Return how many tokens a record takes, with its end of line; a text that is counted is not counted again."""
-    if message.token_count is None or message.attachments or len(message.full_text) > LONGEST_RECORD:
+    text = message.full_text
+    if message.token_count is None or message.attachments or len(text) > LONGEST_RECORD:
         return counter.count(as_record(message) + "\n")
-    heading = count_again(record_heading(message, date=_SIZED_DATE), counter)
-    return heading + message.token_count + message.full_text.count("\n") + 1
+    heading = _heading_size(_name(message), counter)  # type: ignore[arg-type]  # as in count_again
+    return heading + message.token_count + text.count("\n") + 1
 
 
 def count_again(text: str, counter: TokenCounter) -> int:
     """Return how many tokens a text takes that comes again and again, such as a name; a few thousand are remembered."""
     return _counted(text, counter)  # type: ignore[arg-type]  # a protocol does not say that every object has a hash
+
+
+@lru_cache(maxsize=4096)
+def _heading_size(name: str, counter: TokenCounter) -> int:
+    return counter.count(f"[{_SIZED_DATE} UTC] {quote_name(name)}: ")
 
 
 @lru_cache(maxsize=4096)

@@ -40,9 +40,11 @@ class ChatAnswer:
     def add(self, chunk: Mapping[str, Any]) -> None:
         """Take the next piece."""
         self._note(chunk)
-        for choice in (chunk.get("choices") or ())[:1]:
+        if choices := chunk.get("choices"):
+            choice = choices[0]
             self._reason = choice.get("finish_reason") or self._reason
-            self._add_message(choice.get("delta") or {})
+            if delta := choice.get("delta"):
+                self._add_message(delta)
 
     def add_whole(self, completion: Mapping[str, Any]) -> None:
         """Take an answer that came in one piece.
@@ -85,9 +87,9 @@ class ChatAnswer:
         self._model = chunk.get("model") or self._model
 
     def _add_message(self, delta: Mapping[str, Any]) -> None:
-        self._is_refused = self._is_refused or bool(delta.get("refusal"))
-        piece = delta.get("content") or delta.get("refusal")
-        if piece:
+        refusal = delta.get("refusal")
+        self._is_refused = self._is_refused or bool(refusal)
+        if piece := delta.get("content") or refusal:
             self._text.append(piece)
             if self._on_text is not None:
                 self._on_text(piece)

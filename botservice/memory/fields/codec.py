@@ -129,16 +129,16 @@ def _encode_datetime(value: datetime) -> Any:
     return {"$datetime": value.isoformat(), "fold": 1} if value.fold else {"$datetime": value.isoformat()}
 
 
-def _encode_list(value: list[Any] | tuple[Any, ...]) -> Any:
-    return [encode(element) for element in value]
+def _encode_list(value: FrozenList) -> Any:
+    return [_ENCODERS[type(element)](element) for element in value]  # what is in a frozen list is frozen
 
 
-def _encode_dict(value: dict[str, Any]) -> Any:
+def _encode_dict(value: FrozenDict) -> Any:
     encoded = {}
     for key, element in value.items():
         if key[:1] == "$" or not (key.isascii() or not SPLIT_PAIR.search(key)):
             return {"$dict": [[_encode_str(key), encode(element)] for key, element in value.items()]}
-        encoded[key] = encode(element)
+        encoded[key] = _ENCODERS[type(element)](element)
     return encoded
 
 

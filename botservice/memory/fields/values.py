@@ -174,7 +174,7 @@ class FrozenList(tuple[Any, ...]):
     @classmethod
     def trust(cls, values: Iterable[Any]) -> Self:
         """Return values as they are: the caller knows that they are frozen."""
-        return super().__new__(cls, values)
+        return tuple.__new__(cls, values)
 
     def __eq__(self, other: object) -> bool:
         return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
