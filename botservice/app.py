@@ -20,14 +20,7 @@ from botservice.agents import FunctionsBasedAgent
 from botservice.agents.functions_based import DEFAULT_PROMPT
 from botservice.budgets.budgets import Budgets
 from botservice.errors import BotServiceError, InvalidSkill, SettingsError
-from botservice.history import (
-    Embedder,
-    EmbeddingIndexer,
-    LocalEmbedder,
-    NoMessages,
-    OpenAIEmbedder,
-    SteadyWindowMessageSelector,
-)
+from botservice.history import Embedder, NoMessages, OpenAIEmbedder, SteadyWindowMessageSelector
 from botservice.llm.asking import searches_web
 from botservice.llm.configured import configured_llm
 from botservice.llm.openai.text_to_speech import OpenAISpeaker
@@ -153,6 +146,8 @@ def build_skills(settings: Settings) -> Skills | None:
 def build_embedder(settings: Settings) -> Embedder | None:
     """Return the embedder of the settings, or None. Loading a local model takes a second or so."""
     if settings.local_embedding_model is not None:
+        from botservice.history import LocalEmbedder
+
         try:
             return LocalEmbedder(settings.local_embedding_model)
         except SettingsError as error:
@@ -349,6 +344,8 @@ async def _start_models(
     embedder = service.embedder or await asyncio.to_thread(build_embedder, settings)
     _close_in_the_end(stack, embedder)
     if embedder is not None:
+        from botservice.history import EmbeddingIndexer
+
         await stack.enter_async_context(EmbeddingIndexer(storage, embedder))
     govern(settings, service)
     if service.options.speaker is not None:

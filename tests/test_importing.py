@@ -58,7 +58,7 @@ def test_a_server_that_has_no_tokens_begins_without_the_clients_of_what_is_off(t
     assert {"uvicorn", "transports.web.app"} <= loaded
     of_what_is_off = {"mcp", "openai", "telegram", "slack_bolt", "slack_sdk", "prompt_toolkit", "httpx", "cryptography"}
     assert of_what_is_off & loaded == set()
-    of_what_nobody_asked_for = {"jinja2", "markdown_it", "rich", "botservice.tools.mcp"}
+    of_what_nobody_asked_for = {"jinja2", "markdown_it", "rich", "botservice.tools.mcp", "numpy", "stopwordsiso"}
     assert of_what_nobody_asked_for & loaded == set()
 
 

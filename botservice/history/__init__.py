@@ -1,10 +1,10 @@
 """The conversation: what was said, what of it stands in a prompt, and how it is found again."""
 
+from typing import TYPE_CHECKING, Any
+
 from botservice.history.chat_history import ChatHistory
 from botservice.history.embeddings import Embedder, OpenAIEmbedder
 from botservice.history.finding.questions import SearchHit
-from botservice.history.indexing import EmbeddingIndexer
-from botservice.history.local_embedder import LocalEmbedder
 from botservice.history.shown import Room
 from botservice.history.window import (
     MessageSelector,
@@ -13,6 +13,10 @@ from botservice.history.window import (
     SteadyWindowMessageSelector,
     TokenWindowMessageSelector,
 )
+
+if TYPE_CHECKING:
+    from botservice.history.indexing import EmbeddingIndexer
+    from botservice.history.local_embedder import LocalEmbedder
 
 __all__ = [
     "ChatHistory",
@@ -28,3 +32,16 @@ __all__ = [
     "SteadyWindowMessageSelector",
     "TokenWindowMessageSelector",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # What calculates with vectors is loaded where somebody wants it.
+    if name == "EmbeddingIndexer":
+        from botservice.history.indexing import EmbeddingIndexer
+
+        return EmbeddingIndexer
+    if name == "LocalEmbedder":
+        from botservice.history.local_embedder import LocalEmbedder
+
+        return LocalEmbedder
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,10 +1,13 @@
 """The conversation of one context: what people and the assistant said, and nothing else."""
 
+import asyncio
+import importlib
 import logging
+import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
@@ -12,7 +15,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from botservice.history.finding.documents import question_of, searchable_text
 from botservice.history.finding.neighbours import with_neighbours
 from botservice.history.finding.questions import Period, Question, SearchHit
-from botservice.history.finding.search import SearchIndexes
 from botservice.history.rows import (
     LAST_OF_A_PERSON,
     NewMessage,
@@ -33,8 +35,12 @@ from botservice.storage.orphans import sweep_files
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages
 
+if TYPE_CHECKING:
+    from botservice.history.finding.search import SearchIndexes
+
 logger = logging.getLogger(__name__)
 
+_SEARCH: Final = "botservice.history.finding.search"
 _COUNTED_INLINE = 2_000  # characters: longer texts are counted in a thread
 
 
@@ -158,7 +164,7 @@ class ChatHistory:
         wanted = searchable_text(Role.USER, text)
         if k == 0 or not wanted:
             return []
-        indexes = SearchIndexes.of(self._storage)
+        indexes = await search_indexes(self._storage)
         vector = await indexes.vector_of(self._storage, self._context_id, wanted)
         question = Question(wanted, k, self._storage.now(), Author.of(asker), vector=vector)
         return await indexes.read(
@@ -195,7 +201,7 @@ class ChatHistory:
         question = None if message is None or seen.is_whole else await self._question(message, search_k, seen.window)
         if question is None:
             return seen
-        indexes = SearchIndexes.of(self._storage)
+        indexes = await search_indexes(self._storage)
         found = await indexes.read(self._storage, lambda connection: self._find(connection, indexes, question, counter))
         return replace(seen, found=found if room is None else room.fill(found))
 
@@ -219,7 +225,7 @@ class ChatHistory:
         return Recall(window, is_group=is_group(connection, self._context_id), is_whole=is_whole, beside=known)
 
     def _find(
-        self, connection: Connection, indexes: SearchIndexes, question: Question, counter: TokenCounter
+        self, connection: Connection, indexes: "SearchIndexes", question: Question, counter: TokenCounter
     ) -> list[SearchHit] | None:
         """Return what was found, each text once, with what makes it readable; None: ask once more."""
         hits = self._search(connection, indexes, question, counter)
@@ -229,7 +235,7 @@ class ChatHistory:
         return with_neighbours(connection, self._context_id, hits, shown=shown, counter=counter)
 
     def _search(
-        self, connection: Connection, indexes: SearchIndexes, question: Question, counter: TokenCounter
+        self, connection: Connection, indexes: "SearchIndexes", question: Question, counter: TokenCounter
     ) -> list[SearchHit] | None:
         """Return what was found; a search that breaks costs what it would have found, and not the answer."""
         try:
@@ -248,7 +254,7 @@ class ChatHistory:
         """
         last = self._last_user_message
         wanted = searchable_text(Role.USER, text)
-        indexes = SearchIndexes.of(self._storage)
+        indexes = await search_indexes(self._storage)
         vector = await indexes.vector_of(self._storage, self._context_id, wanted) if wanted else None
         exclude = [] if last is None or last.id is None else [last.id]
         asker = None if last is None else last.author
@@ -266,10 +272,13 @@ class ChatHistory:
 
     async def _question(self, message: Message, search_k: int, window: Sequence[Message]) -> Question | None:
         """Return what to look for besides a window, for a person's message; None where nothing is to be looked for."""
-        text = question_of(message) if search_k else ""
+        if not search_k:
+            return None
+        indexes = await search_indexes(self._storage)
+        text = question_of(message)
         if not text:
             return None
-        vector = await SearchIndexes.of(self._storage).vector_of(self._storage, self._context_id, text)
+        vector = await indexes.vector_of(self._storage, self._context_id, text)
         exclude = [] if message.id is None else [message.id]
         shown = [each.id for each in window if each.id is not None]
         return Question(text, search_k, message.created_at, message.author, exclude, vector, shown, is_each_once=True)
@@ -322,6 +331,15 @@ class ChatHistory:
         return await self._storage.write(
             lambda connection: insert_message(connection, self._context_id, new), sort_key=(self._context_id,)
         )
+
+
+async def search_indexes(storage: Storage) -> "SearchIndexes":
+    """Return the indexes of a storage; what searches is loaded for the first search, beside the event loop."""
+    if _SEARCH not in sys.modules:
+        await asyncio.to_thread(importlib.import_module, _SEARCH)
+    from botservice.history.finding.search import SearchIndexes
+
+    return SearchIndexes.of(storage)
 
 
 async def count_text(text: str, model: str | None = None) -> tuple[TokenCounter, int]:

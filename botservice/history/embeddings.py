@@ -4,14 +4,15 @@ import asyncio
 import base64
 import json
 from collections.abc import Sequence
-from typing import Any, Protocol
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING, Any, Protocol
 
 from botservice.errors import LLMError
 from botservice.llm.openai.clients import OpenAIClients
 from botservice.settings import DEFAULT_EMBEDDING_MODEL, ModelSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
 _TEXTS_PER_CALL = 64
 _MAX_CHARACTERS = 6_000  # in every language below the 8,191 tokens of OpenAI's models
@@ -33,14 +34,14 @@ class Embedder(Protocol):
     @property
     def dim(self) -> int | None: ...  # noqa: D102
 
-    async def embed_documents(self, texts: Sequence[str]) -> ArrayLike:
+    async def embed_documents(self, texts: Sequence[str]) -> "ArrayLike":
         """Return one vector for each text, in order.
 
         Raises:
             LLMError: the model did not answer.
         """
 
-    async def embed_query(self, text: str) -> ArrayLike:
+    async def embed_query(self, text: str) -> "ArrayLike":
         """Return the vector of a question.
 
         Raises:
@@ -98,15 +99,17 @@ class OpenAIEmbedder:
         """The model's name, with the dimensions that were asked for."""
         return self.model if self._dimensions is None else f"{self.model}/{self._dimensions}"
 
-    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    async def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Return one vector for each text, in order (see `Embedder`); long texts are embedded by their beginning."""
+        import numpy as np
+
         cut = [text[:_MAX_CHARACTERS] for text in texts]
         parts = [
             await self._embed(cut[first : first + _TEXTS_PER_CALL]) for first in range(0, len(cut), _TEXTS_PER_CALL)
         ]
         return np.concatenate(parts) if parts else np.zeros((0, self.dim or 0), np.float32)
 
-    async def embed_query(self, text: str) -> NDArray[np.float32]:
+    async def embed_query(self, text: str) -> "NDArray[np.float32]":
         """Return the vector of a question (see `Embedder`)."""
         vector: NDArray[np.float32] = (await self._embed([text[:_MAX_CHARACTERS]]))[0]
         return vector
@@ -115,7 +118,7 @@ class OpenAIEmbedder:
         """Close the connections of the running loop; those of other loops have ended with them."""
         await self._clients.close()
 
-    async def _embed(self, texts: list[str]) -> NDArray[np.float32]:
+    async def _embed(self, texts: list[str]) -> "NDArray[np.float32]":
         import openai
 
         from botservice.llm.openai.errors import translate
@@ -148,7 +151,9 @@ class OpenAIEmbedder:
         return raw.http_response.content
 
 
-def _read_answer(body: bytes, count: int) -> NDArray[np.float32]:
+def _read_answer(body: bytes, count: int) -> "NDArray[np.float32]":
+    import numpy as np
+
     data = sorted(json.loads(body)["data"], key=lambda each: int(each["index"]))
     rows = [_read_vector(each["embedding"]) for each in data]
     if len(rows) != count or len({len(row) for row in rows}) != 1:
@@ -156,7 +161,9 @@ def _read_answer(body: bytes, count: int) -> NDArray[np.float32]:
     return np.stack(rows)
 
 
-def _read_vector(value: Any) -> NDArray[np.float32]:
+def _read_vector(value: Any) -> "NDArray[np.float32]":
+    import numpy as np
+
     if isinstance(value, str):
         return np.frombuffer(base64.b64decode(value), "<f4")
     return np.asarray(value, np.float32)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from botservice.history.ranking import Document, SearchIndex
+from botservice.history.ranking import Document
 from botservice.messages import Role
 from botservice.people.facts import Fact
 from botservice.quoting import quote_name, quote_text
@@ -70,6 +70,8 @@ def choose_facts(facts: Sequence[Fact], question: str) -> list[Fact]:
 
 def _find(facts: Sequence[Fact], question: str) -> list[Fact]:
     """Return the facts that have words of a question, best first."""
+    from botservice.history.ranking import SearchIndex
+
     index = SearchIndex()
     oldest_first = sorted(facts, key=lambda each: (each.since, each.id))
     index.add(

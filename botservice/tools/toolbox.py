@@ -11,7 +11,6 @@ from typing import Final
 
 from botservice.contexts.context import AgentContext
 from botservice.history.ranking.words.grammar import FUNCTION_WORDS
-from botservice.history.ranking.words.languages import CODES, stem_all
 from botservice.history.ranking.words.tokens import tokenize
 from botservice.memory import ActionStep
 from botservice.messages import ToolCall
@@ -28,7 +27,6 @@ _LISTED: Final = re.compile(r"^- ([a-zA-Z0-9_-]{1,64}): ", re.MULTILINE)
 _LONGEST_LINE: Final = 200
 _LISTED_HEADING: Final = "Found, best first. From now on you may call them by their names:"
 
-_ENGLISH: Final = CODES.index("en")
 _IN_NAME: Final = 3  # a word of the name counts like so many of the description
 _ENOUGH: Final = 1.2  # BM25's k1: how soon a word that comes again says nothing new
 
@@ -183,5 +181,7 @@ def _words(tool: Tool) -> Counter[str]:
 
 
 def _stems(text: str) -> list[str]:
+    from botservice.history.ranking.words.languages import CODES, stem_all
+
     words = [word for word in tokenize(text) if word not in FUNCTION_WORDS["en"]]
-    return stem_all(words, _ENGLISH)
+    return stem_all(words, CODES.index("en"))

@@ -5,11 +5,10 @@ import contextlib
 import os
 import threading
 from pathlib import Path
-from typing import Protocol, TextIO
+from typing import TYPE_CHECKING, Protocol, TextIO
 
-from prompt_toolkit import PromptSession
-from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-from prompt_toolkit.patch_stdout import patch_stdout
+if TYPE_CHECKING:
+    from prompt_toolkit.history import History
 
 _PROMPT = "you> "
 
@@ -54,6 +53,8 @@ class EditedLines:
     """Lines that are edited as they are typed, with those of before to be found again."""
 
     def __init__(self, history: Path | None) -> None:
+        from prompt_toolkit import PromptSession
+
         self._session: PromptSession[str] = PromptSession(_PROMPT, history=_open(history))
         self._begun: asyncio.Task[str | None] | None = None
 
@@ -74,6 +75,8 @@ class EditedLines:
         return await (self._ask() if begun is None else begun)
 
     async def _ask(self) -> str | None:
+        from prompt_toolkit.patch_stdout import patch_stdout
+
         while True:
             try:
                 with patch_stdout(raw=True):
@@ -85,8 +88,10 @@ class EditedLines:
                     return None
 
 
-def _open(path: Path | None) -> History:
+def _open(path: Path | None) -> "History":
     """Return the history in a file that only its owner reads; one in memory where there can be none."""
+    from prompt_toolkit.history import FileHistory, InMemoryHistory
+
     if path is None:
         return InMemoryHistory()
     try:

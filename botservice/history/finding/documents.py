@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Row, bindparam, select
 
-from botservice.history.ranking import Document, is_worth_searching
+from botservice.history.ranking import Document
 from botservice.history.ranking.people import author_key
 from botservice.history.rows import IS_SAID
 from botservice.llm.demo import INTRODUCTION
@@ -75,5 +75,7 @@ def searchable_text(role: Role, text: str, file_names: Iterable[str | None] = ()
 
 def question_of(message: Message) -> str:
     """Return what to look for, for a message of a person; nothing for "ok", a sticker, or a command alone."""
+    from botservice.history.ranking import is_worth_searching
+
     text = searchable_text(message.role, message.full_text)
     return text if is_worth_searching(text) else ""

@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, bindparam, select
 
 from botservice.history.finding.questions import SearchHit
-from botservice.history.ranking.index import is_question
+from botservice.history.ranking.documents import is_question
 from botservice.history.rows import COLUMNS, IS_SAID, read_messages
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Author, Message

@@ -3,11 +3,12 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
-
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from botservice.messages import Author, Message
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ class Question:
     asked_at: datetime
     asker: Author | None = None
     exclude: Collection[int] = ()
-    vector: NDArray[Any] | None = field(default=None, compare=False)
+    vector: "NDArray[Any] | None" = field(default=None, compare=False)
     shown: Collection[int] = ()
     period: Period | None = None
     is_each_once: bool = False

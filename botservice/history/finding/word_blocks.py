@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
-from botservice.history.ranking.blocks import BLOCKS, FORMAT
+from botservice.history.ranking.block_format import BLOCKS, FORMAT
 from botservice.storage.chunks import chunks
 from botservice.storage.tables.conversations import contexts, messages, word_blocks
 

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botservice.history.ranking.arrays import each_once
+from botservice.history.ranking.block_format import BLOCKS
 
-BLOCKS: Final = 1024
 LONGEST_STRETCH: Final = 1 << 16  # what two bytes count
-FORMAT: Final = 1  # to be raised with every change of tokens, stems or this packing
 
 _U4: Final = np.dtype("<u4")
 _U2: Final = np.dtype("<u2")

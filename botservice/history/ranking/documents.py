@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from botservice.messages import Role
+
+_QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,3 +31,8 @@ class Document:
     created_at: datetime
     position: int = 0
     has_files: bool = False
+
+
+def is_question(text: str) -> bool:
+    """Return whether a text ends as a question does."""
+    return text.rstrip().endswith(_QUESTION_MARKS)

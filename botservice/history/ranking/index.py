@@ -13,7 +13,7 @@ from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.blocks import pack
 from botservice.history.ranking.candidates import WantedWord, want_words
 from botservice.history.ranking.columns import Columns, Rows
-from botservice.history.ranking.documents import Document
+from botservice.history.ranking.documents import Document, is_question
 from botservice.history.ranking.evidence import Census, Chat
 from botservice.history.ranking.people import People
 from botservice.history.ranking.postings import Postings
@@ -28,18 +28,12 @@ from botservice.history.ranking.words.tokens import tokenize
 from botservice.messages import Author, Role
 
 _DIGIT: Final = re.compile(r"\d")
-_QUESTION_MARKS: Final = ("?", "\uff1f", "\u061f")
 # Without them a sentence says the same. Every other word may be what it is about: "no meat", "from Rome".
 _WEAK: Final = frozenset({"a", "an", "the", "and", "so", "ok", "okay", "please", "just", "also", "again", "oh", "well"})
 _BATCH: Final = 1_000  # small, so that a thread that indexes leaves the interpreter to others
 _BASE_BYTES: Final = 4_000
 
 _Occurrences = tuple[NDArray[np.int32], NDArray[np.int32]]  # words, and the positions that they stand at
-
-
-def is_question(text: str) -> bool:
-    """Return whether a text ends as a question does."""
-    return text.rstrip().endswith(_QUESTION_MARKS)
 
 
 def _fingerprint(tokens: list[str], text: str) -> int:

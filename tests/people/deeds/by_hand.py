@@ -5,7 +5,7 @@ from datetime import timedelta
 from people.planted import ALICE, MARK, Town
 from sqlalchemy import Connection, insert, select, update
 
-from botservice.history.ranking.blocks import BLOCKS, FORMAT
+from botservice.history.ranking.block_format import BLOCKS, FORMAT
 from botservice.messages import Author
 from botservice.people.browsers import offer_browser, open_browser
 from botservice.people.identities import find_identity
