@@ -17,9 +17,10 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.options import RunOptions
 from botservice.turns.start.commands import Commands, NoCommands
 from botservice.turns.turn import EventKind, InboundEvent, Share
-from botservice.turns.work.worker import SWEEP_SECONDS, Worker
+from botservice.turns.work.worker import Worker
 
 PATIENCE_SECONDS = 60
+_SWEEP_SECONDS = 0.05  # so that what becomes due is not waited for; who says something else means it
 
 
 class Messenger:
@@ -131,7 +132,7 @@ async def office(
     tools: Sequence[Any] = (),
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     max_turns: int = 256,
-    sweep_seconds: float = SWEEP_SECONDS,
+    sweep_seconds: float = _SWEEP_SECONDS,
     is_started: bool = True,
     selector: Any = None,
     search_k: int = 0,
