@@ -101,7 +101,8 @@ async def test_a_local_model_gives_messages_their_meaning(sqlite_url: str, tmp_p
         await context.chat_history.append_user_message("rent")
         async with asyncio.timeout(60):
             hits = await context.chat_history.search("dog")
-            while not hits:
+            while not hits:  # only the database tells
+                await asyncio.sleep(0.01)
                 hits = await context.chat_history.search("dog")
         assert hits[0].message.text == "hound"
 
@@ -116,8 +117,8 @@ async def test_servers_of_tools_are_there_while_it_runs_and_end_with_it(
     with OpenAIApi.running() as api:
         async with served(database_url=sqlite_url, openai_base_url=api.base_url) as application:
             async with asyncio.timeout(60):
-                while not {"a__echo", "recall"} <= set(await application.service.agent.tools_now()):
-                    pass
+                while not {"a__echo", "recall"} <= set(await application.service.agent.tools_now()):  # noqa: ASYNC110 - it tells nobody
+                    await asyncio.sleep(0.01)
             assert "  mcp        tools of a, gone" in describe(application)
             number = int((tmp_path / "calls.txt").read_text().split()[1])
             os.kill(number, 0)

@@ -2,11 +2,10 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from datetime import UTC, datetime
 
 import pytest
+from crash.together import run_together, say_first
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection, insert, text
@@ -103,40 +102,8 @@ async def test_two_first_messages_at_once_make_one_context(storage_url):
         assert len(await list_contexts(one)) == 1
 
 
-FIRST_MESSAGES = """
-import asyncio, sys
-from botservice import AgentContext, Storage
-
-async def main():
-    async with Storage.open(sys.argv[1]) as storage:
-        print("ready", flush=True)
-        sys.stdin.readline()
-        for number in range(20):
-            context = await AgentContext.get_or_create(storage, {"chat_id": str(number)})
-            await context.chat_history.append_user_message("first")
-
-asyncio.run(main())
-"""
-
-
-@pytest.fixture
-def processes(storage_url):
-    """Two processes that wait for a line, and then each say something first in twenty chats."""
-    command = [sys.executable, "-c", FIRST_MESSAGES, storage_url]
-    started = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    yield started
-    for process in started:
-        process.kill()
-        process.communicate()
-
-
-async def test_two_processes_make_one_context(storage_url, processes):
-    for process in processes:
-        assert process.stdout.readline() == "ready\n"
-    for process in processes:
-        process.stdin.write("\n")
-        process.stdin.flush()
-    assert [process.wait(60) for process in processes] == [0, 0]
+async def test_two_processes_make_one_context(storage_url):
+    await run_together(2, say_first, storage_url, 20)
     async with Storage.open(storage_url, limits=PATIENT) as storage:
         assert [each.message_count for each in await list_contexts(storage)] == [2] * 20
 

@@ -235,8 +235,8 @@ async def test_a_prompt_of_a_program_raises_and_can_be_resumed_when_there_is_roo
     assert (await run.finish()).text == "and now"
 
 
-async def test_two_hundred_turns_at_once_never_take_more_than_there_is(storage_url: str) -> None:
-    limit = 15_000
+async def test_a_hundred_turns_at_once_never_take_more_than_there_is(storage_url: str) -> None:
+    limit = 7_500
     owner = f"{limit} tokens/day"
     async with contextlib.AsyncExitStack() as stack:
         # Two replicas where the database allows it, each with books of its own.
@@ -246,7 +246,7 @@ async def test_two_hundred_turns_at_once_never_take_more_than_there_is(storage_u
             await stack.enter_async_context(shop(each, taking(9, 90), budgets(service=owner), is_started=False))
             for each in stores
         ]
-        said = [saying(f"question {number}", str(number % 50), f"{number}0") for number in range(200)]
+        said = [saying(f"question {number}", str(number % 50), f"{number}0") for number in range(100)]
         await bots[0].inbox.accept("crowd", said)
         for bot in bots:
             await bot.worker.start()
@@ -254,7 +254,7 @@ async def test_two_hundred_turns_at_once_never_take_more_than_there_is(storage_u
         (line,) = await usage(stores[0])
         taken = line.input_tokens + line.output_tokens
         assert taken <= limit
-        assert line.calls >= 50
+        assert line.calls >= 25
         assert sorted(set(await outcomes(stores[0])), key=str) == ["answered", "refused"]
         assert await reserved(stores[0]) == 0
 

@@ -10,7 +10,7 @@ TURNS = int(os.environ.get("BOTSERVICE_TEST_LYING_TURNS", "800"))
 
 
 async def test_nothing_invented_is_kept_and_nobody_reads_of_another(storage):
-    seen = await observed(storage, turns=400, people=12, groups=3, forgotten=[10, 11])
+    seen = await observed(storage, turns=200, people=6, groups=2, forgotten=[4, 5])
     assert seen.findings.leaks == []
     assert seen.invented == []
     assert seen.calls >= 2

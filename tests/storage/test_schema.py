@@ -3,12 +3,12 @@
 import asyncio
 import re
 import sqlite3
-import subprocess
 import sys
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from crash.together import open_new, run_together
 from sqlalchemy import create_engine, make_url, text
 
 from botservice import AgentContext, Storage
@@ -86,39 +86,10 @@ def test_the_version_that_the_program_names_is_the_newest_migration():
     assert files[-1].name.startswith(f"{SCHEMA_VERSION}_")
 
 
-OPEN = """
-import asyncio, sys
-from botservice import AgentContext, Storage
-
-async def main():
-    sys.stdin.readline()
-    async with Storage.open(sys.argv[1], migrate=True) as storage:
-        context = await AgentContext.get_or_create(storage, {"chat_id": "1"})
-        print(context.id)
-
-asyncio.run(main())
-"""
-
-
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_processes_that_open_an_empty_database_at_once_migrate_it_once(kind, tmp_path, request):
+async def test_processes_that_open_an_empty_database_at_once_migrate_it_once(kind, tmp_path, request):
     url = f"sqlite:///{tmp_path / 'new.db'}" if kind == "sqlite" else request.getfixturevalue("own_postgres_url")
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", OPEN, url],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    for process in processes:
-        process.stdin.write("\n")
-        process.stdin.flush()
-    told = [process.communicate(timeout=60) for process in processes]
-    assert [process.returncode for process in processes] == [0] * 2, told
-    assert {out for out, _ in told} == {"1\n"}
+    await run_together(2, open_new, url)
     with_tables = engine_of(url)
     with with_tables.connect() as connection:
         assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == [SCHEMA_VERSION]

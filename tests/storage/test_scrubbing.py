@@ -72,13 +72,13 @@ def test_others_write_meanwhile_and_lose_nothing(tmp_path, monkeypatch):
     wanted, has_swept = dict(kept), threading.Event()
 
     def write():
-        chance = random.Random(1)
+        chance, older = random.Random(1), sorted(kept)
         with contextlib.closing(sqlite3.connect(path, timeout=_LONGEST_SECONDS, isolation_level=None)) as connection:
             connection.execute("PRAGMA synchronous=OFF")
             for number in range(10_000, 1_000_000):
                 wanted[number] = "new" * chance.randrange(200)
                 connection.execute("INSERT INTO said VALUES (?, ?)", (number, wanted[number]))
-                old = chance.choice(sorted(kept))
+                old = chance.choice(older)
                 connection.execute("UPDATE said SET words = words || 'y' WHERE id = ?", (old,))
                 wanted[old] += "y"
                 if has_swept.is_set():

@@ -4,6 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
 from sqlalchemy import func, select
 
 from botservice import (
@@ -168,7 +169,8 @@ async def test_a_file_is_kept_once_however_often_it_is_shown(context, storage):
     assert memory[0].task_images == memory[1].observations_images == [picture]
 
 
-async def test_100_runs_at_once_on_one_agent_share_nothing(context, storage):
+@pytest.mark.any_database
+async def test_40_runs_at_once_on_one_agent_share_nothing(context, storage):
     together = asyncio.Event()
     waiting = []
 
@@ -185,7 +187,7 @@ async def test_100_runs_at_once_on_one_agent_share_nothing(context, storage):
         """Echo."""
         if not together.is_set():
             waiting.append(text)
-            if len(waiting) == 100:
+            if len(waiting) == 40:
                 together.set()
             await together.wait()
         where.metadata["last"] = text
@@ -194,12 +196,12 @@ async def test_100_runs_at_once_on_one_agent_share_nothing(context, storage):
     def change(step, agent):
         step.mood = agent.memory.steps[0].task
 
-    names = [f"<task {number}>" for number in range(100)]
+    names = [f"<task {number}>" for number in range(40)]
     service, _ = make_service(storage, ScriptedChatLLM(reply), tools=[echo], callbacks=[change])
-    contexts = [await AgentContext.get_or_create(storage, {"n": str(number)}) for number in range(100)]
+    contexts = [await AgentContext.get_or_create(storage, {"n": str(number)}) for number in range(40)]
 
     def others(mine):
-        return [name for name in (names[0], names[50], names[99]) if name != mine]
+        return [name for name in (names[0], names[20], names[39]) if name != mine]
 
     answers = await asyncio.gather(
         *(service.prompt(context, name) for context, name in zip(contexts, names, strict=True))
