@@ -43,6 +43,7 @@ async def context_of(storage, chat_id):
     return await AgentContext.get_or_create(storage, {"transport": "test", "chat_id": chat_id})
 
 
+@pytest.mark.any_database
 async def test_conversations_are_listed_those_with_the_newest_messages_first(storage):
     one, two, silent = [await context_of(storage, name) for name in ("one", "two", "silent")]
     at = datetime(2025, 3, 1, 12, tzinfo=UTC)
@@ -62,6 +63,7 @@ async def test_conversations_are_listed_those_with_the_newest_messages_first(sto
     assert listed[2].last_message_at is None
 
 
+@pytest.mark.any_database
 async def test_an_export_holds_what_was_said_sent_and_done(storage, context):
     picture = Attachment("image/png", "cat.png", data=bytes(range(256)))
     link = Attachment("text/html", None, url="https://example.com")
@@ -78,6 +80,7 @@ async def test_an_export_holds_what_was_said_sent_and_done(storage, context):
     assert "add" in json.dumps(exported["turns"][0]["steps"])
 
 
+@pytest.mark.any_database
 async def test_an_export_holds_the_reminders_that_wait(storage, context):
     due_at = datetime(2026, 5, 4, 9, tzinfo=UTC)
     new = NewReminder(
@@ -88,6 +91,7 @@ async def test_an_export_holds_the_reminders_that_wait(storage, context):
     assert (kept["text"], kept["due_at"], kept["repeats"]) == ("Call mum", "2026-05-04T09:00:00+00:00", "daily")
 
 
+@pytest.mark.any_database
 async def test_turns_are_read_one_by_one_or_all(storage, context):
     other = await context_of(storage, "other")
     await ask(context, "first")
@@ -101,6 +105,7 @@ async def test_turns_are_read_one_by_one_or_all(storage, context):
         await read_turns(storage, context.id, foreign.id)
 
 
+@pytest.mark.any_database
 async def test_what_does_not_exist_is_said(storage):
     for look in (read_turns, export_context, forget_context):
         with pytest.raises(StorageError, match="there is no context 99: `botservice contexts`"):

@@ -71,6 +71,7 @@ async def test_the_model_reads_what_it_read_then_and_nothing_in_the_chat_changes
     assert [each.text for each in await context.chat_history.messages()][-1] == "It is 5."
 
 
+@pytest.mark.any_database
 async def test_what_is_said_later_is_not_in_the_prompt(storage, context):
     service, llm = service_of(storage, ["one", "two", "again"])
     await service.prompt(context, "first?")
@@ -237,6 +238,7 @@ async def test_a_turn_whose_model_failed_is_asked_again_with_what_that_was_sent(
     assert llm.prompts[0] == llm.prompts[1] == compared.prompt
 
 
+@pytest.mark.any_database
 async def test_tokens_and_money_are_told_of_both_and_paid_by_nobody(storage, context):
     script = [ChatResponse("a", usage=TokenUsage(100, 10)), ChatResponse("b", usage=TokenUsage(300, 20))]
     service, _ = service_of(storage, script)
@@ -276,6 +278,7 @@ async def test_what_was_forgotten_since_does_not_come_back(storage, context):
     assert "Rex" not in str(llm.prompts[2])
 
 
+@pytest.mark.any_database
 async def test_a_turn_of_another_conversation_is_not_there(storage, context):
     service, _ = service_of(storage, ["one"])
     await service.prompt(context, "Hi")

@@ -88,6 +88,7 @@ def contents(prompt) -> list[str]:
     return [each["content"] for each in prompt]
 
 
+@pytest.mark.any_database
 async def test_new_begins_afresh_and_the_past_is_still_found(storage):
     async with chatting(storage, ["Nice.", "Hello.", "Rex."], search_k=1) as (bot, llm):
         await answer_to(bot, "my dog is called Rex", 1)
@@ -101,6 +102,7 @@ async def test_new_begins_afresh_and_the_past_is_still_found(storage):
     assert len(await history(storage)) == 6, "nothing is deleted"
 
 
+@pytest.mark.any_database
 async def test_select_messages_begins_where_the_conversation_does(storage):
     from botservice import MessageWindowMessageSelector
 
@@ -113,6 +115,7 @@ async def test_select_messages_begins_where_the_conversation_does(storage):
     assert [each.text for each in found] == ["second", "two"]
 
 
+@pytest.mark.any_database
 async def test_retry_replaces_the_last_answer_as_often_as_one_likes(storage):
     async with chatting(storage, ["zero", "first", "second", "third"]) as (bot, llm):
         await answer_to(bot, "before", 1)
@@ -127,6 +130,7 @@ async def test_retry_replaces_the_last_answer_as_often_as_one_likes(storage):
     assert kept[2].external_id == "1:2", "and an edit of it still finds it"
 
 
+@pytest.mark.any_database
 async def test_retry_takes_up_a_question_that_could_not_be_answered(storage):
     script = [LLMError("down", is_transient=False), "now"]
     async with chatting(storage, script) as (bot, _):
@@ -146,6 +150,7 @@ async def test_where_nothing_was_asked_that_is_said(storage, command):
         assert len(llm.prompts) == 1
 
 
+@pytest.mark.any_database
 async def test_why_says_what_the_last_answer_was_made_of(storage):
     script = ["Nice.", "Ok.", [call("add", a=1, b=2), call("fail")], "Three."]
     async with chatting(storage, script, tools=[add, fail], search_k=1) as (bot, _):

@@ -19,6 +19,7 @@ def system(prompt) -> str:
     return prompt[0]["content"] if prompt[0]["role"] == "system" else ""
 
 
+@pytest.mark.any_database
 async def test_a_chat_has_a_persona_of_its_own_until_it_ends(storage):
     async with chatting(storage, lambda prompt: "hm") as (bot, llm):
         assert "/persona" in await answer_to(bot, "/persona", 1)
@@ -36,6 +37,7 @@ async def test_a_chat_has_a_persona_of_its_own_until_it_ends(storage):
     assert len(llm.prompts) == 2, "it is no question to the agent"
 
 
+@pytest.mark.any_database
 async def test_it_is_kept_with_the_turn_and_in_other_chats_there_is_none(storage):
     async with chatting(storage, lambda prompt: "hm") as (bot, llm):
         await answer_to(bot, f"/persona {PIRATE}", 1)
@@ -113,6 +115,7 @@ async def test_a_conversation_has_a_prompt_of_its_own(context, storage):
     assert again.metadata == {}
 
 
+@pytest.mark.any_database
 async def test_a_prompt_is_set_beside_what_others_keep_in_the_metadata(context):
     other = await AgentContext.get_or_create(context.storage, context.context_keys)
     other.metadata["a"] = 1

@@ -105,6 +105,7 @@ async def test_a_model_that_fails_fails_the_case_and_the_others_are_asked():
     assert [each.failures for each in results] == [("no answer: the server is down",), ()]
 
 
+@pytest.mark.any_database
 async def test_a_past_turn_is_a_case_and_can_be_taken_along(storage, context):
     service, llm = service_of([ToolCall("1", "add", {"a": 2, "b": 3}), "It is 5."] * 3)
     service.storage = storage
@@ -120,6 +121,7 @@ async def test_a_past_turn_is_a_case_and_can_be_taken_along(storage, context):
     assert ran == [(2, 3)]
 
 
+@pytest.mark.any_database
 async def test_an_exported_case_holds_whatever_people_write(storage, context):
     service, _ = service_of(["# a\n  b: \x1b[31m…\n", "again"])
     service.storage = storage

@@ -62,6 +62,7 @@ async def test_a_telegram_handler_answers_its_command_and_the_agent_the_rest(sql
             await telegram_handlers.close_service(application)
 
 
+@pytest.mark.any_database
 async def test_slack_handlers_answer_their_command_and_the_agent_mentions(storage):
     import slack_handlers
 

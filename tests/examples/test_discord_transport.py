@@ -59,6 +59,7 @@ async def until(api: DiscordApi, content: str) -> Shown:
     return await asyncio.to_thread(api.journal.wait_for, Shown, lambda shown: shown.content == content)
 
 
+@pytest.mark.any_database
 async def test_a_question_is_answered_where_discord_said_that_the_bot_thinks(discord, api, storage_url):
     async with bot(discord, api, storage_url):
         assert await asyncio.to_thread(api.asks, "Hello") == {"type": 5}
@@ -92,6 +93,7 @@ async def test_a_delivery_that_discord_sends_twice_is_answered_once(discord, api
     assert api.visible().count("first") == 1
 
 
+@pytest.mark.any_database
 async def test_an_answer_that_comes_after_a_quarter_of_an_hour_goes_to_the_channel_once(discord, api, storage_url):
     typist = Typist()
     async with bot(discord, api, storage_url, typist):
@@ -145,6 +147,7 @@ async def test_a_press_says_what_stands_behind_the_button(discord, api, storage_
         await until(api, "You said: A large one, please")
 
 
+@pytest.mark.any_database
 async def test_a_call_that_asks_first_is_allowed_by_a_button(discord, api, storage_url):
     done = []
 

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.usefixtures("no_settings")
 PATH = "/v1/embeddings"
 
 
+@pytest.mark.any_database
 async def test_a_question_is_embedded_without_names_and_once(storage, context, api, embedder):
     history = context.chat_history
     await history.append_user_message("Rex is a good hound", author="Marta")
@@ -26,6 +27,7 @@ async def test_a_question_is_embedded_without_names_and_once(storage, context, a
     assert [body["input"] for body in api.bodies(PATH)[1:]] == [["which animal does have?"]]
 
 
+@pytest.mark.any_database
 async def test_no_question_is_embedded_where_nothing_has_a_vector(storage, context, api, embedder):
     await context.chat_history.append_user_message("Rex is a good hound")
     await indexer_of(storage, embedder)
@@ -33,6 +35,7 @@ async def test_no_question_is_embedded_where_nothing_has_a_vector(storage, conte
     assert api.bodies(PATH) == []
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("error", [LLMError("gone"), TimeoutError(), RuntimeError("bug")])
 async def test_a_question_that_cannot_be_embedded_is_answered_by_words(storage, context, embedder, error):
     history = context.chat_history
@@ -49,6 +52,7 @@ async def test_a_question_that_cannot_be_embedded_is_answered_by_words(storage, 
     assert await texts_of(history, "which animal?") == ["Rex is a good hound"]
 
 
+@pytest.mark.any_database
 async def test_a_slow_embedder_does_not_hold_up_an_answer(storage, context, embedder):
     history = context.chat_history
     await history.append_user_message("Rex is a good hound")

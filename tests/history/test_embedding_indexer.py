@@ -19,6 +19,7 @@ pytestmark = pytest.mark.usefixtures("no_settings")
 PATH = "/v1/embeddings"
 
 
+@pytest.mark.any_database
 async def test_meaning_finds_what_shares_no_word(storage, context, embedder):
     history = context.chat_history
     for text in ("Rex is a good hound", "We painted the kitchen", "Lisbon was lovely"):
@@ -29,6 +30,7 @@ async def test_meaning_finds_what_shares_no_word(storage, context, embedder):
     assert (await texts_of(history, "which animal lives here?"))[0] == "Rex is a good hound"
 
 
+@pytest.mark.any_database
 async def test_new_messages_get_vectors_and_old_ones_are_not_embedded_again(storage, context, api, embedder):
     history = context.chat_history
     indexer = await indexer_of(storage, embedder)
@@ -42,6 +44,7 @@ async def test_new_messages_get_vectors_and_old_ones_are_not_embedded_again(stor
     assert [body["input"] for body in api.bodies(PATH)] == [["Rex is a good hound"], ["A fine dog"]]
 
 
+@pytest.mark.any_database
 async def test_nothing_is_embedded_of_what_is_not_searched(storage, context, api, embedder):
     history = context.chat_history
     await history.append_system_message("a note")
@@ -51,6 +54,7 @@ async def test_nothing_is_embedded_of_what_is_not_searched(storage, context, api
     assert api.bodies(PATH) == []
 
 
+@pytest.mark.any_database
 async def test_a_back_fill_goes_from_the_newest_and_resumes(storage, context):
     history = context.chat_history
     for n in range(100):
@@ -64,6 +68,7 @@ async def test_a_back_fill_goes_from_the_newest_and_resumes(storage, context):
     assert well.asked == [f"note {n}" for n in range(35, -1, -1)]
 
 
+@pytest.mark.any_database
 async def test_a_long_back_fill_says_how_far_it_is(storage, context, caplog):
     for n in range(100):
         await context.chat_history.append_user_message(f"note {n}")
@@ -73,6 +78,7 @@ async def test_a_long_back_fill_says_how_far_it_is(storage, context, caplog):
     assert said == [(64, 36), (100, 0)]
 
 
+@pytest.mark.any_database
 async def test_a_changed_model_embeds_everything_anew_and_words_cover_the_gap(storage, context, api, embedder):
     history = context.chat_history
     await history.append_user_message("Rex is a good hound")
@@ -129,6 +135,7 @@ async def test_one_refused_text_does_not_stop_the_others(storage, context, caplo
     assert "poison" not in caplog.text
 
 
+@pytest.mark.any_database
 async def test_a_wrong_key_marks_no_message_as_refused(storage, context):
     for n in range(20):
         await context.chat_history.append_user_message(f"note {n}")
@@ -142,6 +149,7 @@ async def test_a_wrong_key_marks_no_message_as_refused(storage, context):
     assert await indexer.catch_up() == 20
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("answer", [[[1.0]], [["x"]] * 2, [[float("nan")]] * 2, [[1.0], [1.0, 2.0]], 7])
 async def test_an_embedder_that_returns_nonsense_stores_nothing(storage, context, answer):
     await context.chat_history.append_user_message("one")
@@ -170,6 +178,7 @@ async def test_of_two_replicas_one_embeds(storage_url):
         assert len(await stored(here)) == 130
 
 
+@pytest.mark.any_database
 async def test_in_the_background_messages_get_their_meaning(storage, context, api, embedder):
     history = context.chat_history
     async with EmbeddingIndexer(storage, embedder, poll_seconds=0.01):
@@ -181,6 +190,7 @@ async def test_in_the_background_messages_get_their_meaning(storage, context, ap
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "botservice-embeddings"]
 
 
+@pytest.mark.any_database
 async def test_in_the_background_a_failure_is_logged_and_tried_again(storage, context, caplog):
     await context.chat_history.append_user_message("Rex is a good hound")
     caplog.set_level(logging.WARNING)
@@ -199,6 +209,7 @@ async def test_in_the_background_a_failure_is_logged_and_tried_again(storage, co
     assert "hound" not in caplog.text
 
 
+@pytest.mark.any_database
 async def test_what_was_edited_gets_a_new_vector(storage, context, embedder):
     history = context.chat_history
     for text in ("Rex is a good hound", "We painted the kitchen"):
@@ -217,6 +228,7 @@ async def test_what_was_edited_gets_a_new_vector(storage, context, embedder):
     assert await indexer.catch_up() == 0
 
 
+@pytest.mark.any_database
 async def test_upkeep_does_not_wait_for_embedding(storage, context):
     await context.chat_history.append_user_message("Rex is a good hound")
     has_begun, may_end = asyncio.Event(), asyncio.Event()

@@ -56,6 +56,7 @@ async def fill(storage, context, rows):
     await storage.write(write)
 
 
+@pytest.mark.any_database
 async def test_a_message_repeated_word_for_word_is_found_first(context):
     history = context.chat_history
     said = ["My dog is called Rex", "ok", "I live in Bonn", "/etc/hosts is broken", "👍", "the dog sleeps in Bonn"]
@@ -64,6 +65,7 @@ async def test_a_message_repeated_word_for_word_is_found_first(context):
         assert (await texts_of(history, text, k=1)) == [text]
 
 
+@pytest.mark.any_database
 async def test_another_chats_text_is_never_found(storage, context):
     other = await AgentContext.get_or_create(storage, {"transport": "test", "chat_id": "2"})
     await say(other.chat_history, "My dog is called Rex")
@@ -235,6 +237,7 @@ async def test_an_index_that_fails_is_built_anew(sqlite_storage):
     assert len(await history.search("Rex")) == 1
 
 
+@pytest.mark.any_database
 async def test_files_are_found_by_their_names_and_captions(context):
     history = context.chat_history
     await history.append_user_message("", attachments=[Attachment("application/pdf", "rental-contract.pdf", data=b"%")])
@@ -246,6 +249,7 @@ async def test_files_are_found_by_their_names_and_captions(context):
     assert await history.search("photo.jpg") == []
 
 
+@pytest.mark.any_database
 async def test_notes_of_the_service_and_commands_are_not_found(context):
     history = context.chat_history
     await history.append_system_message("the memory was cleared")
@@ -255,12 +259,14 @@ async def test_notes_of_the_service_and_commands_are_not_found(context):
     assert await texts_of(history, "/remember milk and bread", k=1) == ["/remember milk and bread"]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("text", ["", "  ", "\n", "\u200b", "/start", "[sticker]"])
 async def test_nothing_to_look_for_finds_nothing(context, text):
     await say(context.chat_history, "My dog is called Rex", "/start", "[sticker]")
     assert await context.chat_history.search(text) == []
 
 
+@pytest.mark.any_database
 async def test_yesterday_counts_from_the_message_that_says_it(context):
     history = context.chat_history
     await history.append_user_message("the run was hard", created_at=START)
@@ -271,6 +277,7 @@ async def test_yesterday_counts_from_the_message_that_says_it(context):
     assert [hit.message.text for hit in recall.found] == ["the run was easy"]
 
 
+@pytest.mark.any_database
 async def test_i_and_my_are_the_askers_by_identity(context):
     history = context.chat_history
     anna, ben = Author("telegram", "7", "Anna"), Author("telegram", "8", "Anna")
@@ -280,6 +287,7 @@ async def test_i_and_my_are_the_askers_by_identity(context):
     assert (await texts_of(history, "what is my favourite colour", k=1, asker=ben)) == ["favourite colour: blue"]
 
 
+@pytest.mark.any_database
 async def test_a_negative_k_is_refused_and_zero_finds_nothing(context):
     await say(context.chat_history, "My dog is called Rex")
     with pytest.raises(ValueError, match="k must be 0 or more"):

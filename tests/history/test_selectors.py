@@ -127,6 +127,7 @@ async def test_stored_counts_of_another_encoding_are_counted_again(context, stor
     assert len(await history.select_messages(TokenWindowMessageSelector(2 * real + 4))) == 2
 
 
+@pytest.mark.any_database
 async def test_a_users_own_selector_may_return_any_kind_of_sequence(context):
     class Questions:
         def get_messages(self, messages):
@@ -138,6 +139,7 @@ async def test_a_users_own_selector_may_return_any_kind_of_sequence(context):
     assert [each.text for each in await history.select_messages(Questions())] == ["one?", "three?"]
 
 
+@pytest.mark.any_database
 async def test_what_a_selector_raises_reaches_the_caller_and_harms_nobody_else(context):
     class Broken:
         def get_messages(self, messages):

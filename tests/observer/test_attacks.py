@@ -58,6 +58,7 @@ async def test_signs_that_no_database_takes_do_no_harm_in_an_answer(storage, sig
         assert each.isprintable()
 
 
+@pytest.mark.any_database
 async def test_a_model_that_is_down_is_not_asked_about_every_chat(storage):
     clock = Clock()
     for number in range(12):
@@ -75,6 +76,7 @@ async def test_a_model_that_is_down_is_not_asked_about_every_chat(storage):
     assert calls[1] > 0, calls
 
 
+@pytest.mark.any_database
 async def test_what_one_writes_in_the_name_of_a_group_is_known_of_nobody(storage):
     group = await open_chat(storage, "-5", ALICE, BOB)
     await say(group, "I live in Lyon", author=Author("telegram", "-5", "Our group"))
@@ -95,6 +97,7 @@ def test_a_line_that_goes_on_is_not_cut_from_its_not(own, quote):
     assert sentence_with(quote, own) != quote
 
 
+@pytest.mark.any_database
 async def test_the_model_is_not_asked_about_what_nobody_has_said(storage):
     chat = await open_chat(storage, "1", ALICE)
     new = NewMessage(Role.SYSTEM, "You are kind", NOON)
@@ -104,6 +107,7 @@ async def test_the_model_is_not_asked_about_what_nobody_has_said(storage):
     assert llm.prompts == []
 
 
+@pytest.mark.any_database
 async def test_the_more_is_to_be_read_anew_the_longer_it_waits(storage):
     chat, clock = await open_chat(storage, "1", ALICE), Clock()
     observer = observer_of(storage, noting(notes=lambda data: first_words(data)[:2]), clock, window_tokens=500)

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from observer.observing import ALICE, BOB, fact, first_words, noting, observer_of, open_chat, say, texts_of
 from people.conversing import NOW, command
 
@@ -70,6 +71,7 @@ async def test_memory_lists_what_holds_what_held_and_the_notes_and_deletes_them(
     assert await known(storage, with_ended=True) == []
 
 
+@pytest.mark.any_database
 async def test_a_deleted_note_does_not_come_back_when_its_messages_are_read_anew(storage):
     chat = await open_chat(storage, "1", ALICE)
     said = await say(chat, "We go to Rome", "Swordfish it is")

@@ -3,6 +3,7 @@
 import itertools
 from datetime import timedelta
 
+import pytest
 from observer.observing import (
     ALICE,
     NOON,
@@ -33,6 +34,7 @@ async def facts(storage, author=ALICE, **how):
     return await storage.read(lambda c: facts_of(c, identity.person_id, **how))
 
 
+@pytest.mark.any_database
 async def test_notes_and_facts_are_made_of_what_was_said_and_name_their_messages(storage):
     chat = await open_chat(storage, "1", ALICE)
     first, second = await say(chat, "We go to Rome in June", "I live in Lyon. The weather is fine.")
@@ -59,6 +61,7 @@ async def test_a_newer_fact_of_a_topic_ends_the_older_one_whichever_is_read_firs
     assert (ended.text, ended.valid_from, ended.valid_to) == ("I live in Paris", NOON, NOON + timedelta(days=3))
 
 
+@pytest.mark.any_database
 async def test_nothing_is_read_before_enough_has_left_the_window_or_the_chat_is_quiet(storage):
     chat, clock, llm = await open_chat(storage, "1", ALICE), Clock(), noting(notes=first_words)
     observer = observer_of(storage, llm, clock, window_tokens=1000)
@@ -79,6 +82,7 @@ async def test_nothing_is_read_before_enough_has_left_the_window_or_the_chat_is_
     assert await observer.catch_up() == 0
 
 
+@pytest.mark.any_database
 async def test_a_call_is_made_for_fifteen_hundred_tokens_at_most(storage):
     chat, clock, llm = await open_chat(storage, "1", ALICE), Clock(), noting(notes=first_words)
     observer = observer_of(storage, llm, clock, window_tokens=500)
@@ -91,6 +95,7 @@ async def test_a_call_is_made_for_fifteen_hundred_tokens_at_most(storage):
     assert ids == sorted(set(ids)), "no message is read twice, none is left out"
 
 
+@pytest.mark.any_database
 async def test_a_model_that_fails_is_asked_again_later_and_nothing_is_lost(storage):
     chat, clock = await open_chat(storage, "1", ALICE), Clock()
     answers = iter([LLMError("down"), '{"notes": [], "facts": []}'])
@@ -104,6 +109,7 @@ async def test_a_model_that_fails_is_asked_again_later_and_nothing_is_lost(stora
     assert llm.prompts[0] == llm.prompts[1]
 
 
+@pytest.mark.any_database
 async def test_notes_stand_before_the_window_and_begin_the_prompt_alike_from_turn_to_turn(storage):
     chat = await open_chat(storage, "1", ALICE)
     await say(chat, "We go to Rome in June")
@@ -121,6 +127,7 @@ async def test_notes_stand_before_the_window_and_begin_the_prompt_alike_from_tur
     assert built.breakpoints[0] == 1
 
 
+@pytest.mark.any_database
 async def test_a_chat_that_begins_afresh_shows_no_notes_of_before(storage):
     chat = await open_chat(storage, "1", ALICE)
     observer = observer_of(storage, noting(notes=first_words))
@@ -139,6 +146,7 @@ async def test_a_chat_that_begins_afresh_shows_no_notes_of_before(storage):
     assert "unread" not in noted
 
 
+@pytest.mark.any_database
 async def test_a_chat_sees_no_notes_of_another(storage):
     chat, other = await open_chat(storage, "1", ALICE), await open_chat(storage, "2", ALICE)
     await say(chat, "We go to Rome in June")
@@ -147,6 +155,7 @@ async def test_a_chat_sees_no_notes_of_another(storage):
     assert await (await AgentContext.load(storage, chat.id)).notes() != []
 
 
+@pytest.mark.any_database
 async def test_why_tells_of_notes_and_of_what_held_until_a_day(storage):
     chat = await open_chat(storage, "1", ALICE)
     await say(chat, "I live in Paris")

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from observer.observing import ALICE, BOB, NOON, fact, noting, observer_of, open_chat, say, told
 
 from botservice.people.facts import correct_fact, facts_of
@@ -36,6 +37,7 @@ async def correct(storage, text):
     await storage.write(lambda c: correct_fact(c, person, known.id, text, NOON + timedelta(days=1)))
 
 
+@pytest.mark.any_database
 async def test_a_bad_knee_does_not_end_an_allergy(storage):
     chat = await open_chat(storage, "1", ALICE)
     await say(chat, "Shellfish closes my throat")
@@ -48,6 +50,7 @@ async def test_a_bad_knee_does_not_end_an_allergy(storage):
     ]
 
 
+@pytest.mark.any_database
 async def test_what_is_said_in_other_words_ends_what_it_takes_the_place_of(storage):
     chat = await open_chat(storage, "1", ALICE)
     await say(chat, "Lessons are on Tuesdays")
@@ -62,6 +65,7 @@ async def test_what_is_said_in_other_words_ends_what_it_takes_the_place_of(stora
     assert current.topic == "habit: meet"  # no word of a message that may be forgotten one day
 
 
+@pytest.mark.any_database
 async def test_a_fact_takes_the_place_of_nothing_of_another_person_or_topic(storage):
     chat = await open_chat(storage, "1", ALICE, BOB)
     await say(chat, "Lessons are on Tuesdays")
@@ -79,6 +83,7 @@ async def test_a_fact_takes_the_place_of_nothing_of_another_person_or_topic(stor
         assert all(each.is_current for each in await facts(storage, person))
 
 
+@pytest.mark.any_database
 async def test_what_a_person_corrected_is_not_replaced(storage):
     chat = await open_chat(storage, "1", ALICE)
     await say(chat, "Lessons are on Tuesdays")
@@ -89,6 +94,7 @@ async def test_what_a_person_corrected_is_not_replaced(storage):
     assert [each.text for each in await facts(storage) if each.is_current] == ["Lessons are on Mondays"]
 
 
+@pytest.mark.any_database
 async def test_each_thing_that_a_sentence_says_is_kept_so_that_each_can_end(storage):
     chat = await open_chat(storage, "1", ALICE)
     await say(chat, "I bake bread in Leeds")

@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from people.gatehouse import Clock, Crowd, outcomes, raw_of, say, saying, until_done
 from sqlalchemy import Connection, select
 from standins.patience import PATIENT
@@ -50,6 +51,7 @@ def code_in(text: str) -> str:
     return found[0]
 
 
+@pytest.mark.any_database
 async def test_whom_the_owner_named_is_answered_and_a_stranger_is_told_once_and_not_kept(storage: Storage) -> None:
     async with at_gate(storage, AccessMode.ALLOW, allowed=("crowd:2",)) as bot:
         await say(bot, "secret of eve", EVE)
@@ -79,6 +81,7 @@ async def test_a_stranger_is_told_once_also_when_everything_comes_at_once_and_th
     assert await texts(storage) == []
 
 
+@pytest.mark.any_database
 async def test_commands_are_for_those_who_are_let_in(storage: Storage) -> None:
     async with at_gate(storage, AccessMode.ALLOW) as bot:
         await say(bot, "/help", EVE)
@@ -105,6 +108,7 @@ async def test_a_newcomer_gets_a_code_that_the_owner_approves_and_is_welcomed(st
     assert await texts(storage) == ["danke", "re: danke"]
 
 
+@pytest.mark.any_database
 async def test_start_gives_a_newcomer_the_code_again_and_a_new_one_when_it_is_over(storage: Storage) -> None:
     clock = Clock()
     async with at_gate(storage, AccessMode.PAIRING, clock=clock) as bot:
@@ -121,6 +125,7 @@ async def test_start_gives_a_newcomer_the_code_again_and_a_new_one_when_it_is_ov
         await bot.messenger.shows(BOB, *bot.messenger.visible[BOB][:3], in_language("access.welcome", "en"))
 
 
+@pytest.mark.any_database
 async def test_only_owners_approve_and_a_member_does_not_make_members(storage: Storage) -> None:
     async with at_gate(storage, AccessMode.PAIRING, allowed=("crowd:2",)) as bot:
         await say(bot, "hello", EVE)
@@ -135,6 +140,7 @@ async def test_only_owners_approve_and_a_member_does_not_make_members(storage: S
         assert "name of 666" in bot.messenger.visible[OWNER][-1]
 
 
+@pytest.mark.any_database
 async def test_an_owner_takes_somebody_out_and_nobody_takes_the_owner_out(storage: Storage) -> None:
     async with at_gate(storage, AccessMode.OPEN) as bot:
         await say(bot, "hello", EVE)
@@ -190,6 +196,7 @@ async def test_somebody_who_is_blocked_is_not_heard_in_a_group_either(storage: S
     assert "nasty" not in await texts(storage)
 
 
+@pytest.mark.any_database
 async def test_open_means_everybody_and_judges_nobody(storage: Storage) -> None:
     async with at_gate(storage, AccessMode.OPEN) as bot:
         await say(bot, "hello", EVE)
@@ -221,6 +228,7 @@ async def test_what_a_stranger_changes_their_words_to_is_not_kept_either(storage
                 await asyncio.sleep(0.01)
 
 
+@pytest.mark.any_database
 async def test_accounts_that_were_linked_are_let_in_and_taken_out_together(storage: Storage) -> None:
     def link(connection: Connection) -> None:
         accounts = [Author("crowd", BOB), Author("telegram", "22")]

@@ -42,6 +42,7 @@ async def persons(storage, *authors):
     return await storage.read(read)
 
 
+@pytest.mark.any_database
 async def test_told_in_one_and_known_in_the_other_and_to_no_stranger_of_the_same_name(storage):
     telegram, slack = await open_chat(storage, "telegram-a", ALICE), await open_chat(storage, "slack-a", ALICE_ON_SLACK)
     stranger = await open_chat(storage, "slack-b", OTHER_ALICE)
@@ -73,6 +74,7 @@ async def test_unlinking_takes_apart_what_was_joined_with_what_came_through_each
     assert one != other
 
 
+@pytest.mark.any_database
 async def test_nothing_is_joined_before_both_agree(storage):
     telegram, slack = await open_chat(storage, "telegram-a", ALICE), await open_chat(storage, "slack-a", ALICE_ON_SLACK)
     offered = await command(telegram, "/link", ALICE, COMMANDS)
@@ -137,6 +139,7 @@ async def test_a_code_is_kept_as_its_digest_alone(storage):
     assert code.replace("-", "") not in await storage.read(read)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("text", ["/link", "/link AAAA-BBBB", "/unlink"])
 async def test_where_others_listen_nothing_is_linked(storage, text):
     group = await open_chat(storage, "telegram-g", ALICE, BOB)

@@ -64,6 +64,7 @@ async def test_who_is_blocked_is_forgotten_when_they_ask_and_confirm(storage: St
     assert len(shown(bot)) == 3, "the third is that they are not let in"
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "text", ["/memory", "/forget chat yes", "/help", "/forget me yes and all", "hello", "/export x"]
 )
@@ -76,6 +77,7 @@ async def test_nothing_else_is_answered(storage: Storage, text: str) -> None:
         assert "not here for everybody" in shown(bot)[0]
 
 
+@pytest.mark.any_database
 async def test_a_stranger_is_told_that_nothing_is_kept_and_asking_makes_them_no_known_person(storage: Storage) -> None:
     async with at_gate(storage, AccessMode.ALLOW) as bot:
         for text in ("/export", "/forget me"):
@@ -86,6 +88,7 @@ async def test_a_stranger_is_told_that_nothing_is_kept_and_asking_makes_them_no_
     assert await raw_of(storage) == [None] * 3
 
 
+@pytest.mark.any_database
 async def test_what_is_asked_for_cannot_be_changed_into_anything_else(storage: Storage) -> None:
     async with at_gate(storage, AccessMode.OPEN, is_started=False) as bot:
         await bot.worker.start()

@@ -40,6 +40,7 @@ async def until_nothing_waits(storage: Storage) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.any_database
 async def test_a_reminder_is_sent_when_it_is_due_and_not_before(storage):
     clock = SetClock(NOON)
     await put(storage)
@@ -52,6 +53,7 @@ async def test_a_reminder_is_sent_when_it_is_due_and_not_before(storage):
     assert await waiting(storage) == []
 
 
+@pytest.mark.any_database
 async def test_what_it_was_for_stands_in_its_turn(storage):
     await put(storage)
     async with office(storage, echo, clock=SetClock(NOON + timedelta(hours=1))) as bot:
@@ -62,6 +64,7 @@ async def test_what_it_was_for_stands_in_its_turn(storage):
     assert answer.output == "⏰ Call mum"
 
 
+@pytest.mark.any_database
 async def test_a_reminder_that_is_due_in_hours_holds_nothing_up(storage):
     await put(storage)
     async with office(storage, echo, clock=SetClock(NOON)) as bot:
@@ -96,6 +99,7 @@ async def test_what_was_due_while_nobody_was_there_comes_late_and_says_so(storag
         await bot.messenger.shows("1", late)
 
 
+@pytest.mark.any_database
 async def test_one_that_repeats_comes_once_for_all_that_was_missed_and_goes_on(storage):
     clock = SetClock(NOON + timedelta(days=3, hours=2))
     await put(storage, repeats=Repeats.DAILY)
@@ -118,6 +122,7 @@ async def test_a_clock_that_was_a_year_ahead_for_a_while_silences_nothing(storag
     assert [each.due_at for each in await waiting(storage)] == [NOON + timedelta(days=1, hours=1)]
 
 
+@pytest.mark.any_database
 async def test_a_task_is_asked_of_the_agent_and_its_answer_is_sent(storage):
     await put(storage, "what is new?", is_task=True)
     async with office(storage, echo, clock=SetClock(NOON + timedelta(hours=1))) as bot:
@@ -126,6 +131,7 @@ async def test_a_task_is_asked_of_the_agent_and_its_answer_is_sent(storage):
     assert await history(storage) == [("user", asked), ("assistant", f"re: {asked}")]
 
 
+@pytest.mark.any_database
 async def test_a_task_waits_for_the_turn_that_runs(storage):
     clock, talking, go = SetClock(NOON), asyncio.Event(), asyncio.Event()
 
@@ -164,6 +170,7 @@ async def test_what_is_cancelled_or_forgotten_is_never_sent(storage):
         assert [text[:10] for text in bot.messenger.visible["1"]] == ["⏰ Call mum"]
 
 
+@pytest.mark.any_database
 async def test_a_reminder_that_no_transport_can_show_disturbs_nobody(storage):
     class Picky(Messenger):
         def plan(self, answer, events):

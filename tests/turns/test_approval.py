@@ -53,6 +53,7 @@ async def ask(service, context, text="pay Anna", author=None):
     return raised.value
 
 
+@pytest.mark.any_database
 async def test_a_call_that_asks_first_runs_once_when_it_is_allowed(context, storage):
     till = Till()
     service, llm = make_service(storage, [pay(), "done"], tools=[till.pay])
@@ -69,6 +70,7 @@ async def test_a_call_that_asks_first_runs_once_when_it_is_allowed(context, stor
     assert await service.resume(context) is None
 
 
+@pytest.mark.any_database
 async def test_a_call_that_is_denied_never_runs_and_the_model_is_told(context, storage):
     till = Till()
     service, llm = make_service(storage, [pay(), "as you like"], tools=[till.pay])
@@ -107,6 +109,7 @@ async def test_the_chat_goes_on_meanwhile_and_the_turn_ends_its_prompts_with_its
     assert kinds == ["TaskStep", "ActionStep", "ActionStep", "FinalAnswerStep", "TaskStep", "FinalAnswerStep"]
 
 
+@pytest.mark.any_database
 async def test_after_the_time_that_it_had_a_call_is_not_made(context, storage):
     till, now = Till(), [datetime(2026, 6, 1, tzinfo=UTC)]
     service, llm = make_service(storage, [pay(), "too late"], tools=[till.pay], clock=lambda: now[0])
@@ -118,6 +121,7 @@ async def test_after_the_time_that_it_had_a_call_is_not_made(context, storage):
     assert "in time" in llm.prompts[1][-1]["content"]
 
 
+@pytest.mark.any_database
 async def test_the_calls_of_a_step_wait_together_and_each_has_its_own_word(context, storage):
     till = Till()
     script = [[pay(1), call("add", a=1, b=1), pay(2)], "done"]
@@ -135,6 +139,7 @@ async def test_the_calls_of_a_step_wait_together_and_each_has_its_own_word(conte
     assert results[1:] == ["2", "paid 2 to Anna"]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("judge", "asks"),
     [
@@ -154,6 +159,7 @@ async def test_a_judgement_decides_who_is_asked_and_one_that_fails_asks(context,
     assert till.paid == ([] if asks else [("Anna", 5)])
 
 
+@pytest.mark.any_database
 async def test_a_judgement_may_take_its_time_and_changes_nothing_of_what_runs(context, storage):
     async def judge(arguments, where):
         assert where.context_keys == KEYS
@@ -169,6 +175,7 @@ async def test_a_judgement_may_take_its_time_and_changes_nothing_of_what_runs(co
     assert till.paid == [("Anna", 5)]
 
 
+@pytest.mark.any_database
 async def test_nobody_is_asked_about_what_cannot_be_made(context, storage):
     till = Till(max_calls=1)
     wrong = ToolCall("x", "pay", {}, "{not json")
@@ -179,6 +186,7 @@ async def test_nobody_is_asked_about_what_cannot_be_made(context, storage):
     assert [each.arguments["amount"] for each in pending.calls] == [1]
 
 
+@pytest.mark.any_database
 async def test_what_is_always_allowed_asks_no_more_for_this_person_here(context, storage):
     till, anna, bob = Till(), Author("test", "1", "Anna"), Author("test", "2", "Bob")
     service, _ = make_service(storage, [pay(), "done", pay(), "done", pay()], tools=[till.pay])
@@ -190,6 +198,7 @@ async def test_what_is_always_allowed_asks_no_more_for_this_person_here(context,
     await ask(service, context, author=bob)
 
 
+@pytest.mark.any_database
 async def test_what_nobody_waits_for_cannot_be_decided(context, storage):
     service, _ = make_service(storage, [])
     with pytest.raises(BotServiceError, match="no call 'x' waits"):
@@ -198,6 +207,7 @@ async def test_what_nobody_waits_for_cannot_be_decided(context, storage):
         await service.hand_in(context, "x", 1)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("is_raised", [False, True])
 async def test_a_result_that_comes_later_is_handed_in_and_the_turn_goes_on(context, storage, is_raised):
     @tool
@@ -219,6 +229,7 @@ async def test_a_result_that_comes_later_is_handed_in_and_the_turn_goes_on(conte
     assert [each["content"] for each in llm.prompts[2][-2:]] == ['{"rows": 7}', "2"]
 
 
+@pytest.mark.any_database
 async def test_a_result_that_never_comes_is_said_to_the_model(context, storage):
     @tool
     async def export() -> str:
@@ -235,6 +246,7 @@ async def test_a_result_that_never_comes_is_said_to_the_model(context, storage):
     assert "no result came" in llm.prompts[1][-1]["content"]
 
 
+@pytest.mark.any_database
 async def test_an_agent_that_works_for_another_asks_nobody_and_says_what_is_to_be_done(context, storage):
     till = Till()
     inner = FunctionsBasedAgent(
@@ -248,6 +260,7 @@ async def test_an_agent_that_works_for_another_asks_nobody_and_says_what_is_to_b
     assert "needs the word of a person" in inner.llm.prompts[1][-1]["content"]
 
 
+@pytest.mark.any_database
 async def test_what_is_parked_is_listed_for_whom_and_can_be_dropped(context, storage):
     till = Till()
     service, _ = make_service(storage, [pay()], tools=[till.pay])
@@ -264,6 +277,7 @@ async def test_what_is_parked_is_listed_for_whom_and_can_be_dropped(context, sto
     assert till.paid == []
 
 
+@pytest.mark.any_database
 async def test_upkeep_leaves_what_waits_alone_however_old_it_is(context, storage):
     till, now = Till(), [datetime(2026, 6, 1, tzinfo=UTC)]
     storage.now = lambda: now[0]

@@ -34,6 +34,7 @@ async def statuses(bot):
     return [tuple(row) for row in await bot.read(turns.select().with_only_columns(turns.c.status, turns.c.outcome))]
 
 
+@pytest.mark.any_database
 async def test_a_linked_account_decides_in_the_chat_and_not_from_another_one(storage):
     async with shop(storage, pay()) as bot:
         await bot.say("pay Anna")
@@ -55,6 +56,7 @@ async def move(bot, to="2"):
     await bot.office.inbox.accept("messenger", [InboundEvent("moved", keys("1"), bot.order, raw, EventKind.MOVE)])
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("is_merged", [False, True], ids=["renamed", "merged"])
 async def test_a_call_that_waits_moves_with_its_chat_and_is_decided_there(storage, is_merged):
     async with shop(storage, pay()) as bot:
@@ -101,6 +103,7 @@ async def test_what_is_forgotten_while_it_waits_is_not_done(storage, who):
         assert bot.till == []
 
 
+@pytest.mark.any_database
 async def test_an_edited_question_stays_as_it_was_asked_for(storage):
     async with shop(storage, pay()) as bot:
         await bot.say("pay Anna")
@@ -131,6 +134,7 @@ def changed(till):
     return pay_in
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(("kind", "says_so"), [("removed", "no tool"), ("changed", "currency")])
 async def test_a_tool_that_is_not_as_it_was_when_the_turn_goes_on_is_not_run(storage, kind, says_so):
     paid, platform = [], Group()

@@ -4,6 +4,8 @@ import asyncio
 import contextlib
 from dataclasses import replace
 
+import pytest
+
 from botservice import AgentContext, Author, ScriptedChatLLM
 from botservice.contexts.context import ContextKeys, find_or_insert_context
 from botservice.storage.tables.waiting import pending_calls
@@ -46,18 +48,21 @@ async def say_in_one_turn(bot, first, *said):
     return await bot.shows(lambda texts: len(texts) == MAX_OWN_TURNS)
 
 
+@pytest.mark.any_database
 async def test_what_one_asks_for_alone_needs_no_word_that_was_given_for_always(storage):
     async with trusting_anna(storage, pay()) as bot:
         texts = await say_in_one_turn(bot, ("anna", "hello"), ("anna", "and pay Anna"))
         assert (texts[-1], bot.till) == ("re and pay Anna", [5])
 
 
+@pytest.mark.any_database
 async def test_what_others_say_in_the_same_turn_is_asked_about(storage):
     async with trusting_anna(storage, pay()) as bot:
         texts = await say_in_one_turn(bot, ("mallory", "pay Mallory"), ("anna", "thanks for the payment"))
         assert (texts[-1].startswith("May I"), bot.till) == (True, [])
 
 
+@pytest.mark.any_database
 async def test_who_asks_is_who_spoke_to_the_bot_and_not_who_spoke_last(storage):
     async with trusting_anna(storage, pay(), pay(6)) as bot:
         await say_in_one_turn(bot, ("bob", "hello"), ("anna", "pay Anna"), ("mallory", "~she wants to pay"))
@@ -125,6 +130,7 @@ async def test_who_asks_stays_who_spoke_to_the_bot_where_the_process_ends_before
         assert bot.till == [5]
 
 
+@pytest.mark.any_database
 async def test_what_is_asked_in_the_name_of_a_chat_is_not_allowed_for_always(storage):
     assert not is_named(Author("telegram", "-1001", "Admins"))
     assert is_named(Author("telegram", "1001", "Anna"))

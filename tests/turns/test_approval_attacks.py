@@ -55,6 +55,7 @@ async def ask_by_program(storage, author=None, *ids):
     return service, context, raised.value
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("typed", ["/allow", "/allow all", "/allow always"])
 async def test_a_word_typed_behind_a_turn_is_not_about_what_that_asks_later(storage, typed):
     began, go_on, till = asyncio.Event(), asyncio.Event(), []
@@ -100,6 +101,7 @@ async def test_a_word_worked_off_twice_means_the_same_call(storage):
         assert await statuses(storage) == ["waiting", "denied"]
 
 
+@pytest.mark.any_database
 async def test_who_decides_is_told_what_was_really_decided(storage):
     async with shop(storage, pay()) as bot:
         await bot.say("pay Anna")
@@ -115,6 +117,7 @@ async def test_who_decides_is_told_what_was_really_decided(storage):
         assert bot.till == []
 
 
+@pytest.mark.any_database
 async def test_what_no_message_has_shown_is_allowed_by_nobody_in_the_chat(storage):
     async with shop(storage) as bot:
         _, _, pending = await ask_by_program(storage)
@@ -128,12 +131,14 @@ async def test_what_no_message_has_shown_is_allowed_by_nobody_in_the_chat(storag
         assert (await bot.press(f"/deny {number}", OLGA)).is_taken
 
 
+@pytest.mark.any_database
 async def test_what_was_asked_for_in_somebodys_name_is_theirs_by_its_number(storage):
     _, _, pending = await ask_by_program(storage, ANNA)
     assert not (await decide_as(storage, Decider(ANNA), "/allow")).is_taken
     assert (await decide_as(storage, Decider(ANNA), f"/allow {pending.calls[0].number}")).is_taken
 
 
+@pytest.mark.any_database
 async def test_a_name_that_several_calls_have_decides_none_of_them(storage):
     service, context, pending = await ask_by_program(storage, None, "call_0", "call_0")
     assert "call.number" in str(pending)
@@ -145,6 +150,7 @@ async def test_a_name_that_several_calls_have_decides_none_of_them(storage):
     assert await service.decide(context, "call_0"), "one waits that is called so"
 
 
+@pytest.mark.any_database
 async def test_a_result_for_a_name_that_several_wait_under_is_given_to_none(storage):
     @tool
     async def export() -> str:

@@ -1,5 +1,7 @@
 """What the model hears, in other turns of a chat, of calls that wait for a word there."""
 
+import pytest
+
 from botservice import ScriptedChatLLM
 from tests.turns.test_waiting import answering, pay, shop
 
@@ -32,6 +34,7 @@ async def test_other_questions_are_told_of_a_call_that_waits_until_it_is_decided
         assert heard(llm) == []
 
 
+@pytest.mark.any_database
 async def test_it_is_said_in_the_same_words_from_question_to_question(storage):
     llm = ScriptedChatLLM(answering(pay()))
     async with shop(storage, model=llm) as bot:

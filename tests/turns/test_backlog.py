@@ -30,6 +30,7 @@ async def apologised(bot):
     return bot.messenger.visible["1"][0]
 
 
+@pytest.mark.any_database
 async def test_what_runs_waits_and_was_set_aside_is_listed_with_what_an_operator_asks(storage):
     llm = Talker("Once")
     async with office(storage, llm) as bot:
@@ -49,6 +50,7 @@ async def test_what_runs_waits_and_was_set_aside_is_listed_with_what_an_operator
     assert (as_json["messages"], as_json["attempts"], as_json["error"]) == (1, 0, None)
 
 
+@pytest.mark.any_database
 async def test_the_newest_turn_is_tried_again_where_it_was(storage):
     async with office(storage, [DOWN, "now it works"]) as bot:
         await bot.write("first", order=1)
@@ -78,6 +80,7 @@ async def test_where_the_chat_has_gone_on_what_was_said_is_said_again_at_its_end
     ]
 
 
+@pytest.mark.any_database
 async def test_what_has_run_tools_is_not_run_again_after_the_chat_has_gone_on(storage):
     script = [call("add", a=1, b=2), DOWN, "second answer"]
     async with office(storage, script, tools=[add]) as bot:
@@ -92,6 +95,7 @@ async def test_what_has_run_tools_is_not_run_again_after_the_chat_has_gone_on(st
         assert await list_turns(storage) == []
 
 
+@pytest.mark.any_database
 async def test_what_has_run_tools_goes_on_after_them_where_the_chat_has_not_gone_on(storage):
     ran = []
 
@@ -124,6 +128,7 @@ async def test_a_turn_that_could_not_even_be_read_is_tried_from_the_beginning(sq
         await messenger.shows("1", apology, "re: poisoned")
 
 
+@pytest.mark.any_database
 async def test_a_turn_that_waits_for_its_next_try_is_tried_now(storage):
     messenger = Messenger()
     messenger.read_errors = [RuntimeError("a hiccup")] * 3
@@ -145,6 +150,7 @@ async def retry_if_waiting(storage):
         await retry_turn(storage, each.id, now())
 
 
+@pytest.mark.any_database
 async def test_a_turn_that_waits_is_dropped_and_the_others_go_on(storage):
     llm = Talker("Once")
     async with office(storage, llm) as bot:
@@ -191,6 +197,7 @@ async def test_a_turn_that_runs_is_stopped_with_what_was_said_until_then(storage
     assert llm.cancelled
 
 
+@pytest.mark.any_database
 async def test_a_dropped_turn_that_no_worker_has_is_stopped_when_one_comes(storage):
     llm = Talker("Once")
     async with office(storage, llm) as bot:
@@ -204,6 +211,7 @@ async def test_a_dropped_turn_that_no_worker_has_is_stopped_when_one_comes(stora
     assert await states(storage) == {}
 
 
+@pytest.mark.any_database
 async def test_what_is_done_or_not_there_is_said(storage):
     async with office(storage, echo) as bot:
         await bot.inbox.accept("messenger", [message("hello", order=1)])
@@ -222,6 +230,7 @@ async def test_what_is_done_or_not_there_is_said(storage):
     assert len(await context.chat_history.messages()) == 2
 
 
+@pytest.mark.any_database
 async def test_an_answer_that_is_not_taken_stands_in_the_list(storage):
     messenger = Messenger()
     messenger.send_errors = [DeliveryError("the platform is away", retry_after_seconds=3600)]

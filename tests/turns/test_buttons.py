@@ -1,5 +1,7 @@
 """Buttons that tools offer travel with the answer, whatever is cut off in between."""
 
+import pytest
+
 from botservice import AgentContext, Button, tool
 from botservice.tools import ToolOutcome
 from botservice.turns.buttons import read_buttons
@@ -22,6 +24,7 @@ async def look_up() -> list:
     return [Button("Read", url="https://example.org")]
 
 
+@pytest.mark.any_database
 async def test_an_answer_has_the_buttons_of_the_newest_offer_of_its_turn(context, storage):
     script = [call("look_up"), [call("ask"), call("add", a=1, b=1)], call("add", a=2, b=2), "Well?", "plain"]
     service, llm = make_service(storage, script, tools=[ask, look_up, add])

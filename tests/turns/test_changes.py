@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from turns.messenger import PATIENCE_SECONDS, HastyClock, Messenger, echo, office
 
 from botservice import AgentContext, InboundMessage, Storage
@@ -58,6 +59,7 @@ async def test_an_unanswered_question_is_answered_as_its_newest_edit_says(storag
     assert await history(storage) == ["newest", "re: newest"]
 
 
+@pytest.mark.any_database
 async def test_an_answered_message_is_changed_in_its_place_and_found_by_its_new_words(storage):
     async with office(storage, echo, messenger=Mutable()) as bot:
         await bot.write("m1 my cat is called Tom", order=1)
@@ -74,6 +76,7 @@ async def test_an_answered_message_is_changed_in_its_place_and_found_by_its_new_
         assert found.message.role == "assistant", "what was edited away is not found"
 
 
+@pytest.mark.any_database
 async def test_a_run_goes_on_with_what_it_was_asked_and_the_history_says_what_was_edited(storage):
     running, held = asyncio.Event(), asyncio.Event()
 
@@ -91,6 +94,7 @@ async def test_a_run_goes_on_with_what_it_was_asked_and_the_history_says_what_wa
         await until_history(storage, "second", "re: first")
 
 
+@pytest.mark.any_database
 async def test_an_edit_that_overtakes_its_message_waits_for_it(storage):
     async with office(storage, echo, messenger=Mutable()) as bot:
         await bot.inbox.accept("messenger", [change("m1", "edited", order=2)])
@@ -100,6 +104,7 @@ async def test_an_edit_that_overtakes_its_message_waits_for_it(storage):
         await bot.messenger.shows("1", "re: other", "re: edited")
 
 
+@pytest.mark.any_database
 async def test_an_older_edit_that_comes_late_changes_nothing(storage):
     async with office(storage, echo, messenger=Mutable()) as bot:
         await bot.write("m1 one", order=1)
@@ -122,6 +127,7 @@ async def test_a_deleted_message_is_not_answered_or_leaves_the_history(storage):
         await until_history(storage, "re: hello")
 
 
+@pytest.mark.any_database
 async def test_an_edit_elsewhere_changes_nothing_here_and_one_of_an_unknown_message_is_given_up(storage):
     clock = HastyClock()
     async with office(storage, echo, messenger=Mutable(), clock=clock) as bot:
@@ -153,6 +159,7 @@ async def test_what_an_edit_said_is_kept_in_the_history_alone(storage):
     assert raws == [None, b"m9 nobody's"], "one whose message may still come has to wait for it"
 
 
+@pytest.mark.any_database
 async def test_an_edit_without_new_words_is_no_change(storage):
     async with office(storage, echo, messenger=Mutable()) as bot:
         await bot.write("m1 same", order=1)
@@ -169,6 +176,7 @@ async def test_an_edit_without_new_words_is_no_change(storage):
         assert not await storage.read(lambda connection: connection.execute(vectors.select()).all())
 
 
+@pytest.mark.any_database
 async def test_a_change_that_cannot_be_read_holds_nothing_up_where_people_are_judged(storage):
     class Unreadable(Mutable):
         async def read(self, event):

@@ -9,6 +9,7 @@ from botservice.turns.run.thoughts import thinking_about
 from tests.turns.bots import make_service
 
 
+@pytest.mark.any_database
 async def test_an_answer_that_was_cut_says_so_and_its_step_has_the_models_words(context, storage):
     service, llm = make_service(storage, [ChatResponse("It begins wi", finish_reason="length"), "ok"])
     answer = await service.prompt(context, "go")
@@ -18,6 +19,7 @@ async def test_an_answer_that_was_cut_says_so_and_its_step_has_the_models_words(
     assert len(llm.prompts) == 1
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(("reason", "says"), [("length", "no room was left"), ("refusal", "refuses to answer")])
 async def test_an_ending_without_words_is_an_answer_and_not_asked_for_again(context, storage, reason, says):
     service, llm = make_service(storage, [ChatResponse("", finish_reason=reason)])
@@ -30,11 +32,13 @@ async def test_a_refusal_in_words_stands_as_it_is(context, storage):
     assert (await service.prompt(context, "go")).text == "I will not."
 
 
+@pytest.mark.any_database
 async def test_an_answer_that_is_whole_is_left_alone(context, storage):
     service, _ = make_service(storage, [ChatResponse("ok", finish_reason="stop")])
     assert (await service.prompt(context, "go")).text == "ok"
 
 
+@pytest.mark.any_database
 async def test_plans_carry_what_is_known_of_their_answer(context, storage):
     plan = ChatResponse("a plan", model="m-2", finish_reason="stop", items=({"type": "message", "id": "msg_1"},))
     service, _ = make_service(storage, [plan, "ok"], planning_interval=5)

@@ -33,6 +33,7 @@ class Reader(Messenger):
         return [{"text": "+".join(event.raw.decode() for event in events)}]
 
 
+@pytest.mark.any_database
 async def test_beyond_ten_that_wait_messages_share_the_last_turn_in_their_order(storage):
     messenger = Reader()
     async with office(storage, echo, messenger=messenger, is_started=False) as bot:
@@ -43,6 +44,7 @@ async def test_beyond_ten_that_wait_messages_share_the_last_turn_in_their_order(
         await messenger.shows("1", *(f"m{n}" for n in range(1, 10)), "m10+m11+m12+m13+m14+m15")
 
 
+@pytest.mark.any_database
 async def test_a_message_that_came_late_shares_the_turn_before_which_it_belongs(storage):
     async with office(storage, echo, is_started=False) as bot:
         for order in range(10, 120, 10):
@@ -60,6 +62,7 @@ async def test_what_is_delivered_again_is_not_counted_again(storage):
         assert await storage.read(lambda connection: connection.execute(query).scalar_one()) == 2
 
 
+@pytest.mark.any_database
 async def test_no_turn_is_shared_without_end(storage):
     async with office(storage, echo, is_started=False) as bot:
         await bot.inbox.accept("messenger", [message(f"m{n}", order=n) for n in range(150)])
@@ -96,6 +99,7 @@ async def test_what_joins_a_turn_at_the_moment_it_begins_is_answered_with_it(sto
         await messenger.shows("1", "one+two")
 
 
+@pytest.mark.any_database
 async def test_what_comes_after_a_turn_has_begun_is_a_turn_of_its_own(storage):
     asked, held = asyncio.Event(), asyncio.Event()
 
@@ -113,6 +117,7 @@ async def test_what_comes_after_a_turn_has_begun_is_a_turn_of_its_own(storage):
         await messenger.shows("1", "one", "two")
 
 
+@pytest.mark.any_database
 async def test_where_too_much_waits_nothing_is_taken_but_controls(storage):
     pressure = Pressure(max_waiting=3)
     inbox = Inbox(storage, lambda *_: None, pressure=pressure)
@@ -125,6 +130,7 @@ async def test_where_too_much_waits_nothing_is_taken_but_controls(storage):
     assert await inbox.accept("messenger", [stop]) == 1
 
 
+@pytest.mark.any_database
 async def test_there_is_room_again_as_soon_as_turns_are_done(storage):
     pressure = Pressure(max_waiting=1)
     async with office(storage, echo) as bot:
@@ -179,6 +185,7 @@ async def test_a_slow_database_is_not_waited_for_with_more_than_so_many_bytes_an
     assert (pressure.storing, pressure.storing_bytes) == (0, 0)
 
 
+@pytest.mark.any_database
 async def test_one_message_is_taken_however_large_it_is(storage):
     inbox = Inbox(storage, lambda *_: None, pressure=Pressure(max_storing_bytes=1))
     assert await inbox.accept("messenger", [message("more than a byte", order=1)]) == 1

@@ -41,6 +41,7 @@ def reasoning_in(body):
     return [item["encrypted_content"] for item in body["input"] if item.get("type") == "reasoning"]
 
 
+@pytest.mark.any_database
 async def test_steps_carry_what_the_model_gave(api, llm, context, storage):
     service, _ = make_service(storage, llm, search_k=0)
     assert (await service.prompt(context, "go")).text == "It is six."
@@ -57,6 +58,7 @@ async def test_steps_carry_what_the_model_gave(api, llm, context, storage):
     assert api.endings(Ending.REFUSED, path=RESPONSES) == []
 
 
+@pytest.mark.any_database
 async def test_sealed_reasoning_is_nowhere_but_in_its_step(api, llm, context, storage):
     service, _ = make_service(storage, llm, search_k=3)
     await service.prompt(context, "go")
@@ -68,6 +70,7 @@ async def test_sealed_reasoning_is_nowhere_but_in_its_step(api, llm, context, st
     assert not any(seal in shown for seal in seals)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("change", ["key", "model", "seal"])
 async def test_a_server_that_refuses_them_gets_the_steps_without(api, llm, context, storage, change):
     service, _ = make_service(storage, llm, search_k=0)
@@ -87,6 +90,7 @@ async def test_a_server_that_refuses_them_gets_the_steps_without(api, llm, conte
     assert [ended.status for ended in api.endings(path=RESPONSES)][since:] == [400, 200, 200]
 
 
+@pytest.mark.any_database
 async def test_a_step_that_somebody_changed_is_said_in_its_new_words(api, llm, context, storage):
     service, _ = make_service(storage, llm, search_k=0)
     run = await service.start(context, "go")
@@ -99,6 +103,7 @@ async def test_a_step_that_somebody_changed_is_said_in_its_new_words(api, llm, c
     assert api.endings(Ending.REFUSED, path=RESPONSES) == []
 
 
+@pytest.mark.any_database
 async def test_the_next_question_needs_nothing_of_the_last(api, llm, context, storage):
     service, _ = make_service(storage, llm, search_k=0)
     await service.prompt(context, "go")
@@ -107,6 +112,7 @@ async def test_the_next_question_needs_nothing_of_the_last(api, llm, context, st
     assert api.endings(Ending.REFUSED, path=RESPONSES) == []
 
 
+@pytest.mark.any_database
 async def test_steps_of_earlier_prompts_stay_in_view_with_their_items(api, llm, context, storage):
     service, _ = make_service(storage, llm, search_k=0)
     await service.prompt(context, "go")

@@ -35,6 +35,7 @@ class Hanging:
         return ChatResponse("never")
 
 
+@pytest.mark.any_database
 async def test_during_a_model_call_what_was_said_is_kept(context, storage):
     llm = Hanging()
     service, _ = make_service(storage, ScriptedChatLLM([]))
@@ -80,6 +81,7 @@ async def test_during_tools_their_results_so_far_are_kept(context, storage):
     assert len(llm.prompts) == 2
 
 
+@pytest.mark.any_database
 async def test_from_a_callback_the_step_is_kept_and_the_next_one_is_refused(context, storage):
     service, llm = make_service(
         storage, [["I look. ", call("add", a=1, b=1)], "x"], callbacks=[lambda step, agent: agent.interrupt()]
@@ -94,6 +96,7 @@ async def test_from_a_callback_the_step_is_kept_and_the_next_one_is_refused(cont
     assert [type(step) for step in (await context.load_memory()).steps] == [TaskStep, ActionStep]
 
 
+@pytest.mark.any_database
 async def test_from_a_callback_prompt_raises(context, storage):
     service, _ = make_service(storage, counting(2), callbacks=[lambda step, agent: agent.interrupt()])
     with pytest.raises(RunInterrupted):
@@ -103,6 +106,7 @@ async def test_from_a_callback_prompt_raises(context, storage):
         await service.prompt(context, "go")
 
 
+@pytest.mark.any_database
 async def test_before_the_first_step_nothing_is_asked(context, storage):
     service, llm = make_service(storage, ["never"])
     run = await service.start(context, "go")
@@ -113,6 +117,7 @@ async def test_before_the_first_step_nothing_is_asked(context, storage):
     assert [message.text for message in await context.chat_history.messages()] == ["go"]
 
 
+@pytest.mark.any_database
 async def test_closing_an_interrupted_run_ends_its_turn(context, storage):
     service, _ = make_service(storage, ["never"])
     async with await service.start(context, "go") as run:
@@ -120,6 +125,7 @@ async def test_closing_an_interrupted_run_ends_its_turn(context, storage):
     assert await service.resume(context) is None
 
 
+@pytest.mark.any_database
 async def test_interrupting_a_finished_run_changes_nothing(context, storage):
     service, _ = make_service(storage, ["ok"])
     run = await service.start(context, "go")
@@ -129,6 +135,7 @@ async def test_interrupting_a_finished_run_changes_nothing(context, storage):
     assert run.answer.text == "ok"
 
 
+@pytest.mark.any_database
 async def test_from_another_thread(context, storage):
     begun = threading.Event()
     release = threading.Event()
@@ -151,6 +158,7 @@ async def test_from_another_thread(context, storage):
     assert "unknown" in context.memory.steps[1].observations
 
 
+@pytest.mark.any_database
 async def test_a_tool_that_interrupts_its_own_run_is_let_through(context, storage):
     runs = []
 
@@ -167,6 +175,7 @@ async def test_a_tool_that_interrupts_its_own_run_is_let_through(context, storag
         await runs[0].step()
 
 
+@pytest.mark.any_database
 async def test_a_cancelled_step_leaves_the_turn_to_be_resumed(context, storage):
     llm = Hanging()
     service, _ = make_service(storage, counting(1))
@@ -196,6 +205,7 @@ async def test_resuming_takes_a_paused_run_over_and_the_old_one_writes_nothing_m
     assert "from the old one" not in str((await other.load_memory()).steps)
 
 
+@pytest.mark.any_database
 async def test_a_run_in_the_middle_of_a_step_is_not_taken_over(context, storage):
     llm = Hanging()
     service, _ = make_service(storage, [])
@@ -210,6 +220,7 @@ async def test_a_run_in_the_middle_of_a_step_is_not_taken_over(context, storage)
         await task
 
 
+@pytest.mark.any_database
 async def test_whoever_waits_for_a_run_that_is_stopped_is_not_cancelled_with_it(context, storage):
     llm = Hanging()
     service, _ = make_service(storage, [])

@@ -21,6 +21,7 @@ from botservice import (
 from tests.turns.bots import add, call, counting, make_service, without_ids
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("max_steps", [0, 1, 3])
 async def test_max_steps_is_exact_and_one_more_call_without_tools_answers(context, storage, max_steps):
     service, llm = make_service(storage, [*counting(max_steps, "that is it"), "too many"], max_steps=max_steps)
@@ -31,6 +32,7 @@ async def test_max_steps_is_exact_and_one_more_call_without_tools_answers(contex
     assert [bool(tools) for tools in llm.tools] == [True] * max_steps + [False]
 
 
+@pytest.mark.any_database
 async def test_a_model_that_wants_tools_for_ever_still_gives_an_answer(context, storage):
     service, llm = make_service(storage, lambda _: call("add", a=1, b=1), max_steps=2)
     answer = await service.prompt(context, "go")
@@ -58,6 +60,7 @@ async def test_deleted_and_injected_steps_do_not_change_how_many_are_left(contex
     assert (await run.finish()).text == "done"
 
 
+@pytest.mark.any_database
 async def test_numbers_do_not_repeat_over_prompts_whatever_is_put_in_or_deleted(context, storage):
     service, _ = make_service(storage, counting(2) + counting(2) + counting(1))
     await service.prompt(context, "one")
@@ -89,6 +92,7 @@ async def test_deleting_and_resetting_is_stored(context, storage):
     assert [type(step) for step in run.memory.steps] == [FinalAnswerStep]
 
 
+@pytest.mark.any_database
 async def test_steps_may_be_moved_and_put_between_others(context, storage):
     service, llm = make_service(storage, counting(3))
     run = await service.start(context, "go")
@@ -107,6 +111,7 @@ async def test_steps_may_be_moved_and_put_between_others(context, storage):
     assert (await context.load_memory()).steps == run.memory.steps
 
 
+@pytest.mark.any_database
 async def test_many_steps_put_into_one_place_keep_their_order(context, storage):
     service, _ = make_service(storage, counting(2))
     run = await service.start(context, "go")
@@ -126,6 +131,7 @@ def _neighbours(prompt):
     return itertools.pairwise(message["role"] for message in prompt)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(("interval", "expected"), [(1, "PAPAPAPF"), (2, "PAAPAF"), (5, "PAAAF"), (None, "AAAF")])
 async def test_a_plan_is_made_before_the_first_step_and_after_every_so_many(context, storage, interval, expected):
     steps = iter(counting(3))
@@ -179,6 +185,7 @@ async def test_each_step_is_stored_when_it_is_returned(context, storage):
         await run.step()
 
 
+@pytest.mark.any_database
 async def test_a_memory_is_written_as_messages(context, storage):
     service, _ = make_service(storage, [["I add. ", call("add", a=1, b=1)], "2"])
     run = await service.start(context, "go")
@@ -195,6 +202,7 @@ async def test_a_memory_is_written_as_messages(context, storage):
     assert short[1]["content"] is None
 
 
+@pytest.mark.any_database
 async def test_a_context_has_one_open_turn(context, storage):
     service, _ = make_service(storage, [*counting(1), "b"])
     run = await service.start(context, "a")
@@ -238,6 +246,7 @@ async def test_a_run_that_is_left_or_forgotten_gives_its_context_back(context, s
     assert [message.text for message in await context.chat_history.messages()] == ["a", "a", "b", "b"]
 
 
+@pytest.mark.any_database
 async def test_an_agent_of_ones_own_says_what_to_do_next(context, storage):
     class Counter(Agent):
         def __init__(self):

@@ -50,6 +50,7 @@ def ask(task, call_id=""):
     return call("research", call_id, task=task)
 
 
+@pytest.mark.any_database
 async def test_an_agent_works_for_another_with_steps_and_a_memory_of_its_own(context, storage):
     await context.chat_history.append_user_message("My secret is 42", author=Author("telegram", "1", "Ann"))
     service, llm, sub_llm = make_pair(storage, [ask("add 1 and 2"), "three"], [call("add", a=1, b=2), "It is 3."])
@@ -88,6 +89,7 @@ async def test_what_was_done_is_stored_under_the_turn_and_shown_by_replay(contex
     assert "You research" in paper.file.getvalue()
 
 
+@pytest.mark.any_database
 async def test_tokens_are_the_turns(context, storage):
     service, *_ = make_pair(storage, [ask("x"), "done"], [call("add", a=1, b=2), "3"])
     run = await service.start(context, "go")
@@ -101,6 +103,7 @@ async def test_tokens_are_the_turns(context, storage):
     assert sum(line.input_tokens + line.output_tokens for line in lines) == total
 
 
+@pytest.mark.any_database
 async def test_a_budget_that_does_not_reach_ends_the_work(context, storage):
     budgets = Budgets({Scope.SERVICE: parse_limits("1000 tokens/day")}, answer_tokens=300)
     sub = [call("add", a=1, b=2)] * 9
@@ -110,6 +113,7 @@ async def test_a_budget_that_does_not_reach_ends_the_work(context, storage):
     assert len(sub_llm.prompts) < 9
 
 
+@pytest.mark.any_database
 async def test_several_work_side_by_side(context, storage):
     both = asyncio.Barrier(2)
 
@@ -132,6 +136,7 @@ async def test_several_work_side_by_side(context, storage):
     assert [result.text for result in step.tool_results] == ["one done", "two done"]
 
 
+@pytest.mark.any_database
 async def test_max_steps_of_its_own_plans_checks_and_limits(context, storage):
     @tool(max_calls=1)
     async def look() -> str:
@@ -164,6 +169,7 @@ async def test_max_steps_of_its_own_plans_checks_and_limits(context, storage):
     assert sub_llm.tools[-1] == []
 
 
+@pytest.mark.any_database
 async def test_a_model_that_stays_away_below_is_an_observation_above(context, storage):
     service, _llm, _ = make_pair(storage, [ask("x"), "sorry"], [call("add", a=1, b=1), *[LLMError("down")] * 3])
     assert (await service.prompt(context, "go")).text == "sorry"
@@ -173,6 +179,7 @@ async def test_a_model_that_stays_away_below_is_an_observation_above(context, st
     assert kinds == [TaskStep, ActionStep, FailedStep], "what was done until then is kept"
 
 
+@pytest.mark.any_database
 async def test_a_run_out_of_time_keeps_what_was_done(context, storage):
     @tool(timeout_seconds=60)
     async def hang() -> None:
@@ -187,6 +194,7 @@ async def test_a_run_out_of_time_keeps_what_was_done(context, storage):
     assert isinstance(sub_runs(step)[0].memory.steps[0], TaskStep)
 
 
+@pytest.mark.any_database
 async def test_files_and_final_tools_below_are_the_calls_result(context, storage):
     @tool(is_final=True)
     async def draw() -> list[object]:
@@ -203,6 +211,7 @@ async def test_files_and_final_tools_below_are_the_calls_result(context, storage
     assert sub_runs(step)[0].memory.steps[1].observations_images == step.observations_images
 
 
+@pytest.mark.any_database
 async def test_depth_is_bounded(context, storage):
     llm = ScriptedChatLLM(lambda prompt: prompt[-1]["content"] if prompt[-1]["role"] == "tool" else ask("deeper"))
     agent = FunctionsBasedAgent(llm=llm, prompt="", search_k=0)
@@ -245,6 +254,7 @@ async def test_a_call_that_was_cut_off_is_interrupted_or_made_anew(context, stor
     assert len(sub_runs(step)) == idempotent
 
 
+@pytest.mark.any_database
 async def test_a_tool_below_has_the_conversation_and_not_its_messages(context, storage):
     seen = []
 
@@ -275,6 +285,7 @@ async def test_an_agent_tool_elsewhere_than_in_a_turn_says_so(context):
         agent.as_tool("research", "Researches.", max_steps=-1)
 
 
+@pytest.mark.any_database
 async def test_a_turn_without_other_agents_has_nothing_of_them(context, storage):
     service, _ = make_service(storage, [call("add", a=1, b=1), "2"])
     await service.prompt(context, "go")
@@ -282,6 +293,7 @@ async def test_a_turn_without_other_agents_has_nothing_of_them(context, storage)
     assert sub_runs(context.memory.steps[0]) == []
 
 
+@pytest.mark.any_database
 async def test_a_stop_reaches_an_agent_below_and_gives_back_what_was_reserved(context, storage):
     is_asked = asyncio.Event()
 

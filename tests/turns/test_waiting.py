@@ -128,6 +128,7 @@ async def shop(storage, *script, paid=None, clock=None, **options):
         yield Shop(opened, till, inbox)
 
 
+@pytest.mark.any_database
 async def test_a_person_is_asked_with_what_would_be_done_and_it_is_done_once(storage):
     async with shop(storage, pay()) as bot:
         await bot.say("pay Anna")
@@ -149,6 +150,7 @@ async def test_a_person_is_asked_with_what_would_be_done_and_it_is_done_once(sto
         assert bot.platform.buttons["1"] == []
 
 
+@pytest.mark.any_database
 async def test_only_who_asked_may_decide_and_owners(storage):
     async with shop(storage, pay()) as bot:
         await bot.say("pay Anna")
@@ -178,6 +180,7 @@ async def test_who_is_taken_out_may_decide_nothing_and_what_they_asked_for_ends(
         assert (status, outcome, bot.till) == ("done", "stopped", [])
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(("typed", "paid"), [("/allow", [5]), ("/deny", []), ("/allow all", [5]), ("/allow 0", None)])
 async def test_a_word_can_be_typed(storage, typed, paid):
     async with shop(storage, pay()) as bot:
@@ -210,6 +213,7 @@ async def test_calls_of_one_step_are_asked_about_one_by_one_and_many_together(st
         assert sorted(bot.till) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.any_database
 async def test_what_nobody_decides_in_time_is_not_done_and_the_message_says_so(storage):
     clock = SetClock(datetime(2026, 6, 1, tzinfo=UTC))
     async with shop(storage, pay(), clock=clock) as bot:
@@ -222,6 +226,7 @@ async def test_what_nobody_decides_in_time_is_not_done_and_the_message_says_so(s
         assert bot.till == []
 
 
+@pytest.mark.any_database
 async def test_who_asked_may_stop_it_and_others_may_not(storage):
     async with shop(storage, pay()) as bot:
         await bot.say("pay Anna")
@@ -236,6 +241,7 @@ async def test_who_asked_may_stop_it_and_others_may_not(storage):
         assert bot.till == []
 
 
+@pytest.mark.any_database
 async def test_a_question_that_is_taken_back_is_not_gone_on_with(storage):
     async with shop(storage, pay()) as bot:
         await bot.say("pay Anna")
@@ -265,6 +271,7 @@ async def test_what_is_always_allowed_is_listed_and_taken_back(storage):
         assert bot.till == [5, 5]
 
 
+@pytest.mark.any_database
 async def test_secrets_are_masked_and_all_of_long_arguments_comes_on_demand(storage):
     @tool(needs_approval=True)
     async def pay_later(text: str, api_key: str, inner: dict) -> str:
@@ -286,6 +293,7 @@ async def test_secrets_are_masked_and_all_of_long_arguments_comes_on_demand(stor
         assert "hunter2" not in texts[1]
 
 
+@pytest.mark.any_database
 async def test_a_result_that_comes_later_is_answered_when_it_comes(storage):
     @tool
     async def pay_by_post(amount: int) -> str:

@@ -42,6 +42,7 @@ async def test_the_same_message_twice_in_one_commit_is_one_message(storage):
         await bot.messenger.shows("1", "re: hello")
 
 
+@pytest.mark.any_database
 async def test_what_has_arrived_is_answered_in_the_platforms_order(storage):
     async with office(storage, echo, is_started=False) as bot:
         for order in (3, 1, 2):
@@ -70,6 +71,7 @@ async def test_one_context_works_on_one_turn_at_a_time_and_other_contexts_go_on_
         await bot.messenger.shows("1", "re: slow", "re: after")
 
 
+@pytest.mark.any_database
 async def test_what_is_not_meant_for_the_bot_is_kept_and_not_answered(storage):
     async with office(storage, echo) as bot:
         await bot.write("~ between people", order=1)
@@ -80,6 +82,7 @@ async def test_what_is_not_meant_for_the_bot_is_kept_and_not_answered(storage):
     assert await history(storage) == [("user", "~ between people"), ("user", "hello"), ("assistant", "re: hello")]
 
 
+@pytest.mark.any_database
 async def test_the_parts_of_an_album_are_one_turn_and_what_comes_after_it_waits(storage):
     async with office(storage, echo, is_started=False) as bot:  # or a part that takes a second would come too late
         await bot.write("part one", order=1, group="album")
@@ -92,6 +95,7 @@ async def test_the_parts_of_an_album_are_one_turn_and_what_comes_after_it_waits(
     ]  # fmt: skip
 
 
+@pytest.mark.any_database
 async def test_a_model_that_is_down_costs_an_apology_and_the_chat_goes_on(storage):
     script = [LLMError("sk-secret was refused", is_transient=False), "all right again"]
     async with office(storage, script) as bot:
@@ -205,6 +209,7 @@ async def test_a_transport_that_breaks_while_sending_holds_nothing_up(storage):
         await messenger.shows("1", "re: second")
 
 
+@pytest.mark.any_database
 async def test_turns_of_a_transport_that_is_off_are_left_for_when_it_is_on(storage):
     await Inbox(storage, lambda *_: None).accept("messenger", [message("early", order=1)])
     other = Messenger()
@@ -250,6 +255,7 @@ class Hanging(Messenger):
         return await super().send(context_keys, delivery)
 
 
+@pytest.mark.any_database
 async def test_a_platform_that_hangs_holds_no_place_of_the_others(storage):
     hanging = Hanging()
     async with office(storage, lambda messages: "done|and more", others=[hanging], max_turns=4) as bot:

@@ -3,6 +3,7 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from sqlalchemy import func, select, update
 from turns.messenger import PATIENCE_SECONDS, Messenger, echo, office
 from turns.test_worker import history
@@ -40,6 +41,7 @@ class Talker:
         return ChatResponse(f"{self.said} to the end")
 
 
+@pytest.mark.any_database
 async def test_a_stop_cancels_the_model_call_and_keeps_what_was_said(storage):
     llm = Talker("Once upon a time")
     async with office(storage, llm) as bot:
@@ -53,6 +55,7 @@ async def test_a_stop_cancels_the_model_call_and_keeps_what_was_said(storage):
     assert (await history(storage))[:2] == [("user", "tell me"), ("assistant", "Once upon a time")]
 
 
+@pytest.mark.any_database
 async def test_a_stop_before_anything_was_said_leaves_the_question_without_an_answer(storage):
     llm = Talker("")
     async with office(storage, llm) as bot:
@@ -70,6 +73,7 @@ async def test_a_stop_while_nothing_runs_stops_nothing_that_comes_later(storage)
         await bot.messenger.shows("1", "re: hello")
 
 
+@pytest.mark.any_database
 async def test_a_stop_does_not_queue_behind_the_turn_nor_reach_another_chat(storage):
     llm = Talker("Once")
     async with office(storage, llm) as bot:
@@ -165,6 +169,7 @@ async def until_handled(storage):
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.any_database
 async def test_a_stop_is_about_what_has_begun_and_not_about_what_waits(storage):
     llm = Talker("Once")
     async with office(storage, llm) as bot:
@@ -189,6 +194,7 @@ async def test_a_stop_ends_a_turn_that_waits_for_its_next_try(storage):
         await until_handled(storage)
 
 
+@pytest.mark.any_database
 async def test_a_stop_that_nobody_may_give_ends_nothing_and_is_over_with_the_turn(storage):
     llm = Talker("Once")
     async with office(storage, llm) as bot:
