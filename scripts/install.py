@@ -20,6 +20,8 @@ PYTHON = ENVIRONMENT / "bin" / "python"
 WHOLE = ENVIRONMENT / ".installed"  # says what is installed; written last
 BEGUN = ENVIRONMENT / ".installing"  # there while something is installed, and after that was cut off
 PINS = {"run": "requirements.txt", "dev": "requirements-dev.txt"}
+INSTALLER = "requirements-pip.txt"
+OPTIONS = {"run": (), "dev": ("--no-compile",)}  # tests import a part of it all, which is compiled then
 PIP = ["-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
 SECONDS_BETWEEN_LINES = 5.0
 LAST_LINES = 30
@@ -36,7 +38,7 @@ def main(kind: str) -> None:
         _make_environment()
         WHOLE.unlink(missing_ok=True)
         BEGUN.touch()
-        _install_pins(PINS[kind])
+        _install_pins(kind)
         _say("3 of 3: botservice itself")
         _install([*PIP, "--quiet", "--no-deps", "--editable", "."], "the project")
         BEGUN.write_text(f"{kind} {_fingerprint(kind)}\n")
@@ -90,6 +92,9 @@ def _make_environment() -> None:
             f"{done.stdout}{done.stderr}\n{sys.executable} cannot make an environment. On Debian and Ubuntu, install "
             "python3-venv; elsewhere, set PYTHON to a complete Python 3.11 or newer."
         )
+    if shutil.which("uv") is None:
+        # The pip that a Python brings may take twice as long as a newer one; where none is to be had, it does.
+        subprocess.run([PYTHON, *PIP, "--require-hashes", "-r", INSTALLER], cwd=ROOT, capture_output=True, check=False)
 
 
 def _works() -> bool:
@@ -100,7 +105,8 @@ def _works() -> bool:
     return any(subprocess.run([PYTHON, *each], capture_output=True, check=False).returncode == 0 for each in tries)
 
 
-def _install_pins(name: str) -> None:
+def _install_pins(kind: str) -> None:
+    name = PINS[kind]
     packages = sum("==" in line for line in (ROOT / name).read_text().splitlines())
     uv = shutil.which("uv")
     if uv is not None:
@@ -110,7 +116,7 @@ def _install_pins(name: str) -> None:
             return
         _say("uv could not; pip tries")
     _say(f"2 of 3: {packages} packages with pip, a minute or two")
-    _install([*PIP, "--progress-bar=off", "--require-hashes", "-r", name], f"{packages} packages")
+    _install([*PIP, "--progress-bar=off", *OPTIONS[kind], "--require-hashes", "-r", name], f"{packages} packages")
 
 
 def _install(arguments: list[str], what: str) -> None:

@@ -112,11 +112,15 @@ def _is_left_out(item: pytest.Item, database: str) -> bool:
 
 
 def _sample(items: list[pytest.Item], one_of: int) -> list[pytest.Item]:
-    """Return one case each of one test in N, drawn by its name; where N is 1, every case of every test."""
+    """Return one case each of one test in N of each room, drawn by its name; where N is 1, every case of every test."""
     if one_of == 1:
         return items
     first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
-    return [item for name, item in reversed(first.items()) if zlib.crc32(name.encode()) % one_of == 0]
+    rooms: dict[str, list[str]] = {}
+    for name in sorted(first, key=lambda name: zlib.crc32(name.encode())):
+        rooms.setdefault(name.split("/")[1], []).append(name)
+    drawn = {name for names in rooms.values() for name in names[::one_of]}
+    return [item for name, item in reversed(first.items()) if name in drawn]
 
 
 def _fixtures_of(item: pytest.Item) -> set[str]:

@@ -56,7 +56,7 @@ class Small:
             shutil.copy(ROOT / "scripts" / name, folder / "scripts" / name)
         (folder / "backend.py").write_text(BACKEND)
         (folder / "pyproject.toml").write_text(PROJECT)
-        for name in ("requirements.txt", "requirements-dev.txt"):
+        for name in ("requirements.txt", "requirements-dev.txt", "requirements-pip.txt"):
             (folder / name).write_text("")
         self.begun: list[subprocess.Popen[str]] = []
 

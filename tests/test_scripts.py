@@ -13,7 +13,7 @@ from botservice.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PINNED = ["requirements.txt", "requirements-dev.txt"]
+PINNED = ["requirements.txt", "requirements-dev.txt", "requirements-pip.txt"]
 
 
 def names(requirements: list[str]) -> set[str]:
