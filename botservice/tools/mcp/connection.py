@@ -72,6 +72,7 @@ class Connection:
         self._client: Client | None = None
         self._is_up = asyncio.Event()
         self._is_stale = asyncio.Event()
+        self._is_closing = False
         self._owner = asyncio.create_task(self._keep(), name=f"mcp-{config.prefix}")
 
     async def wait(self, seconds: float) -> None:
@@ -82,6 +83,7 @@ class Connection:
 
     async def close(self) -> None:
         """Let go of the server; what runs in it ends with it."""
+        self._is_closing = True
         for _ in range(2):  # a server that does not answer to a goodbye is left without one
             self._owner.cancel()
             await asyncio.wait([self._owner], timeout=_CLOSE_SECONDS)
@@ -159,7 +161,7 @@ class Connection:
                 await self._live(line)
                 self._note_down(line.problem or "it has ended")
             except (Exception, asyncio.CancelledError, BaseExceptionGroup) as error:
-                if _is_cancelled():
+                if self._is_closing or _is_cancelled():
                     raise
                 if self._is_unwelcome(line):
                     return
@@ -169,6 +171,8 @@ class Connection:
                         error, refused_with=line.refused_with, last_words="" if self.listing else line.last_words
                     )
                 )
+            if self._is_closing:  # the client's package swallows a cancellation now and then
+                return
             if loop.time() - began > _STEADY_SECONDS:
                 self._tries = 0
             await asyncio.sleep(_PAUSES[min(self._tries, len(_PAUSES) - 1)])

@@ -262,6 +262,20 @@ async def test_a_time_that_no_token_lasts_does_no_harm(storage, server, make, se
     assert (await call(servers, alice, "wiki__whoami")).text == "alice"
 
 
+async def test_whoever_is_let_go_of_is_not_connected_again(storage, server, make, caplog) -> None:
+    caplog.set_level("INFO")
+    alice = await chat(storage, "1", ALICE)
+    assert await sign_in(make(), alice) == "wiki"
+    caplog.clear()
+    for steps in range(8):  # the client's package swallows a cancellation now and then
+        servers = make()
+        assert (await call(servers, alice, "wiki__whoami")).text == "alice"
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        await servers.close()
+    assert [record.message for record in caplog.records].count("mcp.up") == 8
+
+
 async def test_what_is_no_token_is_not_kept(storage, server, make) -> None:
     servers, (accounts, _) = make(), server
     alice = await chat(storage, "1", ALICE)
