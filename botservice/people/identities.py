@@ -114,11 +114,13 @@ def note_audience(
         heard: Who said something just now, with their identities.
         is_private: Whether the platform says that nobody else listens.
     """
+    # Somebody without a name is the program itself, such as one that reminds; a name without identity is a stranger.
+    seen = [(author, identity) for author, identity in heard if author is not None]
+    if is_private and not seen:
+        return
     state = execute(connection, _AUDIENCE, {"context": context_id}).one_or_none()
     if state is None or state.is_shared:
         return
-    # Somebody without a name is the program itself, such as one that reminds; a name without identity is a stranger.
-    seen = [(author, identity) for author, identity in heard if author is not None]
     ids = {None if identity is None else identity.id for _, identity in seen}
     if not is_private or len(ids) > 1:
         _share(connection, context_id)

@@ -61,6 +61,7 @@ async def test_a_request_says_who_asks_and_what_the_environment_says_of_the_acco
     sent = {"authorization": f"Bearer {KEY}", "openai-organization": "org-1", "openai-project": "proj-1"}
     sent |= {"x-route": "a:b", "user-agent": "mine", "content-type": "application/json"}
     assert sent.items() <= asked.headers.items()
+    assert not [name for name in asked.headers if name.lower().startswith("x-stainless-")]
     assert json.loads(asked.body)["messages"] == HELLO
 
 

@@ -37,7 +37,12 @@ class Connections:
         # Once: the service knows how long people wait.
         self.client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0, http_client=make_http())
         sent = {**self.client.default_headers, **self.client.auth_headers}
-        self.headers = {name: value for name, value in sent.items() if isinstance(value, str)}
+        # Nobody answers otherwise for what these say of the machine.
+        self.headers = {
+            name: value
+            for name, value in sent.items()
+            if isinstance(value, str) and not name.lower().startswith("x-stainless-")
+        }
         self._like: dict[str, httpx2.Request] = {}  # without content, for each address
         self._make_http = make_http
         self._idle: deque[tuple[float, httpx2.AsyncClient]] = deque()
