@@ -58,18 +58,19 @@ def _find_beside(
     connection: Connection, context_id: int, found: Sequence[SearchHit], counter: TokenCounter | None
 ) -> dict[int | None, Message]:
     """Return for each message that needs one the message that makes it readable, by its id."""
-    steps = [(hit, step) for hit in found if (step := _step(hit.message))]
-    if not steps:
-        return {}
-    nearest = [(hit, [hit.position + step * far for far in range(1, _NEAR)]) for hit, step in steps]
-    wanted = sorted({position for _, places in nearest for position in places})
-    rows = {row.position: row for row in execute(connection, _AT, {"context": context_id, "positions": wanted}).all()}
-    beside = {}
-    for hit, places in nearest:
-        place = next((place for place in places if place in rows), None)
-        if place is not None and _belongs(rows[place], hit.message):
-            beside[hit.message.id] = read_messages(connection, context_id, [rows[place]], counter)[0]
-    return beside
+    left = [(hit, step) for hit in found if (step := _step(hit.message))]
+    beside: list[tuple[SearchHit, Any]] = []
+    for far in range(1, _NEAR):
+        if not left:
+            break
+        wanted = sorted({hit.position + step * far for hit, step in left})
+        rows = execute(connection, _AT, {"context": context_id, "positions": wanted}).all()
+        at = {row.position: row for row in rows}
+        there = [(hit, at.get(hit.position + step * far)) for hit, step in left]
+        beside += [(hit, row) for hit, row in there if row is not None and _belongs(row, hit.message)]
+        left = [each for each, (_, row) in zip(left, there, strict=True) if row is None]
+    read = read_messages(connection, context_id, [row for _, row in beside], counter)
+    return {hit.message.id: message for (hit, _), message in zip(beside, read, strict=True)}
 
 
 def _step(message: Message) -> int:

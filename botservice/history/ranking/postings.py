@@ -3,6 +3,7 @@
 A few messages go into a small writable tail; many are set aside, and sorted in before the next reading.
 """
 
+from collections import Counter
 from typing import Final
 
 import numpy as np
@@ -39,7 +40,8 @@ class Postings:
 
     def add(self, words: NDArray[np.int32], positions: NDArray[np.int32]) -> None:
         """Add occurrences: words[i] stands in the message at positions[i]."""
-        if not len(words):
+        if len(words) <= _ASIDE_AT:
+            self._add_to_tail(Counter(zip(words.tolist(), positions.tolist(), strict=True)))
             return
         keys, counts = count_each(words.astype(np.int64) << 32 | positions)
         entries: Entries = (
@@ -47,14 +49,14 @@ class Postings:
             (keys & 0xFFFFFFFF).astype(np.int32),
             np.minimum(counts, 255).astype(np.uint8),
         )
-        if len(keys) > _ASIDE_AT:
-            self._aside.append(entries)
-            return
-        for word, position, count in zip(*(column.tolist() for column in entries), strict=True):
+        self._aside.append(entries)
+
+    def _add_to_tail(self, entries: Counter[tuple[int, int]]) -> None:
+        for (word, position), count in entries.items():
             where, many = self._tail.setdefault(word, ([], []))
             where.append(position)
-            many.append(count)
-        self._tail_size += len(keys)
+            many.append(min(count, 255))
+        self._tail_size += len(entries)
         if self._tail_size > max(_MERGE_AT, len(self._positions) // 8):
             self._merge()
 

@@ -218,9 +218,10 @@ def _top(score: Scores, count: int, *, most: int = 0) -> NDArray[np.int64]:
     Args:
         most: How many of them with those that equal the last one. A chat may say the same a hundred thousand times.
     """
-    least = largest(score, count) if len(score) > count else 0.0
-    if least <= 0:
-        return (score > 0).nonzero()[0]
+    is_found = score > 0
+    if np.count_nonzero(is_found) <= count:
+        return is_found.nonzero()[0]
+    least = largest(score, count)
     (above,), (equal,) = (score > least).nonzero(), (score == least).nonzero()
     return np.concatenate([above, equal[max(0, len(equal) - (max(count, most) - len(above))) :]])
 

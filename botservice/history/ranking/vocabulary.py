@@ -28,7 +28,7 @@ class Vocabulary:
         self._groups: dict[str, tuple[int, ...]] = {}  # tuples: the garbage collector does not walk through them
         self._rows = np.zeros(0, np.int32)
         self._stemmed = np.zeros(0, np.uint32)
-        self._counts = np.zeros(len(languages.CODES), np.int64)
+        self._counts = [0] * len(languages.CODES)
         self._last = 0
         self._grams = GramIndex()
 
@@ -53,11 +53,11 @@ class Vocabulary:
     @property
     def languages(self) -> tuple[int, ...]:
         """The languages that a fair share of the messages is in, most frequent first; English where none is known."""
-        total = int(self._counts.sum())
+        total, counts = sum(self._counts), self._counts
         if total == 0:
             return (0,)
-        order = np.argsort(-self._counts, kind="stable")[:3]
-        return tuple(int(code) for code in order if code == order[0] or self._counts[code] * 12 >= total)
+        order = sorted(range(len(counts)), key=counts.__getitem__, reverse=True)[:3]
+        return tuple(code for code in order if code == order[0] or counts[code] * 12 >= total)
 
     def learn(self, words: list[str], tokens: NDArray[np.int32], lengths: NDArray[np.int64]) -> None:
         """Learn stems from messages, end to end.
@@ -72,9 +72,10 @@ class Vocabulary:
             return
         starts = lengths.cumsum() - lengths
         found = languages.choose(np.add.reduceat(matrix[self._rows[tokens]], starts, axis=0, dtype=np.int64))
-        self._counts += np.bincount(found[found >= 0], minlength=len(languages.CODES))
-        spoken = np.repeat(self._carried_on(found), lengths)
-        new = np.flatnonzero((self._stemmed[tokens] >> spoken.astype(np.uint32)) & 1 == 0)
+        spoken = np.repeat(self._carried_on(found.tolist()), lengths)
+        (new,) = ((self._stemmed[tokens] >> spoken) & 1 == 0).nonzero()
+        if not len(new):
+            return
         pairs = tokens[new].astype(np.int64) * 32 + spoken[new]
         first = first_of_each(pairs)
         pairs, places = pairs[first], new[first]
@@ -82,13 +83,15 @@ class Vocabulary:
             chosen = pairs & 31 == language
             self._learn_stems((pairs[chosen] >> 5).tolist(), [words[i] for i in places[chosen].tolist()], language)
 
-    def _carried_on(self, found: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _carried_on(self, found: list[int]) -> NDArray[np.uint32]:
         """Return the languages of messages, each unclear one taken for that of the last clear one before it."""
-        known = np.concatenate([[self._last], found])
-        latest = np.maximum.accumulate(np.where(known >= 0, np.arange(len(known)), 0))
-        carried: NDArray[np.int64] = known[latest][1:]
-        self._last = int(carried[-1])
-        return carried
+        spoken = []
+        for language in found:
+            if language >= 0:
+                self._last = language
+                self._counts[language] += 1
+            spoken.append(self._last)
+        return np.array(spoken, np.uint32)
 
     def _grow(self, words: list[str]) -> None:
         if not words:

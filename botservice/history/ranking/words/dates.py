@@ -68,6 +68,7 @@ def _any(names: dict[str, int]) -> str:
 
 
 _MONTH_OF: Final = _numbered(_MONTHS, 1)
+_MONTHS_BEGIN: Final = {name[:3] for name in _MONTH_OF}
 _WEEKDAY_OF: Final = _numbered(_WEEKDAYS, 0)
 _AGO_OF: Final = _numbered(_DAYS_AGO, 0)
 _UNIT_OF: Final = {name: days for days, names in _UNITS.items() for name in names.split()}
@@ -128,12 +129,15 @@ def find_spans(text: str, *, now: datetime | None, is_german: bool = False) -> l
 def _exact(text: str) -> list[Span]:
     found = [(m[1], int(m[2]), m[3]) for m in _ISO.finditer(text)]
     found += [(m[3], int(m[2]), m[1]) for m in _DOTTED.finditer(text)]
-    found += [(m[1], int(m[2]), m[3]) for m in _CJK.finditer(text)]
-    found += [
-        (m[5], _MONTH_OF[m[3]], m[1] or m[4])
-        for m in _NAMED.finditer(text)
-        if m[3] not in _AMBIGUOUS or m[1] or m[2] or m[4] or m[5]
-    ]
+    # Most questions name no month, and these two patterns take long to say so.
+    if "月" in text or "월" in text:
+        found += [(m[1], int(m[2]), m[3]) for m in _CJK.finditer(text)]
+    if any(map(text.__contains__, _MONTHS_BEGIN)):
+        found += [
+            (m[5], _MONTH_OF[m[3]], m[1] or m[4])
+            for m in _NAMED.finditer(text)
+            if m[3] not in _AMBIGUOUS or m[1] or m[2] or m[4] or m[5]
+        ]
     spans = [_span(int(year or 0), month, int(day or 0)) for year, month, day in found]
     return [span for span in spans if span is not None]
 

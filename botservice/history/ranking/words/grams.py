@@ -2,6 +2,7 @@
 
 import unicodedata
 from itertools import islice
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -16,6 +17,7 @@ _MIN_LIKENESS: Final = 0.5
 _LEAST_SHARED: Final = 3  # pairs that two words of at least four letters share if they are that like
 _MAX_FOUND: Final = 24
 _MERGE_AT: Final = 4096  # pairs
+_FROM_TO: Final = np.array([[0], [1]])  # what is behind a whole number is before the next one
 
 
 def _is_fuzzy(word: str) -> bool:
@@ -56,8 +58,7 @@ class _Pairs:
 
     def owners_of(self, wanted: NDArray[np.int64]) -> list[NDArray[np.int32]]:
         """Return the words that have each of some pairs; nothing for a pair that none has."""
-        left = np.searchsorted(self.grams, wanted, "left").tolist()
-        right = np.searchsorted(self.grams, wanted, "right").tolist()
+        left, right = self.grams.searchsorted(wanted + _FROM_TO).tolist()
         return [self.owners[a:b] for a, b in zip(left, right, strict=True) if b > a]
 
 
@@ -100,16 +101,14 @@ class GramIndex:
             return []
         wanted = each_once(_grams([_letters(word)])[0])
         parts = [*self._pairs.owners_of(wanted), *self._newest.owners_of(wanted)]
-        if not parts:
-            return []
-        counts = np.bincount(np.concatenate(parts))
-        near = np.flatnonzero(counts >= _LEAST_SHARED)
+        counts = np.bincount(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
+        (near,) = (counts >= _LEAST_SHARED).nonzero()
         if not len(near):
             return []
         shared, lengths = counts[near].astype(np.float32), self._lengths[near]
         shorter = np.minimum(lengths, len(wanted))
         within = np.where(shorter >= 6, 0.8 * shared / shorter, 0)
         likeness = np.minimum(1, np.maximum(2 * shared / (lengths + len(wanted)), within))
-        best = np.argsort(-likeness, kind="stable")[:_MAX_FOUND]
-        found = zip(self._numbers[near[best]].tolist(), likeness[best].tolist(), strict=True)
-        return [(number, like) for number, like in found if like >= _MIN_LIKENESS]
+        (like,) = (likeness >= _MIN_LIKENESS).nonzero()
+        found = zip(self._numbers[near[like]].tolist(), likeness[like].tolist(), strict=True)
+        return sorted(found, key=itemgetter(1), reverse=True)[:_MAX_FOUND]

@@ -77,17 +77,16 @@ def vote_matrix() -> NDArray[np.uint8]:
 
 def choose(votes: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the language (index into CODES) of each row of summed votes; -1 where none is clear."""
-    best: NDArray[np.int64] = votes.argmax(axis=1)
-    best[votes[np.arange(len(votes)), best] < _CLEAR_VOTE] = -1
-    return best
+    return np.where(votes.max(axis=1) < _CLEAR_VOTE, -1, votes.argmax(axis=1))
 
 
 def guess(words: list[str]) -> int:
     """Return the language (index into CODES) of a text by its words, or -1."""
-    if not words:
-        return -1
-    votes = vote_matrix()[vote_rows(words)].sum(axis=0, keepdims=True, dtype=np.int64)
-    return int(choose(votes)[0])
+    known, matrix = _votes()
+    rows = [known[word] for word in words if word in known]
+    votes = np.add.reduce(matrix[rows], axis=0, dtype=np.int64) if rows else matrix[0]
+    best = int(votes.argmax())
+    return best if votes[best] >= _CLEAR_VOTE else -1
 
 
 def stem_all(words: list[str], language: int) -> list[str]:
