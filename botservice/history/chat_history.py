@@ -32,6 +32,7 @@ from botservice.llm.tokens import TokenCounter, count_aside, counter_for
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.storage import Storage
 from botservice.storage.orphans import sweep_files
+from botservice.storage.readers import NotInPlace
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages
 
@@ -240,7 +241,7 @@ class ChatHistory:
         """Return what was found; a search that breaks costs what it would have found, and not the answer."""
         try:
             return indexes.search(connection, self._context_id, question, counter)
-        except SQLAlchemyError:
+        except (SQLAlchemyError, NotInPlace):
             raise
         except Exception:
             logger.exception("search.failed", extra={"context": self._context_id})

@@ -188,7 +188,7 @@ class Storage:
         if is_short and self._in_place is not None:
             with contextlib.suppress(NotInPlace):
                 return self._in_place.read(query)
-        return await readers.read(query, is_short=is_short)
+        return await readers.read(query, is_short=is_short and not self.is_sqlite)
 
     async def write(
         self,

@@ -173,8 +173,8 @@ class ReaderInPlace:
             raise NotInPlace
         try:
             self._ends_at = time.monotonic() + _LONGEST_IN_PLACE_SECONDS
-            self._driver.execute("BEGIN")
             try:
+                self._driver.execute("BEGIN")
                 return query(self._connection)
             finally:
                 self._driver.rollback()

@@ -156,6 +156,28 @@ async def test_what_goes_while_a_long_chat_is_compared_is_not_found(sqlite_stora
     assert await texts_of(history, f"thing{PAGE + 5}", k=1) == [f"note {PAGE + 5} about thing{PAGE + 5}"]
 
 
+async def test_the_event_loop_does_not_wait_for_an_index_that_a_thread_works_on(sqlite_storage):
+    history = (await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})).chat_history
+    await say(history, "My dog is called Rex")
+    await history.search("dog")
+    [entry] = SearchIndexes.of(sqlite_storage)._indexes.values()
+    with entry.lock:
+        searching = asyncio.create_task(history.search("dog"))
+        await asyncio.sleep(0)  # were the lock waited for here, nothing would ever give it back
+        assert not searching.done()
+    assert [hit.message.text for hit in await searching] == ["My dog is called Rex"]
+
+
+async def test_a_search_that_the_event_loop_leaves_to_a_thread_keeps_its_index(sqlite_storage):
+    context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})
+    await fill(sqlite_storage, context, [f"note {n} about thing{n}" for n in range(PAGE)])
+    await context.chat_history.search("note")
+    index = SearchIndexes.of(sqlite_storage)._indexes[context.id].index
+    await context.chat_history.append_user_message("a" * 300_000)  # more than the event loop reads
+    assert await texts_of(context.chat_history, "thing7", k=1) == ["note 7 about thing7"]
+    assert SearchIndexes.of(sqlite_storage)._indexes[context.id].index is index
+
+
 async def test_other_reads_pass_while_a_long_chat_is_taken_in(sqlite_storage):
     context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})
     await fill(sqlite_storage, context, [f"note {n}" for n in range(10 * PAGE)])

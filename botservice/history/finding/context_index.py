@@ -17,6 +17,7 @@ from botservice.storage.tables.conversations import messages
 
 PAGE = 500  # messages that are taken in at once: the readers of a storage are few, and others wait for them
 _COMPACT_AT = 20  # messages taken in at once
+_AT_HAND = 4_000  # messages in the chat
 
 _PAGE_OF_MESSAGES = (
     MESSAGES.where(messages.c.position > bindparam("after"), messages.c.position <= bindparam("last"))
@@ -74,6 +75,15 @@ class ContextIndex:
     last_vector: int = 0
     answered: _Answered | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def is_at_hand(self, state: Row[*tuple[Any, ...]], model_key: str | None) -> bool:
+        """Return whether a search takes about a millisecond: few messages, of which it has nearly all."""
+        return (
+            max(1, state.last_position - _COMPACT_AT) <= self.last_position <= _AT_HAND
+            and self.deletion_version == state.deletion_version
+            and not self.is_long
+            and self.vector_model == model_key
+        )
 
     def catch_up(
         self, connection: Connection, state: Row[*tuple[Any, ...]], model_key: str | None, long_chats: LongChats

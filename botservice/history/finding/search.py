@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeVar
 
 from numpy.typing import NDArray
 from sqlalchemy import Connection, bindparam, select
+from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.history.finding.context_index import ContextIndex
 from botservice.history.finding.long_chats import DEFAULT_LONG_CHATS, LongChats, search_long_chat
@@ -19,6 +20,7 @@ from botservice.history.finding.word_blocks import Stretch, write_stretch
 from botservice.history.rows import BY_ID, read_messages
 from botservice.llm.tokens import TokenCounter
 from botservice.storage import Storage
+from botservice.storage.readers import leave_to_thread
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 
@@ -73,7 +75,8 @@ class SearchIndexes:
 
     async def read(self, storage: Storage, query: Callable[[Connection], T | None]) -> T:
         """Return what query returns once it is not None: that asks for one more go, after other readers."""
-        while (result := await storage.read(query)) is None:
+        # On Postgres, where a view is shared, others would wait for it.
+        while (result := await storage.read(query, is_short=storage.is_sqlite)) is None:
             while self._full:
                 _, stretch = self._full.popitem()
                 await storage.write(partial(write_stretch, stretch=stretch))
@@ -84,7 +87,7 @@ class SearchIndexes:
     ) -> list[SearchHit] | None:
         """Return the k messages of a context that answer a question best, best first; None: ask once more.
 
-        Runs in a reader's thread, and holds it no longer than one page takes.
+        It holds the thread that reads no longer than one page takes; an event loop, about a millisecond.
         """
         with self._caught_up(connection, context_id) as (entry, is_current):
             if entry is None:
@@ -142,16 +145,22 @@ class SearchIndexes:
         with self._guard:
             entry = self._indexes.setdefault(context_id, ContextIndex(context_id))
             self._indexes.move_to_end(context_id)
-        with entry.lock:
-            try:
-                is_current = entry.catch_up(connection, state, self._model_key, self._long_chats)
-                if entry.full is not None:
-                    self._full[entry.context_id, entry.full.first_position] = entry.full
-                yield entry, is_current
-                size = entry.index.size_bytes + _ENTRY_BYTES
-            except BaseException:
-                self.forget(context_id)  # it may be half of what it was to be
-                raise
+        if not (entry.is_at_hand(state, self._model_key) and entry.lock.acquire(blocking=False)):
+            leave_to_thread(connection)
+            entry.lock.acquire()
+        try:
+            is_current = entry.catch_up(connection, state, self._model_key, self._long_chats)
+            if entry.full is not None:
+                self._full[entry.context_id, entry.full.first_position] = entry.full
+            yield entry, is_current
+            size = entry.index.size_bytes + _ENTRY_BYTES
+        except SQLAlchemyError:
+            raise  # nothing was read: the index is as it was
+        except BaseException:
+            self.forget(context_id)  # it may be half of what it was to be
+            raise
+        finally:
+            entry.lock.release()
         self._make_room(context_id, entry, size)
 
     def forget(self, context_id: int) -> None:

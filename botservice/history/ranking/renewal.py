@@ -23,27 +23,29 @@ def renew(score: Scores, evidence: list[Evidence], pool: NDArray[np.int64], colu
     if len(places) < 2 or not evidence:
         return
     values = score[places]
-    is_renewed = _says_anew(places, evidence, columns, weights)
-    is_renewed &= values >= weights.renewal_score * values[:, None]
-    is_renewed &= places > places[:, None]
+    answers, is_renewed = _says_anew(places, evidence, columns, weights)
+    is_renewed &= values >= weights.renewal_score * values[answers, None]
+    is_renewed &= places > places[answers, None]
     for newer in np.flatnonzero(is_renewed.any(axis=0)).tolist():
-        older = values[:newer][is_renewed[:newer, newer]]
+        older = values[answers[is_renewed[:, newer]]]
         values[newer] = max(values[newer], _ABOVE * float(older.max()))
     score[places] = values
 
 
-def _says_anew(places: NDArray[np.int64], evidence: list[Evidence], columns: Columns, weights: Weights) -> _Pairs:
-    """Return for each pair whether the second has all that the first, which answers well, has of the question."""
+def _says_anew(
+    places: NDArray[np.int64], evidence: list[Evidence], columns: Columns, weights: Weights
+) -> tuple[NDArray[np.int64], _Pairs]:
+    """Return which messages answer well, and for each of them and each message whether that has all it has."""
     gains = np.array([part.gain for part in evidence], np.float32)[:, None]
     has = _having(evidence, places)
     own = (gains * has).sum(axis=0)
     is_statement = ~columns.column("is_question")[places]
     speaker = columns.column("author")[places] * 2 + columns.column("is_user")[places]
     is_answer = (own >= weights.renewal_words * own.max()) & (own > 0) & is_statement
-    pairs: _Pairs = ((gains * has).T @ has >= _ALL * own[:, None]) & (speaker[:, None] == speaker)
-    pairs &= is_answer[:, None]
-    pairs &= is_statement
-    return pairs
+    (answers,) = is_answer.nonzero()
+    pairs: _Pairs = ((gains * has)[:, answers].T @ has >= _ALL * own[answers, None]) & is_statement
+    pairs &= speaker[answers, None] == speaker
+    return answers, pairs
 
 
 def _having(evidence: list[Evidence], places: NDArray[np.int64]) -> Scores:
