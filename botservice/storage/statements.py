@@ -18,7 +18,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import BindParameter, ClauseElement
 
 from botservice.storage.failures import as_sqlalchemy_error
-from botservice.storage.postgres.pipelines import errors_of, pipelined, wait_for_all
+from botservice.storage.postgres.pipelines import as_told, queue_of, wait_for_all
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -94,17 +94,21 @@ def run_text(connection: Connection, text: str) -> None:
 
 def _queue(connection: Connection, compiled: "_Compiled", values: Values) -> Callable[[], list[Any]]:
     """Send a statement with the next ones, and return what waits for its rows."""
-    with errors_of(connection, compiled.text):
-        cursor = pipelined(connection).cursor()
-        cursor.execute(compiled.text, compiled.bind(values))
+    driver_error: Any = connection.dialect.loaded_dbapi.Error
+    try:
+        queued = queue_of(connection).add(compiled.text, compiled.bind(values))
+    except driver_error as error:
+        raise as_told(connection, compiled.text, error) from error
 
     def read() -> list[Any]:
         if compiled.gives_rows:
             let_others_go_on()
-        with errors_of(connection, compiled.text):
-            if cursor.pgresult is None:
+        try:
+            if queued.result is None:
                 wait_for_all(connection)
-            return compiled.read(cursor) if compiled.gives_rows else []
+            return compiled.read(queued) if compiled.gives_rows else []
+        except driver_error as error:
+            raise as_told(connection, compiled.text, error) from error
 
     return read
 

@@ -7,11 +7,14 @@ than the one that failed, but never after the commit.
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Engine, event
 
 from botservice.storage.failures import as_sqlalchemy_error
+
+if TYPE_CHECKING:
+    from botservice.storage.postgres.statement_queue import StatementQueue
 
 _PIPELINE = "botservice.pipeline"
 
@@ -19,16 +22,10 @@ _PIPELINE = "botservice.pipeline"
 def prepare_pipelines(engine: Engine, *, begin: str) -> None:
     """Let connections of an engine send statements in pipelines; the driver commits by itself what has no `begin`."""
 
-    @event.listens_for(engine, "connect")
-    def queue_statements(driver: Any, _record: Any) -> None:
-        from botservice.storage.postgres.queued_cursor import QueuedCursor  # with psycopg, which SQLite needs not
-
-        driver.cursor_factory = QueuedCursor
-
     @event.listens_for(engine, "begin")
     def begin_transaction(connection: Connection) -> None:
         with errors_of(connection, begin):
-            pipelined(connection).execute(begin)
+            queue_of(connection).add(begin)
 
     @event.listens_for(engine, "before_cursor_execute")
     def leave_before_others(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:
@@ -55,57 +52,60 @@ def prepare_pipelines(engine: Engine, *, begin: str) -> None:
 def _commit(connection: Connection) -> None:
     with errors_of(connection, "COMMIT"):
         try:
-            cursor = pipelined(connection).execute("COMMIT")
+            commit = queue_of(connection).add("COMMIT")
             wait_for_all(connection)
-            _check_committed(connection, cursor)
+            _check_committed(connection, commit.result.command_status)
         except Exception:
             _leave_quietly(connection)  # SQLAlchemy rolls nothing back where a commit has failed
             raise
 
 
-def pipelined(connection: Connection) -> Any:
-    """Return the driver's connection, in a pipeline."""
+def queue_of(connection: Connection) -> "StatementQueue":
+    """Return the queue of a connection, which is in a pipeline from now on."""
     pooled = connection.connection
-    if _PIPELINE not in pooled.info:
-        pooled.info[_PIPELINE] = _Pipeline(pooled.dbapi_connection)
-    return pooled.dbapi_connection
+    pipeline = pooled.info.get(_PIPELINE)
+    if pipeline is None:
+        pipeline = pooled.info[_PIPELINE] = _Pipeline(pooled.dbapi_connection)
+    queue: StatementQueue = pipeline.queue
+    return queue
 
 
 def wait_for_all(connection: Connection) -> None:
     """Send what is queued, and return when it has been done."""
     pipeline = connection.connection.info.get(_PIPELINE)
     if pipeline is not None:  # otherwise leaving it has waited
-        pipeline.sync()
+        pipeline.queue.send()
 
 
 @contextlib.contextmanager
 def errors_of(connection: Connection, text: str) -> Iterator[None]:
-    """Return a block that raises the driver's errors as SQLAlchemy would; a connection that is gone counts as gone."""
+    """Return a block that raises the driver's errors as SQLAlchemy would."""
     try:
         yield
     except connection.dialect.loaded_dbapi.Error as error:
-        told = as_sqlalchemy_error(connection, text, error)
-        if told.connection_invalidated:
-            _leave_quietly(connection)
-            connection.invalidate(error)
-        raise told from error
+        raise as_told(connection, text, error) from error
+
+
+def as_told(connection: Connection, text: str, error: Exception) -> Exception:
+    """Return the driver's error as SQLAlchemy would raise it; a connection that is gone counts as gone."""
+    told = as_sqlalchemy_error(connection, text, error)
+    if told.connection_invalidated:
+        _leave_quietly(connection)
+        connection.invalidate(error)
+    return told
 
 
 class _Pipeline:
     """A pipeline that a connection is in."""
 
     def __init__(self, driver: Any) -> None:
-        from botservice.storage.postgres.queued_cursor import send_all
+        from botservice.storage.postgres.statement_queue import StatementQueue  # with psycopg, which SQLite needs not
 
-        self._driver, self._send_all = driver, send_all
+        self._driver = driver
         with contextlib.ExitStack() as stack:
             self._pipeline = stack.enter_context(driver.pipeline())
             self._stack = stack.pop_all()
-
-    def sync(self) -> None:
-        """Send what is queued, and return when it has been done."""
-        with self._driver.lock:
-            self._driver.wait(self._send_all(self._pipeline))
+        self.queue = StatementQueue(driver, self._pipeline)
 
     def drop(self) -> None:
         """Send nothing more of what is queued, least of all a COMMIT, and take nothing for prepared."""
@@ -117,9 +117,9 @@ class _Pipeline:
         self._stack.close()
 
 
-def _check_committed(connection: Connection, cursor: Any) -> None:
+def _check_committed(connection: Connection, status: bytes) -> None:
     """Return if a transaction was committed: one in which something failed is rolled back without an error."""
-    if cursor.statusmessage != "COMMIT":
+    if status != b"COMMIT":
         raise connection.dialect.loaded_dbapi.InternalError("a statement of the transaction had failed")
 
 

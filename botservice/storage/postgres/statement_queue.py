@@ -1,0 +1,111 @@
+"""The statements that wait in a pipeline of psycopg until a result is needed.
+
+psycopg 3.3 sends each of them at once, and makes a cursor for each. Sent together they cost the process and the server
+fewer system calls, and the Sync of the one who waits for them stands behind all of them. Without a Sync behind it,
+Postgres does not count a session as idle in transaction, and would not end it, with its locks, where its process hangs
+(PostgreSQL, 54.2.4).
+"""
+
+# ruff: noqa: SLF001 - see PostgresQuery
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import psycopg
+from psycopg._queries import PostgresQuery  # what is missing is a public way to queue and not to send
+from psycopg.adapt import Transformer
+from psycopg.generators import send
+from psycopg.pq import ExecStatus
+
+_MOST_QUEUED = 512  # commands
+_MOST_TEXTS = 1024
+
+
+class Queued:
+    """A statement that was queued, and then what it gave: psycopg's pipeline takes it for a cursor.
+
+    Attributes:
+        result: None until it has come.
+    """
+
+    __slots__ = ("_conn", "_transformer", "result")
+
+    def __init__(self, driver: Any, transformer: Any) -> None:
+        self._conn = driver
+        self._transformer = transformer
+        self.result: Any = None
+
+    @property
+    def description(self) -> list[tuple[str, int]]:
+        """The names of the columns, and the codes of their types."""
+        result = self.result
+        return [(result.fname(place).decode(), result.ftype(place)) for place in range(result.nfields)]
+
+    def fetchall(self) -> Sequence[tuple[Any, ...]]:
+        """Return the rows."""
+        if self.result is None:
+            raise psycopg.ProgrammingError("the statement gave no result")
+        self._transformer.set_pgresult(self.result)
+        rows: Sequence[tuple[Any, ...]] = self._transformer.load_rows(0, self.result.ntuples, tuple)
+        return rows
+
+    def _check_results(self, results: Sequence[Any]) -> None:
+        for result in results:
+            if result.status == ExecStatus.PIPELINE_ABORTED:
+                raise psycopg.errors.PipelineAborted("pipeline aborted")
+            if result.status not in (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK):
+                raise psycopg.errors.error_from_result(result, encoding=self._conn.info.encoding)
+
+    def _set_results(self, results: Sequence[Any]) -> None:
+        self.result = results[0]
+
+
+class StatementQueue:
+    """Queues statements in the pipeline that a connection is in."""
+
+    def __init__(self, driver: Any, pipeline: Any) -> None:
+        self._driver = driver
+        self._pipeline = pipeline
+        self._sender = driver.cursor()
+        self._transformer: Any = Transformer(driver)
+        self._queries: dict[str, PostgresQuery] = {}
+
+    def add(self, text: str, values: Mapping[str, Any] | None = None) -> Queued:
+        """Queue a statement, and return what its result will be in."""
+        driver, results = self._driver, self._pipeline.result_queue
+        driver._check_connection_ok()
+        query = self._queries.get(text)
+        if query is None:
+            if len(self._queries) == _MOST_TEXTS:
+                self._queries.clear()
+            query = PostgresQuery(self._transformer)
+            query.convert(text.encode(), values)
+            self._queries[text] = query
+        else:
+            query.dump(values)
+        for _ in self._sender._maybe_prepare_gen(query):
+            pass  # in a pipeline it waits for nothing
+        query.params = None  # what is large is not kept
+        queued = Queued(driver, self._transformer)
+        results.append((queued, results.pop()[1]))
+        if driver._prepared._to_flush:
+            driver.wait(driver._prepared.maintain_gen(driver))
+        if len(self._pipeline.command_queue) > _MOST_QUEUED:
+            self.send()
+        return queued
+
+    def send(self) -> None:
+        """Send what is queued, and return when it has been done."""
+        self._driver.wait(_send_all(self._pipeline))
+
+
+def _send_all(pipeline: Any) -> Any:
+    """Send what is queued, all of it, with a Sync behind it, and take what comes of it: a generator for psycopg.
+
+    psycopg's own does not see to the end of what is larger than a socket takes at once: it waits for the answer, and
+    the server for the rest of the question.
+    """
+    pipeline._enqueue_sync()
+    yield from pipeline._communicate_gen()
+    yield from send(pipeline.pgconn)
+    yield from pipeline._fetch_gen(flush=False)
