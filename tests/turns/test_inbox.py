@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from sqlalchemy import func, select
 from storage.writing import Held
-from turns.messenger import Messenger, echo, message, office
+from turns.messenger import HastyClock, Messenger, echo, message, office
 
 from botservice.errors import InboxFull
 from botservice.storage.tables.conversations import events, turns
@@ -91,7 +91,7 @@ async def test_what_joins_a_turn_at_the_moment_it_begins_is_answered_with_it(sto
         return await read(event)
 
     messenger.read = slowly
-    async with office(storage, echo, messenger=messenger) as bot:
+    async with office(storage, echo, messenger=messenger, clock=HastyClock()) as bot:
         await bot.write("one", order=1, group="album")
         await messenger.reading.wait()  # the turn has been read, and is not yet begun
         await bot.write("two", order=2, group="album")
@@ -109,7 +109,7 @@ async def test_what_comes_after_a_turn_has_begun_is_a_turn_of_its_own(storage):
         return "done"
 
     messenger = Reader()
-    async with office(storage, model, messenger=messenger) as bot:
+    async with office(storage, model, messenger=messenger, clock=HastyClock()) as bot:
         await bot.write("one", order=1, group="album")
         await asked.wait()
         await bot.write("two", order=2, group="album")
