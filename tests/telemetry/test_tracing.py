@@ -69,6 +69,7 @@ def otlp(monkeypatch: pytest.MonkeyPatch) -> Any:
         yield receiver
 
 
+@pytest.mark.any_database
 async def test_a_turn_is_one_trace_with_its_calls_of_models_and_its_tools(storage: Storage, otlp: Receiver) -> None:
     service = service_with(storage, calling("add", a=1, b=2), ANSWER)
     context = await AgentContext.get_or_create(storage, {"id": "42"})
@@ -91,6 +92,7 @@ async def test_a_turn_is_one_trace_with_its_calls_of_models_and_its_tools(storag
     assert all(root.began <= each.began <= each.ended <= root.ended for each in otlp.spans)
 
 
+@pytest.mark.any_database
 async def test_a_call_of_a_model_says_what_the_conventions_name(storage: Storage, otlp: Receiver) -> None:
     service = service_with(storage, calling("add", a=1, b=2), ANSWER)
     context = await AgentContext.get_or_create(storage, {"id": "42"})
@@ -116,6 +118,7 @@ async def test_a_call_of_a_model_says_what_the_conventions_name(storage: Storage
     assert second.facts["gen_ai.response.time_to_first_chunk"] >= 0
 
 
+@pytest.mark.any_database
 async def test_no_word_that_was_said_is_in_a_trace(storage: Storage, otlp: Receiver) -> None:
     service = service_with(storage, calling("add", a=1, b=2), ANSWER)
     context = await AgentContext.get_or_create(storage, {"id": "42"})
@@ -126,6 +129,7 @@ async def test_no_word_that_was_said_is_in_a_trace(storage: Storage, otlp: Recei
     assert "hidden" not in repr(otlp.spans)
 
 
+@pytest.mark.any_database
 async def test_contents_go_along_where_they_are_asked_for_and_secrets_never(
     storage: Storage, otlp: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -291,6 +295,7 @@ async def test_a_process_ends_while_whoever_receives_traces_never_answers(
             await service_with(sqlite_storage, ANSWER).prompt(context, "hello")
 
 
+@pytest.mark.any_database
 async def test_what_goes_out_is_a_part_of_its_turn(storage: Storage, otlp: Receiver) -> None:
     with BotApi.running() as api:
         api.add_private_chat(42)
@@ -303,6 +308,7 @@ async def test_what_goes_out_is_a_part_of_its_turn(storage: Storage, otlp: Recei
     assert sent.facts["botservice.delivery.attempt"] == 1
 
 
+@pytest.mark.any_database
 async def test_what_is_sent_again_later_is_a_part_of_its_turn_too(storage: Storage, otlp: Receiver) -> None:
     with BotApi.running() as api:
         api.add_private_chat(42)

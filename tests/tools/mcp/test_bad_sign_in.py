@@ -102,6 +102,7 @@ async def test_an_authorization_that_says_of_itself_without_end_is_not_read_to_i
     assert sum(sent) < 64 * 1024 * 1024
 
 
+@pytest.mark.any_database
 async def test_tokens_without_end_are_not_read_to_it(bad, servers, alice) -> None:
     sent: list[int] = []
     bad.says["/token"] = endless(sent)
@@ -166,6 +167,7 @@ async def test_where_a_server_stands_is_known_when_its_person_returns(bad, serve
     assert bad.asked[0]["code"] == "code"
 
 
+@pytest.mark.any_database
 async def test_a_page_with_a_query_of_its_own_keeps_it(bad, servers, alice) -> None:
     bad.metadata["authorization_endpoint"] = f"{bad.origin}/authorize?tenant=one&state=theirs&response_type=token"
     asked = await begin(servers, alice)
@@ -176,6 +178,7 @@ async def test_a_page_with_a_query_of_its_own_keeps_it(bad, servers, alice) -> N
     assert await come_back(servers, alice, came) == "wiki"
 
 
+@pytest.mark.any_database
 async def test_metadata_of_another_issuer_is_refused(bad, servers, alice) -> None:
     bad.metadata["issuer"] = "https://honest.example"
     assert (await call(servers, alice)).is_error

@@ -92,6 +92,7 @@ async def names(servers: MCPServers, context: AgentContext) -> set[str]:
     return {each.name for each in await servers.tools_for(context)}
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("entry", [{}, {"auth": "oauth"}], ids=["by what it says", "by the file"])
 async def test_each_person_signs_in_for_themselves(storage, server, make, entry) -> None:
     servers, (accounts, _) = make(entry), server
@@ -112,6 +113,7 @@ async def test_each_person_signs_in_for_themselves(storage, server, make, entry)
     assert await servers.tools() == [], "nobody's tools are everybody's"
 
 
+@pytest.mark.any_database
 async def test_in_a_group_nobody_is_sent_a_link_and_nothing_of_anybody_is_used(storage, server, make) -> None:
     servers = make()
     await sign_in(servers, await chat(storage, "1", ALICE))
@@ -141,6 +143,7 @@ async def test_a_link_is_good_once_for_its_person_and_not_after_its_time(storage
     assert await come_back(servers, alice, third) is None
 
 
+@pytest.mark.any_database
 async def test_who_does_not_agree_or_comes_back_from_elsewhere_is_not_signed_in(storage, server, make) -> None:
     servers, (accounts, _) = make(), server
     alice = await chat(storage, "1", ALICE)
@@ -187,6 +190,7 @@ async def test_processes_that_ask_or_take_in_at_once_do_not_hinder_each_other(po
         assert sum(await asyncio.gather(*(sign_ins.reserve(each, kept, 1.0) for each in replicas))) == 1
 
 
+@pytest.mark.any_database
 async def test_what_is_brought_to_the_address_of_another_server_is_not_taken(storage, server, make) -> None:
     servers, (accounts, _) = make(), server
     alice = await chat(storage, "1", ALICE)
@@ -262,6 +266,7 @@ async def test_a_time_that_no_token_lasts_does_no_harm(storage, server, make, se
     assert (await call(servers, alice, "wiki__whoami")).text == "alice"
 
 
+@pytest.mark.any_database
 async def test_whoever_is_let_go_of_is_not_connected_again(storage, server, make, caplog) -> None:
     caplog.set_level("INFO")
     alice = await chat(storage, "1", ALICE)
@@ -276,6 +281,7 @@ async def test_whoever_is_let_go_of_is_not_connected_again(storage, server, make
     assert [record.message for record in caplog.records].count("mcp.up") == 8
 
 
+@pytest.mark.any_database
 async def test_what_is_no_token_is_not_kept(storage, server, make) -> None:
     servers, (accounts, _) = make(), server
     alice = await chat(storage, "1", ALICE)
@@ -320,6 +326,7 @@ async def test_no_token_is_readable_in_the_database_and_none_is_sent_to_another_
     assert "wiki__whoami" not in await names(make(encryption_key="f" * 32), alice)
 
 
+@pytest.mark.any_database
 async def test_without_a_key_or_an_address_nobody_can_sign_in_and_the_log_says_why(storage, server, make) -> None:
     servers = make(encryption_key=None)
     alice = await chat(storage, "1", ALICE)

@@ -123,8 +123,8 @@ async def test_a_block_that_is_complete_does_not_change_any_more(size):
     ],
 )
 async def test_the_work_grows_with_the_answer_and_not_with_its_square(block):
-    text = ("| a | b | c |\n|---|---|---|\n" if "|" in block else "") + block * (100_000 // len(block))
-    draft = await write(pieces_of(text, len(text) // 5_000))
+    text = ("| a | b | c |\n|---|---|---|\n" if "|" in block else "") + block * (40_000 // len(block))
+    draft = await write(pieces_of(text, len(text) // 2_000))
     assert draft.formatted <= 30 * len(text)
     assert len("".join(draft.all_blocks)) >= 0.9 * len(text)
 
