@@ -4,15 +4,15 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from botservice.cli.install_origin import origin_of_this
 from botservice.errors import BotServiceError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _SUFFIX: Final = ".jinja"
@@ -90,6 +90,8 @@ def _places(text: str) -> Sequence[Place]:
 
 
 def _values(name: str, template: Template) -> Mapping[str, Any]:
+    from botservice.cli.install_origin import origin_of_this
+
     origin = origin_of_this()
     return {
         "name": name,
@@ -104,6 +106,8 @@ def _values(name: str, template: Template) -> Mapping[str, Any]:
 
 def _rendered(parts: Sequence[str], values: Mapping[str, Any]) -> dict[str, str]:
     """Return the text of each file that parts of the templates make."""
+    from importlib.resources import files
+
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701 - no markup
@@ -113,7 +117,7 @@ def _rendered(parts: Sequence[str], values: Mapping[str, Any]) -> dict[str, str]
     return {_name(name, values): environment.from_string(text).render(values) for name, text in texts.items()}
 
 
-def _files(folder: Traversable) -> Iterator[Traversable]:
+def _files(folder: "Traversable") -> "Iterator[Traversable]":
     return (each for each in folder.iterdir() if each.name.endswith(_SUFFIX))
 
 
