@@ -19,6 +19,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 _TURNS_OF_A_CHAT = 300
 _CHATS = 400
 _START_SECONDS = 60.0
+_MODEL = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_MODEL": "none"}
 
 
 def show_process():
@@ -28,9 +29,10 @@ def show_process():
     with spawning.Pool(1, maxtasksperchild=1) as pool:
         print(f"| bytes a message, {_TURNS_OF_A_CHAT} turns | {pool.apply(bytes_a_message):.0f} |", flush=True)
         print(f"| memory of a chat, {_CHATS} chats | {pool.apply(memory_of_a_chat) / 1024:.1f} kB |", flush=True)
-    cpu, memory = starts()
-    print(f"| `botservice serve` until /readyz | {cpu:.2f} s of CPU |")
-    print(f"| memory then | {memory / 2**20:.0f} MiB |")
+    for name, model in (("a model", _MODEL), ("the demo script", {})):
+        cpu, memory = starts(model)
+        print(f"| `botservice serve` with {name}, until /readyz | {cpu:.2f} s of CPU |")
+        print(f"| memory then | {memory / 2**20:.0f} MiB |", flush=True)
     print(f"| `botservice --help` | {help_cpu():.2f} s of CPU |")
 
 
@@ -80,16 +82,15 @@ def resident(pid):
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def starts():
+def starts(model):
     """Return the seconds of CPU of a server until it is ready, and its memory then."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     folder = tempfile.mkdtemp(prefix="botservice-cost-")
     wanted = {"DATABASE_URL": f"sqlite:///{folder}/bot.db", "HOST": "127.0.0.1", "PORT": str(port)}
-    wanted |= {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_MODEL": "none"}
     command = [sys.executable, "-m", "botservice", "serve"]
-    environment = os.environ | wanted
+    environment = {name: value for name, value in os.environ.items() if name not in _MODEL} | wanted | model
     subprocess.run(
         [sys.executable, "-m", "botservice", "migrate"],
         env=environment,
