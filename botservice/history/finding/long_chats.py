@@ -84,6 +84,13 @@ def search_long_chat(
         page = read_vectors_of(connection, context_id, model_key, index.ids)
         if page is not None:
             index.set_vectors(page.message_ids, page.matrix)
+    having = {each.wanted.word: len(each.forms) for each in found}
+    having_others = {each.wanted.word: len(each.others) for each in found}
+    return rank(index, question, Census(last_position, having, having_others))
+
+
+def rank(index: SearchIndex, question: Question, census: Census | None = None) -> list[tuple[int, float]]:
+    """Return the ids of an index's messages with their scores for a question, best first."""
     return index.search(
         question.text,
         k=question.k,
@@ -94,11 +101,7 @@ def search_long_chat(
         now=question.asked_at,
         query_vector=question.vector,
         is_each_once=question.is_each_once,
-        census=Census(
-            size=last_position,
-            having={each.wanted.word: len(each.forms) for each in found},
-            having_others={each.wanted.word: len(each.others) for each in found},
-        ),
+        census=census,
     )
 
 

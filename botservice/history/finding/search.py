@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.history.finding.context_index import ContextIndex
-from botservice.history.finding.long_chats import DEFAULT_LONG_CHATS, LongChats, search_long_chat
+from botservice.history.finding.long_chats import DEFAULT_LONG_CHATS, LongChats, rank, search_long_chat
 from botservice.history.finding.question_vectors import QuestionVectors
 from botservice.history.finding.questions import Question, SearchHit
 from botservice.history.finding.word_blocks import Stretch, write_stretch
@@ -111,17 +111,7 @@ class SearchIndexes:
                 candidates=self._long_chats.candidates,
                 model_key=self._model_key,
             )
-        return entry.index.search(
-            question.text,
-            k=question.k,
-            asker=question.asker,
-            exclude=question.exclude,
-            shown=question.shown,
-            said_within=question.said_within,
-            now=question.asked_at,
-            query_vector=question.vector,
-            is_each_once=question.is_each_once,
-        )
+        return rank(entry.index, question)
 
     @property
     def _model_key(self) -> str | None:

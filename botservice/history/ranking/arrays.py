@@ -38,6 +38,12 @@ def look_up(ordered: NDArray[Number], values: NDArray[np.int64]) -> tuple[NDArra
     return places, ordered[places] == values
 
 
+def scaled(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return scores with 1 for the largest; as they are where none is above 0."""
+    top = float(scores.max(initial=0))
+    return scores / np.float32(top) if top > 0 else scores
+
+
 def largest(values: NDArray[np.float32], place: int) -> float:
     """Return the value at a place, from 1, where the largest comes first; there are as many."""
     # Partitioning takes long over many equal values: first those that are as large as the largest of the parts.

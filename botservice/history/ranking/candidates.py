@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botservice.history.ranking.arrays import largest
+from botservice.history.ranking.arrays import largest, scaled
 from botservice.history.ranking.context import with_those_around
 from botservice.history.ranking.evidence import MAX_WORDS, NOWHERE, Chat, Scores, count_having, rarity
 from botservice.history.ranking.query import Query
@@ -85,7 +85,7 @@ def choose(
             gain = np.float32(word.wanted.weight * rarity(size, count))
             own += gain * _strength(word, size)
             around += gain * _near(word, size, weights)
-    score = _scaled(own) + np.float32(weights.window) * _scaled(around)
+    score = scaled(own) + np.float32(weights.window) * scaled(around)
     for inside in said_within:
         score[inside.start : inside.stop] *= np.float32(1 + weights.date)
         score[inside.start : inside.stop] += np.float32(weights.date_alone)
@@ -109,11 +109,6 @@ def _near(word: FoundWord, size: int, weights: Weights) -> Scores:
             near[places[places < size - step] + step] = strength
         near[places] = share
     return near
-
-
-def _scaled(scores: Scores) -> Scores:
-    top = float(scores.max(initial=0))
-    return scores / np.float32(top) if top > 0 else scores
 
 
 def _best(score: Scores, most: int) -> Positions:

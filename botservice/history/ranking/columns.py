@@ -122,10 +122,6 @@ class Columns:
         """Whether each row is still there."""
         return self._alive[: self._size]
 
-    def part(self, places: NDArray[np.int64]) -> "Part":
-        """Return some rows, ascending, as columns of their own."""
-        return Part(self, places)
-
 
 class Part(Columns):
     """Some rows, each linked with those before it that came right before it."""

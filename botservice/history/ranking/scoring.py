@@ -6,8 +6,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botservice.history.ranking.arrays import largest, look_up
-from botservice.history.ranking.columns import Columns
+from botservice.history.ranking.arrays import largest, look_up, scaled
+from botservice.history.ranking.columns import Columns, Part
 from botservice.history.ranking.context import Talk, with_those_around
 from botservice.history.ranking.evidence import Chat, Evidence, Scores, find_evidence
 from botservice.history.ranking.query import Query
@@ -104,7 +104,7 @@ def _narrowed(
         return where[is_there]
 
     return (
-        replace(chat, columns=chat.columns.part(places)),
+        replace(chat, columns=Part(chat.columns, places)),
         replace(request, hidden=within(request.hidden), shown=within(request.shown)),
         [replace(part, places=places.searchsorted(part.places)) for part in evidence],
     )
@@ -124,7 +124,7 @@ def _by_content(chat: Chat, request: Request, evidence: list[Evidence], weights:
         for row, near in zip(gains * strength, gains * talk.near(np.minimum(strength, 1)), strict=True):
             own += row
             around += near
-    own, around = _scaled(own), _scaled(around)
+    own, around = scaled(own), scaled(around)
     is_hit = (own > 0) | (around >= weights.least_around)
     gained = weights.window * around
     if request.dense is not None:
@@ -156,11 +156,6 @@ def _meaning(dense: Scores, weights: Weights) -> tuple[Scores, NDArray[np.bool_]
         mean = 0.0
     above = np.where(known, np.clip((dense - mean) / max(best - mean, _LEAST_SPREAD), 0, 1), 0).astype(np.float32)
     return above, known & (dense >= weights.least_similarity) & (above > 0)
-
-
-def _scaled(scores: Scores) -> Scores:
-    top = float(scores.max(initial=0))
-    return scores / top if top > 0 else scores
 
 
 def _boost(chat: Chat, query: Query, named: set[int], asker: Author | None, weights: Weights) -> Scores:
