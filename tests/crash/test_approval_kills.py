@@ -3,12 +3,12 @@
 import asyncio
 import os
 import random
-import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from crash import till_bot
+from crash.warm import processes
 from sqlalchemy import func, select
 
 from botservice import Author, Storage
@@ -20,8 +20,6 @@ from botservice.turns.turn import InboundEvent
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-ROOT = Path(__file__).parents[2]
-BOT = Path(__file__).with_name("till_bot.py")
 TURNS = int(os.environ.get("APPROVAL_TURNS", "40"))
 FURTHER = 8  # turns that were asked about, or are done, between two kills
 ALICE = Author("messenger", "7", "alice")
@@ -37,21 +35,22 @@ class Replicas:
         self._running = [self._begin() for _ in range(count)]
 
     def _begin(self):
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
-        return subprocess.Popen([sys.executable, str(BOT), *self._arguments], env=environment)
+        begun = processes.Process(target=till_bot.run, args=self._arguments)
+        begun.start()
+        return begun
 
     def kill_one(self):
         """Kill a replica, and begin another one in its place."""
         place = self._chance.randrange(len(self._running))
         self._running[place].kill()
-        self._running[place].wait()
+        self._running[place].join()
         self._running[place] = self._begin()
         self.kills += 1
 
     def end(self):
         for each in self._running:
             each.kill()
-            each.wait()
+            each.join()
 
 
 async def decide(storage, inbox, chance, wanted):

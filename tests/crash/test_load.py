@@ -14,7 +14,7 @@ from standins.openai_api import RESPONSES, Ending, OpenAIApi, Reply, ToolUse
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 CHATS = 200
-MESSAGES = 3
+MESSAGES = 2
 
 
 def answer(body: dict) -> Reply:

@@ -1,7 +1,6 @@
 """A bot with a till in a process of its own, which somebody kills: its platform is a list, its payments a file."""
 
 import asyncio
-import sys
 from pathlib import Path
 
 from turns.messenger import Messenger, office
@@ -47,5 +46,6 @@ async def work(url, till):
         await asyncio.Event().wait()
 
 
-if __name__ == "__main__":
-    asyncio.run(work(*sys.argv[1:]))
+def run(url, till):
+    """Work until it is killed."""
+    asyncio.run(work(url, till))
