@@ -21,11 +21,11 @@ from standins.slack_api import SlackApi
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-TURNS = int(os.environ.get("APPROVAL_TURNS", "60"))
+TURNS = int(os.environ.get("APPROVAL_TURNS", "36"))
 SEED = os.environ.get("CHAOS_SEED", "1")
 HAPPENING = ("kill", "replace", "blink", "end_sessions", "cut_database", "crash_postgres", "fail_model", "hang")
 AT_ONCE = 20  # people who wait for an answer
-PRESSED_AGAIN_SECONDS = 0.05
+PRESSED_AGAIN_SECONDS = 0.2
 ANSWERED_SECONDS = 150
 
 Person = tuple[Wire, int]
@@ -57,7 +57,7 @@ class Customers:
             if done is not None:
                 self.answers[wire, chat] = done
                 self._waiting.remove((wire, chat))
-            elif self._seed.random() < 0.2 and wire.asks(chat):
+            elif self._seed.random() < 0.5 and wire.asks(chat):
                 for _ in range(self._seed.choice([1, 1, 2])):
                     self._press(wire, chat)
 

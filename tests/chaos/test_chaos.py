@@ -19,8 +19,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "0"))
 FAULTS = int(os.environ.get("CHAOS_FAULTS", "0"))  # 0: each once
-KILLS = int(os.environ.get("CHAOS_KILLS", "8"))
-CHATS = int(os.environ.get("CHAOS_CHATS", "20"))
+KILLS = int(os.environ.get("CHAOS_KILLS", "6"))
+CHATS = int(os.environ.get("CHAOS_CHATS", "12"))
 MESSAGES = int(os.environ.get("CHAOS_MESSAGES", "0")) or None  # None: people write as long as anything happens
 SEED = os.environ.get("CHAOS_SEED", "1")
 CLOCKS_APART = 1000.0  # seconds
