@@ -17,10 +17,13 @@ from transports.telegram.app import TelegramTransport
 
 
 @contextlib.asynccontextmanager
-async def running(api: BotApi, storage: Storage, script: Any = echo, **options: Any) -> AsyncIterator[ScriptedChatLLM]:
+async def running(
+    api: BotApi, storage: Storage, script: Any = echo, *, grace_seconds: float = 5.0, **options: Any
+) -> AsyncIterator[ScriptedChatLLM]:
     """Run a bot while a block runs; give its model.
 
     Args:
+        grace_seconds: How long what is under way may go on at the end.
         options: Of the transport, or `budgets` and `access` of the service.
     """
     llm = ScriptedChatLLM(script)
@@ -33,7 +36,7 @@ async def running(api: BotApi, storage: Storage, script: Any = echo, **options: 
         stack.push_async_callback(transport.close)
         await note_menus_as_set(storage, api.token)
         await worker.start()
-        stack.push_async_callback(worker.stop, grace_seconds=5)
+        stack.push_async_callback(worker.stop, grace_seconds=grace_seconds)
         await transport.start(Inbox(storage, worker.wake), storage)
         stack.push_async_callback(transport.stop)
         yield llm

@@ -211,7 +211,14 @@ async def hasty_server(limit: int | None = None) -> AsyncIterator[int]:
 
     app = Starlette(routes=[Route("/healthz", healthz)])
     config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="off", ws="none", http=_Hasty, limit_concurrency=limit
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        http=_Hasty,
+        limit_concurrency=limit,
+        timeout_keep_alive=1,
     )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         async with WebServer(config).serving(listener):

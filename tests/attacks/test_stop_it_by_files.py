@@ -166,7 +166,7 @@ async def test_a_file_that_was_read_when_the_process_ended_is_left_alone(api: Bo
             )
         )
 
-    async with running(api, sqlite_storage, reading=Reading(read_pdf=_never)):
+    async with running(api, sqlite_storage, reading=Reading(read_pdf=_never), grace_seconds=0.0):
         first = await _until_stored(sqlite_storage)
     await cut_off(first)
     async with running(api, sqlite_storage, reading=reading):
