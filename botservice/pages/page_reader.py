@@ -9,8 +9,7 @@ from typing import Final
 from botservice.errors import PageRefused
 from botservice.messages import storable
 from botservice.pages.addresses import PageAddress
-from botservice.pages.decoding import decode
-from botservice.pages.fetching import Fetched, PageFetcher
+from botservice.pages.fetching import Fetched, PageFetcher, decode
 from botservice.reading.reader import HtmlReader, PdfReader, TooMuchToRead
 
 _LONGEST_TEXT: Final = 400_000  # characters of one page

@@ -1,23 +1,28 @@
 """Forgetting a person's accounts, once none of their messages is left anywhere."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Connection, delete, not_, select, update
+from sqlalchemy import Connection, Text, cast, delete, not_, select, update
 
 from botservice.budgets.usage import forget_usage
 from botservice.messages import Author
 from botservice.people.facts import facts_of
 from botservice.people.identities import Identity, find_identity, identities_of
 from botservice.people.names import person_name
+from botservice.personas import PERSONA, TITLE, Persona
 from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.names_left import forget_notices
-from botservice.privacy.personas import forget_personas
+from botservice.privacy.records import erase_from_records
 from botservice.privacy.rights import IS_NEEDED
+from botservice.storage.blobs import read_blobs
+from botservice.storage.chunks import chunks
 from botservice.storage.orphans import loosen_all_files
 from botservice.storage.references import find_contexts_repeating
 from botservice.storage.tables.access import access_codes, access_refusals
-from botservice.storage.tables.conversations import contexts, messages
+from botservice.storage.tables.conditions import CONTEXT_HAS_METADATA
+from botservice.storage.tables.conversations import blobs, contexts, messages, turns
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.people import persons
 from botservice.storage.tables.slack import feedback
@@ -84,3 +89,50 @@ def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_
             seen = update(contexts).where(contexts.c.only_identity_id == (None if identity is None else identity.id))
             connection.execute(seen.values(only_identity_id=None))
         connection.execute(delete(persons).where(persons.c.id == person_id))
+
+
+def personas_of(connection: Connection, name: str) -> list[str]:
+    """Return the personas that a person, named such as "telegram:42", has set in all chats."""
+    found = (Persona.of(row.metadata) for row in _given(connection, name))
+    return [persona.text for persona in found if persona is not None]
+
+
+def titles_of(connection: Connection, identity_id: int) -> list[str]:
+    """Return the titles of the chats that are a person's alone."""
+    query = select(contexts.c.metadata).where(CONTEXT_HAS_METADATA, contexts.c.only_identity_id == identity_id)
+    given = (metadata.get(TITLE) for metadata in connection.execute(query.order_by(contexts.c.id)).scalars())
+    return [title for title in given if isinstance(title, str)]
+
+
+def forget_personas(connection: Connection, name: str) -> None:
+    """Delete the personas that a person, named such as "telegram:42", has set, in every chat and its records."""
+    for row in list(_given(connection, name)):
+        left = {key: value for key, value in row.metadata.items() if key != PERSONA}
+        connection.execute(update(contexts).where(contexts.c.id == row.id).values(metadata=left))
+        words = row.metadata[PERSONA]["text"]
+        erase_from_records(connection, row.id, words)
+        _erase_from_system_prompts(connection, row.id, words)
+
+
+def _erase_from_system_prompts(connection: Connection, context_id: int, words: str) -> None:
+    in_context = turns.c.context_id == context_id
+    kept = select(turns.c.system_prompt).where(in_context, turns.c.system_prompt.is_not(None)).distinct()
+    for chunk in chunks(list(connection.execute(kept).scalars())):
+        found = read_blobs(connection, context_id, chunk)
+        gone = [digest for digest, data in found.items() if words.encode("utf-8", "surrogatepass") in data]
+        cleared = update(turns).where(in_context, turns.c.system_prompt.in_(gone)).values(system_prompt=None)
+        connection.execute(cleared)
+        connection.execute(delete(blobs).where(blobs.c.context_id == context_id, blobs.c.sha256.in_(gone)))
+
+
+def _given(connection: Connection, name: str) -> Iterator[Any]:
+    if not name:
+        return
+    kept = cast(contexts.c.metadata, Text)
+    query = select(contexts.c.id, contexts.c.metadata).where(
+        CONTEXT_HAS_METADATA, kept.contains(f'"{PERSONA}"', autoescape=True), kept.contains(name, autoescape=True)
+    )
+    for row in connection.execute(query).all():
+        persona = Persona.of(row.metadata)
+        if persona is not None and persona.by == name:
+            yield row

@@ -23,8 +23,8 @@ from botservice.messages import Attachment, Author, Message, Role
 from botservice.people.facts import Fact, facts_of
 from botservice.people.identities import find_identity, identities_of
 from botservice.people.names import person_name
+from botservice.privacy.accounts import personas_of, titles_of
 from botservice.privacy.own_messages import contexts_of
-from botservice.privacy.personas import personas_of, titles_of
 from botservice.privacy.upgrading_references import bring_over_contexts
 from botservice.progressing import Progress, unwatched
 from botservice.references import Reference, keep_files, write_out_for

@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from botservice.proving.bot import TILL
-from botservice.proving.database import database_at
 from botservice.proving.oracle import Findings, examine
 from botservice.proving.platform import TOKEN, Platform
-from botservice.proving.process import Place, migrate
+from botservice.proving.process import Place, database_at, listening, migrate
 from botservice.proving.records import Record
 from botservice.proving.town import Chat, Town, settle
-from botservice.proving.web import listening
 
 LAST_ANSWERS_SECONDS: Final = 60.0
 """After so long without any answer the rest counts as lost."""

@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from botservice.contexts.context import AgentContext
 from botservice.setting_choices import FetchAsks
 from botservice.tools.hosted import WEB_SEARCH
-from botservice.tools.recalling import recall
-from botservice.tools.remembering import forget_fact, remember
+from botservice.tools.remembering import forget_fact, recall, remember
 from botservice.tools.reminding import REMINDER_TOOLS
 from botservice.tools.tool import Tool, tool
 

@@ -8,8 +8,8 @@ from botservice import TokenUsage
 from botservice.again import Answer, CallMade
 from botservice.again.answers import Origin
 from botservice.evaluation import Expectations
+from botservice.evaluation.cases import Pattern
 from botservice.evaluation.languages import language_of
-from botservice.evaluation.patterns import Pattern
 from botservice.evaluation.rules import find_failures
 
 ADDED = CallMade("add", {"a": 1}, "2", Origin.RECORD)

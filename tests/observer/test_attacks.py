@@ -23,7 +23,7 @@ from botservice.budgets.usage import UsageBy, list_usage
 from botservice.history.rows import NewMessage, insert_message
 from botservice.llm.chat import ChatResponse
 from botservice.messages import Author, Role, TokenUsage
-from botservice.observer.sentences import sentence_with
+from botservice.observer.answer import sentence_with
 from botservice.people.facts import facts_of
 from botservice.people.identities import find_identity
 from botservice.storage.tables.conversations import messages

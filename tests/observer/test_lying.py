@@ -24,7 +24,7 @@ from sqlalchemy import select
 from botservice import ScriptedChatLLM
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Attachment, Author, Role
-from botservice.observer.sentences import sentence_with
+from botservice.observer.answer import sentence_with
 from botservice.people.facts import facts_of, visible_facts
 from botservice.people.identities import find_identity
 from botservice.privacy.forgetting import forget_person

@@ -16,8 +16,7 @@ from standins.web_pages import PUBLIC, PagesWeb, page, redirect
 from botservice.errors import PageRefused
 from botservice.pages.addresses import PageAddress, addresses_in
 from botservice.pages.connecting import PublicNetwork, look_up
-from botservice.pages.decoding import decode
-from botservice.pages.fetching import FetchLimits, PageFetcher
+from botservice.pages.fetching import FetchLimits, PageFetcher, decode
 
 HERE = PageAddress.read("http://site.example/")
 

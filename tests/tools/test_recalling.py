@@ -11,7 +11,7 @@ from botservice.quoting import found_records
 from botservice.service import AgentService
 from botservice.settings import BUILTIN_TOOLS, WEB_TOOLS, Settings
 from botservice.tools.catalogue import built_in
-from botservice.tools.recalling import recall
+from botservice.tools.remembering import recall
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
 

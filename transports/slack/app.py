@@ -4,10 +4,12 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from sqlalchemy import Connection
 from starlette.routing import BaseRoute, Route
 
+from botservice.capabilities import Capabilities
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.errors import BotServiceError, SettingsError
 from botservice.messages import InboundMessage, Message
@@ -23,9 +25,9 @@ from transports.background_tasks import Errands
 from transports.files.documents import Reading
 from transports.files.stored import read_stored_file
 from transports.pacing import Pace
-from transports.slack.capabilities import CAPABILITIES
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.home import Home, HomeSection
+from transports.slack.inbound import COMMAND_PREFIX
 from transports.slack.incoming.bolt import PATH, EventsEndpoint, SocketListener, build_bolt
 from transports.slack.incoming.decisions import Decisions
 from transports.slack.incoming.files import Files
@@ -47,6 +49,26 @@ from transports.slack.workspaces.refusals import Refusals
 from transports.slack.workspaces.workspaces import People, Views, Workspaces
 
 logger = logging.getLogger(__name__)
+
+CAPABILITIES: Final = Capabilities(
+    label="Slack",
+    command_prefix=COMMAND_PREFIX,
+    streaming="a message that grows",
+    thinking="the session's status",
+    tools="tasks, several as a plan, with details in direct conversations",
+    approval="buttons under the question, or commands",
+    buttons="below the message",
+    files_in="up to 20 MB: pictures, texts, PDFs, canvases, lists",
+    files_out="uploads",
+    tables="a table that people can sort; where there are none, text",
+    edits="change what is remembered",
+    deletions="change what is remembered",
+    stops="the session's button, or !stop",
+    errors="a message in your language",
+    personal="seen by the asker alone",
+    feedback="👍 or 👎 below the answer, or as a reaction",
+    conversations="each direct conversation, each thread",
+)
 
 _START_SECONDS = 10.0
 _FIRST_PAUSE_SECONDS = 1.0

@@ -12,6 +12,7 @@ from botservice.messages import Author, storable
 from botservice.people.names import chat_name, person_name
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
 
+COMMAND_PREFIX = "!"  # Slack keeps what begins with "/" for itself
 _TS = re.compile(r"(\d{1,12})\.(\d{1,6})")
 _MENTION = re.compile(r"<@([^<>|\s]+)(?:\|[^<>]*)?>")
 _STOP = re.compile(r"\s*[/!]stop\s*", re.IGNORECASE)

@@ -3,10 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from starlette.routing import BaseRoute, Route
 from telegram.error import InvalidToken, TelegramError
 
+from botservice.capabilities import Capabilities
 from botservice.commands import Command
 from botservice.commands.standard import standard_commands
 from botservice.errors import BotServiceError, SettingsError
@@ -20,7 +22,6 @@ from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
 from transports.files.stored import read_stored_file
 from transports.pacing import Pace
-from transports.telegram.capabilities import CAPABILITIES
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
 from transports.telegram.guests import Guests, plan_guest
@@ -39,6 +40,25 @@ from transports.telegram.outgoing.streaming import Stage
 from transports.telegram.topics import Topics
 
 logger = logging.getLogger(__name__)
+
+CAPABILITIES: Final = Capabilities(
+    label="Telegram",
+    streaming="a draft that grows; in groups a message that is edited",
+    thinking='"Thinking…" in the draft',
+    tools="the tool's name and what it says, as a thought in the draft",
+    approval="buttons under the question, or commands",
+    buttons="below the message; one choice, which stays visible",
+    files_in="up to 20 MB: pictures, texts, PDFs, sounds",
+    files_out="pictures, albums, voice, documents",
+    tables="a table; where a chat takes none, text",
+    edits="change what is remembered; a question that waits is answered as edited",
+    stops="/stop, and the draft's button",
+    errors="a message in your language",
+    personal="seen by one member alone, where the bot may",
+    voice="written down; answered by voice if a setting says so",
+    feedback="👍 or 👎 as a reaction",
+    conversations="each chat, each topic",
+)
 
 _START_SECONDS = 10.0
 _FIRST_PAUSE_SECONDS = 1.0

@@ -6,11 +6,12 @@ import sys
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import TextIO
+from typing import Final, TextIO
 
 from sqlalchemy import Connection, select
 from starlette.routing import BaseRoute
 
+from botservice.capabilities import Capabilities
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.messages import Author, Button, InboundMessage, Message, ToolCall
 from botservice.storage import Storage
@@ -22,9 +23,21 @@ from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
 from botservice.turns.waiting.parsing import order_of
 from botservice.turns.waiting.records import find_open
-from transports.terminal.capabilities import CAPABILITIES
 from transports.terminal.lines import Lines, PlainLines
 from transports.terminal.screens import PlainScreen, Screen
+
+CAPABILITIES: Final = Capabilities(
+    label="Terminal",
+    streaming="an answer that grows",
+    thinking="printed, if a setting says so",
+    tools="a line with the tool's name and what it says",
+    approval="numbers below the question, or commands",
+    buttons="numbers to type",
+    tables="a table",
+    stops="Ctrl+C, or /stop",
+    errors="a message",
+    conversations="each session",
+)
 
 _LOOK_SECONDS = 0.2
 

@@ -12,6 +12,7 @@ import os
 import socket
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
+from functools import partialmethod
 from pathlib import Path
 from typing import Any, Final
 
@@ -181,35 +182,16 @@ class _Wire:
             return
         self._writer.write(json.dumps([what, *values]).encode() + b"\n")
 
-    def prompt(self) -> None:
-        self.send("prompt")
-
-    def begin(self) -> None:
-        self.send("begin")
-
-    def show(self, piece: str) -> None:
-        self.send("show", piece)
-
-    def activity(self, text: str) -> None:
-        self.send("activity", text)
-
-    def progress(self, text: str) -> None:
-        self.send("progress", text)
-
-    def restart(self) -> None:
-        self.send("restart")
-
-    def stopped(self) -> None:
-        self.send("stopped")
-
-    def answer(self, text: str) -> None:
-        self.send("answer", text)
-
-    def end(self, text: str) -> None:
-        self.send("end", text)
-
-    def earlier(self, text: str) -> None:
-        self.send("earlier", text)
+    prompt = partialmethod(send, "prompt")
+    begin = partialmethod(send, "begin")
+    show = partialmethod(send, "show")
+    activity = partialmethod(send, "activity")
+    progress = partialmethod(send, "progress")
+    restart = partialmethod(send, "restart")
+    stopped = partialmethod(send, "stopped")
+    answer = partialmethod(send, "answer")
+    end = partialmethod(send, "end")
+    earlier = partialmethod(send, "earlier")
 
     def note(self, text: str, *, is_waiting: bool) -> None:
         self.send("note", text, is_waiting)

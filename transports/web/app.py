@@ -1,11 +1,12 @@
 """The web transport: its routes, and what turns need of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.routing import BaseRoute, Route
 
 from botservice.again.asker import Asker
+from botservice.capabilities import Capabilities
 from botservice.commands import Command
 from botservice.commands.accounts.web import LINK_PATH
 from botservice.commands.standard import standard_commands
@@ -16,7 +17,6 @@ from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
 from transports.web.backend import Backend
-from transports.web.capabilities import CAPABILITIES
 from transports.web.chat import Chat
 from transports.web.conversations.endpoints import Conversations
 from transports.web.entering.access import Access, Mode
@@ -32,6 +32,24 @@ from transports.web.outgoing.events import PACE, Pace
 from transports.web.outgoing.outbound import plan_answer
 from transports.web.outgoing.streaming import Hub, LiveAnswer
 from transports.web.pages import Assets, Pages
+
+CAPABILITIES: Final = Capabilities(
+    label="Browser",
+    streaming="an answer that grows",
+    thinking="dots where the answer will stand",
+    tools="cards with arguments and what the tool says",
+    approval="buttons under the question, or commands",
+    buttons="below the message",
+    files_in="10 files, 10 MB together: pictures, texts, PDFs, sounds",
+    files_out="shown or saved",
+    tables="a table",
+    edits="a question is asked again in its place",
+    deletions="a whole conversation, with what is known from it",
+    stops="the button, Esc, or /stop",
+    errors="a message with a button that asks again",
+    feedback="👍 or 👎 below the answer",
+    conversations="as many as you like, in a list",
+)
 
 if TYPE_CHECKING:
     from botservice.service import AgentService

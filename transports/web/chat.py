@@ -2,10 +2,11 @@
 
 import contextlib
 import re
+from collections.abc import Callable
 from typing import Final
 from urllib.parse import quote
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Send
@@ -49,6 +50,9 @@ _MAX_DECISION_BYTES: Final = 10_000
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")  # in the name of a file that is saved
 
 _GONE: Final = "This file is not there any more."
+
+ReadFile = Callable[[Connection, str, int, int], Attachment | None]
+"""Returns a file of a row by its place in it."""
 
 
 class Chat:
@@ -137,25 +141,20 @@ class Chat:
 
     async def file(self, request: Request) -> Response:
         """Answer with a file of a message: an image to be shown, anything else to be saved."""
-        session, index = session_of_request(request), path_number(request, "index")
-        message_id = path_number(request, "message")
-
-        def find(connection: Connection) -> Attachment | None:
-            chat = find_chat_of(connection, session, messages, message_id)
-            return None if chat is None else read_file(connection, chat, message_id, index)
-
-        return _give(await self._backend.storage.read(find))
+        return _give(await self._find_file(request, "message", messages, read_file))
 
     async def notice_file(self, request: Request) -> Response:
         """Answer with a file that came with what is no part of the conversation, to be saved under its name."""
-        session, index = session_of_request(request), path_number(request, "index")
-        notice_id = path_number(request, "notice")
+        return _give(await self._find_file(request, "notice", deliveries, read_notice_file), is_shown=False)
+
+    async def _find_file(self, request: Request, kind: str, table: Table, read: ReadFile) -> Attachment | None:
+        session, row_id, index = session_of_request(request), path_number(request, kind), path_number(request, "index")
 
         def find(connection: Connection) -> Attachment | None:
-            chat = find_chat_of(connection, session, deliveries, notice_id)
-            return None if chat is None else read_notice_file(connection, chat, notice_id, index)
+            chat = find_chat_of(connection, session, table, row_id)
+            return None if chat is None else read(connection, chat, row_id, index)
 
-        return _give(await self._backend.storage.read(find), is_shown=False)
+        return await self._backend.storage.read(find)
 
     async def _conversation(self, request: Request, session: str) -> str:
         """Return which conversation a page shows: the one that its address names, or the newest."""

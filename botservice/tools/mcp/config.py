@@ -4,17 +4,20 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NoReturn
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from botservice.errors import SettingsError
 from botservice.telemetry import register_secret
-from botservice.tools.mcp.passwords import passwords_in
 from botservice.tools.tool import DEFAULT_TIMEOUT_SECONDS
+
+_LONGEST: Final = 8_000  # characters of one value that are looked through
+_NAMED: Final = re.compile(r"\b(?:password|passwd|pwd)=([^\s;&'\"]{1,500})", re.IGNORECASE)
+_SHORTEST_TOKEN: Final = 16  # of a name without a password, as some services take tokens
 
 _VARIABLE: Final = re.compile(r"\$\{([^}]{0,300})\}")
 _VARIABLE_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -27,6 +30,25 @@ _OF_OTHERS: Final = frozenset({"description", "alwaysAllow", "autoApprove"})  # 
 _TYPES: Final = frozenset({"stdio", "http", "streamable-http", "streamableHttp"})
 _LONGEST_SHOWN: Final = 40
 _LONGEST_NAME: Final = 24  # so that 38 of a tool's 64 letters are left for the tool
+
+
+def passwords_in(value: str) -> Iterator[str]:
+    """Yield what may be a password in a value, such as the one of postgres://somebody:password@host/name."""
+    value = value[:_LONGEST]
+    for found in (*_in_addresses(value), *_NAMED.findall(value)):
+        yield found
+        yield unquote(found)
+
+
+def _in_addresses(value: str) -> Iterator[str]:
+    for rest in value.split("://")[1:]:
+        host = re.split(r"[/?#]", rest, maxsplit=1)[0]
+        # Whoever writes a password with a slash, as no address has it, means it up to the last @.
+        for part in {host, rest}:
+            account, at, _ = part.rpartition("@")
+            name, colon, password = account.partition(":")
+            if at and (password or len(name) >= _SHORTEST_TOKEN):
+                yield password if colon else name
 
 
 class Approval(StrEnum):

@@ -18,9 +18,8 @@ from botservice.tools.mcp.child_processes import Children
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.connection import Connection
 from botservice.tools.mcp.failures import ServerDown
-from botservice.tools.mcp.names import name_tools
 from botservice.tools.mcp.sign_ins import Grant, SignIn, SignIns, find_asker, make_code
-from botservice.tools.mcp.tool import MCPTool
+from botservice.tools.mcp.tool import MCPTool, name_tools
 from botservice.tools.outputs import OutputError
 from botservice.tools.tool import Tool
 

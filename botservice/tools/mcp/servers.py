@@ -12,9 +12,8 @@ from botservice.tools.mcp.child_processes import Children
 from botservice.tools.mcp.config import ServerConfig, read_file, read_servers
 from botservice.tools.mcp.connection import Connection
 from botservice.tools.mcp.listing import ListedTool
-from botservice.tools.mcp.names import name_tools
 from botservice.tools.mcp.personal import PersonalServers, Returned
-from botservice.tools.mcp.tool import MCPTool
+from botservice.tools.mcp.tool import MCPTool, name_tools
 from botservice.tools.tool import Tool
 
 _WAIT_SECONDS: Final = 10.0

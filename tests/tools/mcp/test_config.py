@@ -8,8 +8,7 @@ import pytest
 
 from botservice import SettingsError
 from botservice.telemetry import redact
-from botservice.tools.mcp.config import Approval, read_file, read_servers
-from botservice.tools.mcp.passwords import passwords_in
+from botservice.tools.mcp.config import Approval, passwords_in, read_file, read_servers
 
 
 def write(folder: Path, content: Any) -> Path:

@@ -11,8 +11,8 @@ from standins.mcp_servers import script
 
 from botservice import MCPServers
 from botservice.tools import ToolOutcome
-from botservice.tools.mcp.names import name_tools
 from botservice.tools.mcp.progress import progress_of_server
+from botservice.tools.mcp.tool import name_tools
 from botservice.tools.progress import LONGEST, showing_progress
 
 Make = Callable[..., MCPServers]

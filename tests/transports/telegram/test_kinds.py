@@ -10,8 +10,15 @@ from standins.bot_api import BotApi
 from telegram import Message
 
 from transports.telegram.inbound import BotIdentity, read_event
-from transports.telegram.incoming.described_content import DESCRIBED_HERE
-from transports.telegram.incoming.message_fields import DESCRIBED, ENVELOPE, FILES, KNOWN, REPORTS, WORDS
+from transports.telegram.incoming.described_content import (
+    DESCRIBED,
+    DESCRIBED_HERE,
+    ENVELOPE,
+    FILES,
+    KNOWN,
+    REPORTS,
+    WORDS,
+)
 from transports.telegram.incoming.reading import listen
 
 BOT = BotIdentity(7140000001, "stand_in_bot")

@@ -14,8 +14,7 @@ from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.start.commands import parse_command
 from botservice.turns.transport import Payload
 from botservice.turns.turn import StoredEvent
-from transports.slack.capabilities import CAPABILITIES
-from transports.slack.inbound import SlackMessage, Way, field, read_message, stored, timestamp
+from transports.slack.inbound import COMMAND_PREFIX, SlackMessage, Way, field, read_message, stored, timestamp
 from transports.slack.outgoing.formatting import Pings, format_answer
 from transports.too_long import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
 
@@ -60,7 +59,7 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
 
 def as_typed(text: str) -> str:
     """Return words of the service in which commands are named as people type them in Slack: with "!"."""
-    return name_commands(text, _NAMES, CAPABILITIES.command_prefix)
+    return name_commands(text, _NAMES, COMMAND_PREFIX)
 
 
 @dataclass(frozen=True, slots=True)

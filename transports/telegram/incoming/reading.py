@@ -16,9 +16,8 @@ from botservice.turns.turn import StoredEvent
 from transports.files.documents import Fetched
 from transports.telegram.inbound import GUEST_MESSAGE, BotIdentity, command_of, field, integer, is_press, stored_update
 from transports.telegram.incoming.button_presses import pressed_message
-from transports.telegram.incoming.described_content import describe, words_of
+from transports.telegram.incoming.described_content import FILES, describe, name_content, words_of
 from transports.telegram.incoming.files import Files, SentFile, sent_files
-from transports.telegram.incoming.message_fields import FILES, name_content
 
 _MESSAGES: Final = ("message", "edited_message", GUEST_MESSAGE)
 _LATEST_DATE: Final = 2**33

@@ -1,15 +1,86 @@
 """The addresses of the inspector, and what answers at each."""
 
+import json
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from botservice.again.asker import Asker
-from transports.web.entering.gate import Endpoint, Gate
-from transports.web.inspector.actions import Actions
+from botservice.commands.notes import erase_note
+from botservice.overview.conversations import export_context, forget_context
+from botservice.telemetry import redact
+from botservice.turns.work.administration import drop_turn, retry_turn
+from transports.web.backend import Refusal
+from transports.web.entering.gate import Endpoint, Gate, path_number, read_form
 from transports.web.inspector.ask_again_page import AgainPage
 from transports.web.inspector.charts_page import ChartsPage
-from transports.web.inspector.desk import Desk
+from transports.web.inspector.desk import Desk, refusing
 from transports.web.inspector.list_pages import Inspector
 from transports.web.inspector.turn_page import TurnPage
+from transports.web.pages import HEADERS
+
+_MAX_FORM_BYTES = 1_000
+_UNCONFIRMED = "Nothing was done: tick the box that says that you mean it."
+
+
+class Actions:
+    """The endpoints that change something, and the one that takes a copy."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def delete_note(self, request: Request) -> Response:
+        """Delete a note of a conversation for good, and show what is left."""
+        context_id, number = path_number(request, "context"), path_number(request, "note")
+        storage = self._desk.storage
+        now = storage.now()
+        await storage.write(lambda connection: erase_note(connection, context_id, number, now))
+        await storage.scrub()
+        return _go(f"/inspect/{context_id}")
+
+    async def retry(self, request: Request) -> Response:
+        """Have a turn tried again, and show it."""
+        turn_id, storage = path_number(request, "turn"), self._desk.storage
+        with refusing():
+            await retry_turn(storage, turn_id, storage.now())
+        return _go(f"/inspect/t/{turn_id}")
+
+    async def drop(self, request: Request) -> Response:
+        """End a turn without an answer, and show it."""
+        await _check_confirmed(request)
+        turn_id, storage = path_number(request, "turn"), self._desk.storage
+        with refusing():
+            await drop_turn(storage, turn_id, storage.now())
+        return _go(f"/inspect/t/{turn_id}")
+
+    async def delete(self, request: Request) -> Response:
+        """Delete a conversation with all that belongs to it, and show those that are left."""
+        await _check_confirmed(request)
+        context_id, storage = path_number(request, "context"), self._desk.storage
+        with refusing():
+            await forget_context(storage, context_id)
+        await storage.scrub()
+        return _go("/inspect")
+
+    async def export(self, request: Request) -> Response:
+        """Answer with all that is kept of a conversation, as a file."""
+        context_id = path_number(request, "context")
+        with refusing():
+            found = await export_context(self._desk.storage, context_id)
+        text = redact(json.dumps(found, indent=2, ensure_ascii=True, default=str))
+        name = f'attachment; filename="conversation-{context_id}.json"'
+        return Response(text, media_type="application/json", headers={**HEADERS, "Content-Disposition": name})
+
+
+def _go(address: str) -> Response:
+    return RedirectResponse(address, status_code=303, headers=HEADERS)
+
+
+async def _check_confirmed(request: Request) -> None:
+    """Refuse a form whose box of confirmation is not ticked."""
+    if (await read_form(request, _MAX_FORM_BYTES)).get("confirm") != ["yes"]:
+        raise Refusal(400, _UNCONFIRMED)
 
 
 def inspector_routes(desk: Desk, asker: Asker | None, gate: Gate) -> list[BaseRoute]:
