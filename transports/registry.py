@@ -77,7 +77,7 @@ def build_reading(settings: Settings) -> "Reading":
 
 
 def build_transcriber(settings: Settings) -> "OpenAITranscriber | None":
-    """Return what turns speech into text; None where OPENAI_TRANSCRIPTION_MODEL is unset.
+    """Return what turns speech into text, or None if OPENAI_TRANSCRIPTION_MODEL is unset.
 
     Raises:
         SettingsError: it is set, and there is no server to ask.

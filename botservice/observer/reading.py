@@ -150,7 +150,7 @@ def _log(stretch: Stretch, done: Observation) -> None:
 def write_down(connection: Connection, stretch: Stretch, answer: Answer, now: datetime) -> Observation:
     """Store the notes and facts of a stretch, and how far was read, unless its messages have changed.
 
-    Whoever forgets or changes something of it holds the conversation's row, as this does: one of both comes first.
+    Forgetting and editing lock the row of the conversation, as this does: they run one after the other.
     """
     if not _stands(connection, stretch):
         return Observation(dropped=answer.dropped, is_stale=True)

@@ -76,7 +76,7 @@ class Agenda:
 
     def _due_at(self, state: Any, unread: Unread, now: datetime) -> datetime | None:
         if state.again_to > state.read_to and unread.last:
-            # Somebody may be about to take more of it back: the more there is to read, the longer that is waited for.
+            # The author may be about to delete more of it: the more there is to read, the longer the observer waits.
             wait = QUIET * max(1.0, float(unread.tokens) / _BACKLOG_TOKENS)
             return now + wait if state.due_at == AT_ONCE else state.due_at or now
         return self._first_due_at(unread, now)

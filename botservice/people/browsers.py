@@ -1,7 +1,7 @@
 """Browser logins of persons: links that open a person's chat once, and the logins that keep it open.
 
-What is known of a link or a login is its digest alone. A login holds as long as whoever asked for the link and the
-account that they have in browsers are one person.
+What is known of a link or a login is its digest alone. A login is valid as long as the account that
+asked for the link and the account in the browser belong to one person.
 """
 
 import hashlib

@@ -1,6 +1,6 @@
 """Joining two accounts of one person: a code from one, given by the other, and agreed to by both.
 
-A display name proves nothing. Whoever has the code has seen it in the other account, and that account then sees who
+A display name proves nothing. The code is shown in the other account alone, and that account then sees who
 gave it before anything is joined.
 """
 

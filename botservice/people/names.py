@@ -16,7 +16,7 @@ GUEST: Final = "guest"
 
 _FIRST: Final = "team_id"  # a Slack channel has a name only within its team
 
-# What somebody is called on every platform that was linked; what they are called here is there in any case.
+# The names of a person on all linked platforms; the name on this platform is always among them.
 PERSON_NAMES: Final = select(bindparam("person", type_=Text).label("name")).union_all(
     select(identities.c.platform + ":" + identities.c.platform_id).where(
         identities.c.person_id.in_(

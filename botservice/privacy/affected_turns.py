@@ -1,7 +1,7 @@
 """Finding the turns that answer messages, and the turns that may have had them in their prompts.
 
 By the events that brought them, or else by where the answers stand. That looks through the conversation: so it is found
-before whoever writes waits for it, and then only what came since is looked at.
+before the transaction that writes, which then looks only at what came since.
 """
 
 from collections.abc import Collection

@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 _MOST_ROUNDS: Final = 5
 _MOST_LOOKS: Final = 3
-# Where others listen, it may be somebody else who waits to be heard there for the first time.
+# In a shared conversation, the first message of another person may be waiting.
 _OTHERS_WAIT: Final = (
     select(turns.c.id)
     .join(contexts, contexts.c.id == turns.c.context_id)

@@ -1,7 +1,7 @@
 """Turning the quotes and forwards in messages of earlier versions into references, a little at a time.
 
-Such a version may work beside this one, so that more of its messages can come at any time. Whoever forgets a person, or
-gives them what is kept, brings over what is concerned first; upkeep sees to the rest.
+Such a version may work beside this one, so that more of its messages can come at any time. Forgetting a person, or
+exporting their data, converts the messages concerned first; upkeep converts the rest.
 """
 
 from collections.abc import Sequence

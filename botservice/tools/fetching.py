@@ -137,7 +137,7 @@ def _pages(target: str, steps: Sequence[ActionStep]) -> Iterator[str]:
 def _writes(call: ToolCall, target: str) -> bool:
     """Return whether a model wrote an address anywhere in a call, or what a tool's answer may make one of."""
     arguments = dict(call.arguments)
-    # Not any part of this one: whoever reads a page of a site did not make up the site.
+    # Not any part of this one: the model did not invent the site of a page that it has read.
     url = arguments.pop("url") if call.name == _FETCH and isinstance(arguments.get("url"), str) else ""
     if target in addresses_in(url):
         return True

@@ -53,7 +53,7 @@ class _Call:
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
         self._newest: str | None = None
-        self._is_due = False  # somebody will look at the newest text
+        self._is_due = False  # the newest text is about to be read
         self._has_ended = False
         self._pause: asyncio.TimerHandle | None = None
 

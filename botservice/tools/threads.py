@@ -34,7 +34,7 @@ async def run_in_thread(function: Callable[[], Any], *, name: str) -> Any:
         except StopIteration as stop:  # a future takes any error but this one
             error = RuntimeError("the function raised StopIteration")
             error.__cause__ = stop
-        except BaseException as raised:  # noqa: BLE001 - it is raised where somebody waits for it
+        except BaseException as raised:  # noqa: BLE001 - it is raised where the result is awaited
             error = raised
         with contextlib.suppress(RuntimeError):  # the loop is closed
             loop.call_soon_threadsafe(settle, value, error)

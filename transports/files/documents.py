@@ -133,7 +133,7 @@ class PageReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What this installation can read besides text: None where it cannot."""
+    """What this installation can read besides text: None if it cannot."""
 
     transcriber: Transcriber | None = None
     read_pdf: PageReader | None = None

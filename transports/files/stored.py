@@ -14,7 +14,7 @@ def ending_of(mime_type: str) -> str:
 
 
 async def read_stored_file(storage: Storage | None, context_keys: Mapping[str, str], name: str) -> bytes | None:
-    """Return the bytes of a conversation's file by their digest; None where they are not kept any more."""
+    """Return the bytes of a conversation's file by their digest, or None if they are not kept any more."""
     if storage is None:
         raise DeliveryError("the transport has not started yet")
     keys = ContextKeys.of(context_keys)

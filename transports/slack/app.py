@@ -233,7 +233,7 @@ class SlackTransport:
         return await storage.read(query)
 
     async def read(self, event: StoredEvent) -> InboundMessage | None:
-        """Return what an event says; None where it says nothing to anybody."""
+        """Return what an event says, or None if it says nothing to anybody."""
         return await self._reader.read(event)
 
     async def peek(self, event: StoredEvent) -> InboundMessage | None:
@@ -260,7 +260,7 @@ class SlackTransport:
         return ts
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
-        """Return what shows that the bot is at work; None where nobody is answered in the open."""
+        """Return what shows that the bot is at work, or None if nobody is answered in the open."""
         return self._stage.live(context_keys, events, record)
 
     async def _take_in(self) -> None:

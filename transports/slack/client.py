@@ -17,7 +17,7 @@ from botservice.errors import BotServiceError, DeliveryError, DeliveryRefused, D
 _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
 # "Some aspect of the operation succeeded before the error was raised." Source: docs.slack.dev, errors of every method.
 _HALF_DONE = frozenset({"fatal_error", "internal_error", "request_timeout", "service_unavailable", "team_added_to_org"})
-# A token that was changed is put right by whoever runs the bot; what is owed waits for that.
+# The owner of the bot corrects a token that was changed; deliveries wait until then.
 _LATER = frozenset(
     {
         "ratelimited",

@@ -25,7 +25,7 @@ _MAX_FACTS = 100
 Say = Callable[..., str]
 Section = tuple[str, Sequence[str]]
 HomeSection = Callable[[Storage, Author], Awaitable[Section | None]]
-"""Returns the heading and the lines of one part of a person's page, as markdown; None where there is nothing to say."""
+"""Returns the heading and the lines of one part of a person's page, as markdown, or None if there is nothing to say."""
 
 _USAGE = select(
     func.count(messages.c.id), func.count(distinct(messages.c.context_id)), func.min(messages.c.created_at)

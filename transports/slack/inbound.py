@@ -190,7 +190,7 @@ class Membership:
     """What the bot is in a channel from now on.
 
     Attributes:
-        person: Who invited the bot; None where Slack does not say.
+        person: Who invited the bot, or None if Slack does not say.
     """
 
     chat: str
@@ -199,7 +199,7 @@ class Membership:
 
 
 def membership_of(body: Mapping[str, Any], known_bot: str | None) -> Membership | None:
-    """Return what an event makes of the bot in a channel; None where it is about a person."""
+    """Return what an event makes of the bot in a channel, or None if it is about a person."""
     event = field(body, "event")
     team, channel, user = team_of(body), word(field(event, "channel")), word(field(event, "user"))
     if team is None or channel is None or user is None or user not in bots_of(body) | {known_bot}:
@@ -214,7 +214,7 @@ def membership_of(body: Mapping[str, Any], known_bot: str | None) -> Membership 
 
 
 def renamed_session(body: Mapping[str, Any]) -> tuple[ContextKeys, str] | None:
-    """Return the conversation and the thread whose title a person has changed; None where Slack does not say."""
+    """Return the conversation and the thread whose title a person has changed, or None if Slack does not say."""
     event = field(body, "event")
     team, channel = team_of(body), word(field(event, "channel"))
     thread_ts = timestamp(field(event, "thread_ts"))
@@ -251,5 +251,5 @@ def word(value: object) -> str | None:
 
 
 def field(value: object, name: str) -> Any:
-    """Return what a JSON object says under a name; None where it is no object or says nothing."""
+    """Return what a JSON object says under a name, or None if it is no object or says nothing."""
     return value.get(name) if isinstance(value, Mapping) else None

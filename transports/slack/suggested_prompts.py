@@ -108,7 +108,7 @@ class Suggestions:
 
 
 def _asked_before(connection: Connection, keys: ContextKeys, account: str) -> list[str] | None:
-    """Return the newest questions of a person in their own conversation; None where they are kept out."""
+    """Return the newest questions of a person in their own conversation, or None if they are kept out."""
     roles, _ = read_roles(connection, read_names(connection, f"slack:{account}"), "")
     if AccessRole.BLOCKED in roles:
         return None

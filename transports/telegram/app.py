@@ -152,7 +152,7 @@ class TelegramTransport:
         return f"{name}, by webhook at {self._public_url}{PATH}" if self._public_url else f"{name}, by polling"
 
     async def read(self, event: StoredEvent) -> InboundMessage | None:
-        """Return what an event says; None where it says nothing to anybody."""
+        """Return what an event says, or None if it says nothing to anybody."""
         return await self._reader.read(event)
 
     async def peek(self, event: StoredEvent) -> InboundMessage | None:
@@ -183,7 +183,7 @@ class TelegramTransport:
         return await self._topics.open(context_keys, name, self._bot)
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
-        """Return what shows that the bot is at work; None where nobody is answered."""
+        """Return what shows that the bot is at work, or None if nobody is answered."""
         if is_guest(context_keys):
             return self._guests.live(context_keys, events, record)
         return self._stage.live(context_keys, events, record)

@@ -67,7 +67,7 @@ class Limits:
 class Requests(BaseRequest):
     """The library's requests through aiohttp, which takes half the time of the library's own way.
 
-    Each is made in a task of its own: whoever waits for one may go, it comes to its end.
+    Each is made in a task of its own: the caller may be cancelled, and the request still completes.
     """
 
     def __init__(self, connections: int, limits: Limits | None = None) -> None:
@@ -168,7 +168,7 @@ class Requests(BaseRequest):
     def _forget(self, task: asyncio.Task[tuple[int, bytes]]) -> None:
         self._under_way.discard(task)
         if not task.cancelled():
-            task.exception()  # seen: whoever waited may have gone
+            task.exception()  # seen: the caller may have been cancelled
 
 
 class PollingRequests(Requests):

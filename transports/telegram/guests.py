@@ -55,8 +55,8 @@ def is_closed(error: TelegramError) -> bool:
 class GuestStub:
     """Answers a guest's question at once, because that can be done for a short while only; what follows is an edit.
 
-    Its intent is stored before it appears and its id right after, so that whoever goes on after a cut edits it. The
-    text of an answer does not grow there: each edit is a call more, and there may be many readers.
+    Its intent is stored before it appears and its id right after, so that the process that resumes the turn edits it.
+    The text of an answer does not grow there: each edit is one more call, and there may be many readers.
     """
 
     def __init__(

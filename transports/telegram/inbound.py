@@ -65,7 +65,7 @@ def allowed_updates(*, takes_guests: bool) -> list[str]:
 
 
 def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
-    """Return an update as an event; None where it belongs to no conversation."""
+    """Return an update as an event, or None if it belongs to no conversation."""
     update_id = integer(field(update, "update_id"))
     if update_id is None or not isinstance(update, Mapping):
         return None
@@ -107,7 +107,7 @@ def context_keys(message: object) -> dict[str, str] | None:
 
 
 def guest_keys(message: object, bot: BotIdentity) -> dict[str, str] | None:
-    """Return what a question of a guest's chat is called; None where none is taken, or another bot asks.
+    """Return what a question of a guest's chat is called, or None if none is taken, or another bot asks.
 
     Each is a conversation of its own: what a chat is called that the bot is no member of, nobody promises to be unique.
     """
@@ -255,7 +255,7 @@ def _group(message: Mapping[str, Any]) -> str | None:
 
 
 def field(value: object, name: str) -> Any:
-    """Return a field of a JSON object; None where there is none."""
+    """Return a field of a JSON object, or None if there is none."""
     return value.get(name) if isinstance(value, Mapping) else None
 
 

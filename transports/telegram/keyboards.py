@@ -72,7 +72,7 @@ def in_topic(keyboard: Mapping[str, Any], thread_id: str | None) -> Keyboard:
 
 
 def parse_data(data: object) -> tuple[int, str | None] | None:
-    """Return the place of a pressed button and its topic; None where no keyboard of ours holds that."""
+    """Return the place of a pressed button and its topic, or None if no keyboard of ours holds that."""
     found = _DATA.fullmatch(data) if isinstance(data, str) else None
     return None if found is None else (int(found[1]), found[2])
 

@@ -43,7 +43,7 @@ def passwords_in(value: str) -> Iterator[str]:
 def _in_addresses(value: str) -> Iterator[str]:
     for rest in value.split("://")[1:]:
         host = re.split(r"[/?#]", rest, maxsplit=1)[0]
-        # Whoever writes a password with a slash, as no address has it, means it up to the last @.
+        # A password with a slash in it, which no URL allows, ends at the last @.
         for part in {host, rest}:
             account, at, _ = part.rpartition("@")
             name, colon, password = account.partition(":")

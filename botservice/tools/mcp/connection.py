@@ -239,7 +239,7 @@ class Connection:
             self._is_stale.clear()
             with contextlib.suppress(MCPError, ValueError, TimeoutError):
                 await self._list(client)
-            await asyncio.sleep(_PAUSES[0])  # whoever changes all the time is asked once a second
+            await asyncio.sleep(_PAUSES[0])  # a server whose tools change all the time is asked once a second
 
     async def _hear(self, message: Any) -> None:
         if getattr(message, "method", None) == "notifications/tools/list_changed":

@@ -112,7 +112,7 @@ class SignIns:
     async def confirm(self, storage: Storage, has: SignIn, code: str) -> bool:
         """Check the code that a person enters in the chat against the one that their page showed.
 
-        A link can be passed on, so whoever signed in need not be who asked for it. After a few guesses, all is void.
+        A link can be passed on, so another person may have signed in. After a few wrong codes, the sign-in is void.
         """
         if has.code is None or secrets.compare_digest(has.code.encode(), code.strip().encode()):
             return has.code is None or await self._change(storage, has, replace(has, code=None))

@@ -123,7 +123,7 @@ class _Telling:
         said = item.message.model_dump_json(by_alias=True, exclude_unset=True)
         if self._stdin.transport.get_write_buffer_size() > LARGEST_MESSAGE:
             self._stdin.transport.abort()
-        with contextlib.suppress(ConnectionError):  # it has ended, which whoever listens hears
+        with contextlib.suppress(ConnectionError):  # it has ended, which its reader notices
             self._stdin.write(f"{said}\n".encode("utf-8", "replace"))
             await self._stdin.drain()
 

@@ -215,7 +215,7 @@ class _Reading:
 
     @property
     def last_context(self) -> Any:
-        """The context of whoever sent the last message, where the stream knows it."""
+        """The context of the sender of the last message, if the stream knows it."""
         return getattr(self._stream, "last_context", None)
 
 

@@ -77,7 +77,7 @@ class ChangedMessage:
 
 
 def read_change(body: Mapping[str, Any]) -> ChangedMessage | None:
-    """Return what became of a message; None where that changes nothing that anybody wrote."""
+    """Return what became of a message, or None if that changes nothing that anybody wrote."""
     event = field(body, "event")
     before, after = field(event, "previous_message"), field(event, "message")
     match field(event, "subtype"):
@@ -90,7 +90,7 @@ def read_change(body: Mapping[str, Any]) -> ChangedMessage | None:
         case _:
             return None
     if not isinstance(now, Mapping) or (kind is EventKind.EDIT and _says(before) == _says(after)):
-        return None  # a link was unfurled, or somebody answered in its thread
+        return None  # a link was unfurled, or a reply came in its thread
     place = {name: field(event, name) for name in ("channel", "channel_type")}
     whole = {**body, "event": {**now, "type": "message", **place}}
     message, event_id = read_message(whole), word(field(body, "event_id"))
@@ -292,6 +292,6 @@ class Intake:
         self._opened()
         if self._installations is not None:
             await self._installations.remove(team, word(field(body, "enterprise_id")))
-        if team is not None:  # from now on whoever asks reads that it is gone
+        if team is not None:  # from now on, looking it up raises NotInstalled
             self._workspaces.forget(team)
         logger.info("slack.uninstalled", extra={"team": team})

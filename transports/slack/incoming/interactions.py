@@ -131,7 +131,7 @@ class Interactions:
         self._direct: dict[tuple[str, str], str] = {}
 
     async def command(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
-        """Return a slash command as an event; None where it says nothing."""
+        """Return a slash command as an event, or None if it says nothing."""
         team, user, trigger = team_of(body), word(field(body, "user_id")), word(field(body, "trigger_id"))
         if team is None or user is None or trigger is None:
             return None
@@ -140,7 +140,7 @@ class Interactions:
         return _event(f"{team}:command:{trigger}", team, channel, Way.COMMAND, body, storage.now(), is_stop=is_stop)
 
     async def interaction(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
-        """Return what a person did as an event; None where that is done with."""
+        """Return what a person did as an event, or None if that is done with."""
         match field(body, "type"):
             case "message_action" | "shortcut":
                 await self._ask(body)

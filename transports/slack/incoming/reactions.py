@@ -68,7 +68,7 @@ class Reaction:
 
 
 def reaction_of(body: Mapping[str, Any], known_bot: str | None) -> Reaction | None:
-    """Return a person's thumb at a message of the bot; None where an event is about anything else."""
+    """Return a person's thumb at a message of the bot, or None if an event is about anything else."""
     event = field(body, "event")
     item, name, bots = field(event, "item"), field(event, "reaction"), (bots_of(body) | {known_bot}) - {None}
     team, channel, ts = team_of(body), word(field(item, "channel")), timestamp(field(item, "ts"))

@@ -38,7 +38,7 @@ from transports.slack.workspaces.workspaces import People, Person, Views, Worksp
 logger = logging.getLogger(__name__)
 
 _PLATFORM = "slack"
-# Somebody has addressed the bot in a conversation if a turn of theirs there was answered, or was to be.
+# A person has addressed the bot in a conversation if it answered one of their turns there, or will.
 _HAS_ADDRESSED = (
     select(messages.c.id)
     .join(events, events.c.id == messages.c.event_id)
@@ -100,7 +100,7 @@ class Reader:
         self._storage = storage
 
     async def read(self, event: StoredEvent, *, is_peek: bool = False) -> InboundMessage | None:
-        """Return what an event says; None where it says nothing to anybody.
+        """Return what an event says, or None if it says nothing to anybody.
 
         Args:
             is_peek: Fetch neither its files nor what was said in its thread before.
@@ -210,11 +210,11 @@ class Reader:
             command=parse_command(value),
             language=person.language,
             is_private=(channel or "").startswith("D"),
-            own_text="",  # whoever made the button wrote it
+            own_text="",  # the text of a button is not the presser's own
         )
 
     async def _stop(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
-        """Return who pressed the stop button, as the command that it stands for; None where Slack does not say."""
+        """Return who pressed the stop button, as the command that it stands for, or None if Slack does not say."""
         event = field(body, "event")
         user, channel = word(field(event, "user")), word(field(event, "channel"))
         if user is None:
@@ -267,7 +267,7 @@ class Reader:
         return tuple(each for each in heard if each is not None)
 
     async def _overheard(self, each: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
-        """Return an earlier message of a thread; None where it says nothing, or is the bot's."""
+        """Return an earlier message of a thread, or None if it says nothing, or is the bot's."""
         ts, user, text = str(each["ts"]), word(field(each, "user")), field(each, "text")
         if user == workspace.bot_user_id:
             return None

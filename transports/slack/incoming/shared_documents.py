@@ -51,7 +51,7 @@ class SharedDocuments:
         self._refusals = refusals
 
     async def read(self, workspace: Workspace, kind: DocumentKind, file_id: str, name: str | None) -> Attachment | None:
-        """Return a document as text; None where the app may not read it, or it is gone."""
+        """Return a document as text, or None if the app may not read it, or it is gone."""
         feature = Feature.CANVASES if kind is DocumentKind.CANVAS else Feature.LISTS
         if not await self._refusals.takes(workspace.team_id, feature):
             return None

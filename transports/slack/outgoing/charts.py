@@ -29,13 +29,13 @@ _TABLES: Final = MarkdownIt("commonmark").enable("table")
 
 
 def in_words(content: str) -> str | None:
-    """Return what a chart says without being drawn, its title and its table; None where it is no chart."""
+    """Return what a chart says without being drawn, its title and its table, or None if it is no chart."""
     found, rest = _read_head(content)
     return None if found is None else f"**{found[1]}**\n\n{rest.strip()}\n"
 
 
 def _read_head(content: str) -> tuple[tuple[str, str] | None, str]:
-    """Return what kind of chart is called what, and the rest; None where the first line does not say so."""
+    """Return what kind of chart is called what, and the rest, or None if the first line does not say so."""
     head, _, rest = content.partition("\n")
     found = _HEAD.fullmatch(head.strip())
     title = "" if found is None else found[2].strip()
@@ -43,7 +43,7 @@ def _read_head(content: str) -> tuple[tuple[str, str] | None, str]:
 
 
 def chart_block(content: str) -> dict[str, Any] | None:
-    """Return a chart as a block; None where it is not one, or Slack would not take it."""
+    """Return a chart as a block, or None if it is not one, or Slack would not take it."""
     found, rest = _read_head(content)
     tokens = _TABLES.parse(rest.strip())
     is_table = bool(tokens) and tokens[0].type == "table_open" and tokens[-1].type == "table_close"
@@ -76,7 +76,7 @@ def _with_axes(kind: str, cells: Cells) -> dict[str, Any] | None:
 
 
 def _points(cells: Cells, column: int) -> list[dict[str, Any]] | None:
-    """Return the numbers of a column with what they are called; None where they are not all numbers."""
+    """Return the numbers of a column with what they are called, or None if they are not all numbers."""
     rows = cells[1:]
     labels = [row[0] for row in rows]
     if not 1 <= len(rows) <= _MAX_CATEGORIES or not all(map(_is_label, labels)) or len(set(labels)) != len(labels):

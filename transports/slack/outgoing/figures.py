@@ -29,7 +29,7 @@ class Figure:
 
     Attributes:
         begin, end: Where it stands.
-        block: What Slack draws; None where it draws nothing.
+        block: What Slack draws, or None if it draws nothing.
         words: What stands there where it does not.
     """
 

@@ -183,7 +183,7 @@ def _best_end(line: str, limit: int) -> int:
 
 
 def find_address(text: str) -> int | None:
-    """Return where the first address of a text begins, with the word that it belongs to; None where it has none."""
+    """Return where the first address of a text begins, with the word that it belongs to, or None if it has none."""
     found = _ADDRESS.search(text)
     if found is None:
         return None

@@ -38,7 +38,7 @@ class LostAnswers:
     async def find(
         self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, *, file: tuple[str, int] | None = None
     ) -> str | None:
-        """Return the timestamp of a delivery that has arrived before; None where it has not.
+        """Return the timestamp of a delivery that has arrived before, or None if it has not.
 
         Args:
             file: The name and the size by which a file is known, because files carry no metadata.

@@ -172,7 +172,7 @@ class Sender:
     async def _end_stream(
         self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]
     ) -> str | None:
-        """Make a stream the answer; None where it is not there any more."""
+        """Turn the stream into the answer and return its timestamp, or None if the stream is gone."""
         text, ts = str(delivery.payload["text"]), str(delivery.external_id)
         stream = self._streams.take(place["channel"], ts)
         if not self._previews and find_address(text) is not None:

@@ -18,7 +18,7 @@ from transports.slack.inbound import COMMAND_PREFIX, SlackMessage, Way, field, r
 from transports.slack.outgoing.formatting import Pings, format_answer
 from transports.too_long import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
 
-# What these tell concerns whoever asked: in channels nobody else reads it.
+# Answers to these concern the asker alone: in channels, nobody else reads them.
 _PERSONAL: Final = frozenset({"access", "export", "link", "memory", "unlink", "usage", "why"})
 _NAMES: Final = frozenset(command.name for command in standard_commands())
 _MENTIONS: Final = re.compile(r"<@[^<>]*>")
@@ -140,7 +140,7 @@ def _command_like(asked: _Asked) -> bool:
 
 
 def _is_forgetting(events: Sequence[StoredEvent]) -> bool:
-    """Return whether somebody may have had something forgotten."""
+    """Return whether one of the events may be a request to forget."""
     return any(_FORGET.search(event.raw) is not None for event in events)
 
 

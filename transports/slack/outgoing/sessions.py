@@ -145,7 +145,7 @@ class Idle:
         self._errands = Errands()
 
     async def status_of(self, team_id: str, context_keys: Mapping[str, str]) -> str | None:
-        """Return what a session is from now on; None where a workspace knows no sessions."""
+        """Return what a session is from now on, or None if a workspace knows no sessions."""
         if not self._statuses.has_sessions(team_id):
             return None
         return "suspended" if await self._is_waiting(context_keys) else "active"
@@ -265,7 +265,7 @@ class Titles:
 
 
 def mark_titled(connection: Connection, keys: ContextKeys, thread_ts: str, now: datetime) -> int | None:
-    """Take note that a session has a title, and return its conversation; None where it has one, or there is none."""
+    """Store that a session has a title; return its context's id, or None if it had one or there is no context."""
     context_id = find_context(connection, keys)
     if context_id is None:
         return None

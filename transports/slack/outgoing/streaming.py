@@ -49,14 +49,14 @@ class Stage:
         self._without_streams: set[tuple[str, str | None]] = set()  # of workspaces, or of one channel
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
-        """Return what shows a turn's progress; None where nobody is answered in the open."""
+        """Return what shows a turn's progress, or None if nobody is answered in the open."""
         target = _target(context_keys, events)
         if target is None:
             return None
         return Show(self, context_keys, target, partial(self._draft, target, record), self._style)
 
     def _draft(self, target: Target, record: StreamRecord) -> Draft | None:
-        """Return what an answer is shown on while it grows; None where nothing can grow."""
+        """Return what an answer is shown on while it grows, or None if nothing can grow."""
         if not self._without_streams.isdisjoint({(target.team_id, None), (target.team_id, target.channel)}):
             return None
         return Draft(self._client, self._streams, target, record, self._style, self._refusals)
@@ -229,7 +229,7 @@ class Show:
 
 
 def _target(context_keys: Mapping[str, str], events: Sequence[StoredEvent]) -> Target | None:
-    """Return where an answer is shown; None where only the asker sees it, or nobody asked."""
+    """Return where an answer is shown, or None if only the asker sees it, or nobody asked."""
     if not events:
         return None
     way, body, kept = stored(events[-1])

@@ -104,7 +104,7 @@ class Tasks:
         """Begin with nothing.
 
         Args:
-            has_details: Whether whoever reads along may see what tools are called with.
+            has_details: Whether the readers may see the arguments of calls.
             has_sources: Whether Slack may fetch what lies behind addresses.
         """
         self.shown: dict[str, Task] = {}

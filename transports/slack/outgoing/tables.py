@@ -21,7 +21,7 @@ Cells = list[list[str]]
 
 
 def read_cells(tokens: Sequence[Token]) -> Cells | None:
-    """Return the texts of a table's cells, row by row; None where they hold more than text, such as links."""
+    """Return the texts of a table's cells, row by row, or None if they hold more than text, such as links."""
     rows: Cells = []
     for token in tokens:
         if token.type == "tr_open":
@@ -35,13 +35,13 @@ def read_cells(tokens: Sequence[Token]) -> Cells | None:
 
 
 def number_in(text: str) -> float | None:
-    """Return the number that a cell shows; None where it shows something else."""
+    """Return the number that a cell shows, or None if it shows something else."""
     found = _NUMBER.fullmatch(text)
     return None if found is None else float(found[1].replace(",", "").replace("−", "-"))  # noqa: RUF001
 
 
 def table_block(cells: Cells, caption: str) -> dict[str, Any] | None:
-    """Return a table as a block; None where Slack would not take it."""
+    """Return a table as a block, or None if Slack would not take it."""
     if not 2 <= len(cells) <= MAX_ROWS + 1 or not 1 <= len(cells[0]) <= MAX_COLUMNS:
         return None
     if any(len(row) != len(cells[0]) for row in cells) or characters_in(cells) > MAX_TABLE_CHARACTERS:

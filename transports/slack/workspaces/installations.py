@@ -108,7 +108,7 @@ class InstallationStore(_Stored, AsyncInstallationStore):
         user_id: str | None = None,
         is_enterprise_install: bool | None = False,
     ) -> Installation | None:
-        """Return what is kept of an installation, whoever asks."""
+        """Return the installation of a workspace, for any user."""
         row = await self._row(enterprise_id, None if is_enterprise_install else team_id)
         return None if row is None else Installation(user_id=user_id or row.installed_by or "", **self._values(row))
 
@@ -124,7 +124,7 @@ class InstallationStore(_Stored, AsyncInstallationStore):
             await self.remove(team_id, enterprise_id)
 
     async def find(self, team_id: str, enterprise_id: str | None) -> Workspace | None:
-        """Return a workspace as it was installed; None where it was not.
+        """Return a workspace as it was installed, or None if it was not.
 
         Raises:
             StorageError: its token was encrypted with another key.

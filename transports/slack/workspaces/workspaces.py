@@ -148,7 +148,7 @@ class Workspaces:
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody in a workspace.
+    """A member of a workspace.
 
     Attributes:
         account: What the person is called elsewhere in the service: ids of people are unique within their team.
@@ -207,7 +207,7 @@ class Views:
             self._seen[team_id, user_id] = found[:_MAX_ENTITIES], self._clock() + _VIEW_SECONDS
 
     async def describe(self, workspace: Workspace, user_id: str) -> str | None:
-        """Return in words what a person looks at; None where nobody knows."""
+        """Return in words what a person looks at, or None if nobody knows."""
         entities, until = self._seen.get((workspace.team_id, user_id), ((), 0.0))
         if until <= self._clock():
             return None

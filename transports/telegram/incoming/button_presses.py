@@ -67,7 +67,7 @@ class Press:
 
     Attributes:
         query_id: What has to be answered, or the button keeps showing that it waits.
-        event: What is to be stored; None where the press counts for nothing.
+        event: What is to be stored, or None if the press counts for nothing.
         told: What the presser is told at once.
         chosen: The keyboard that is left, where buttons cannot be disabled.
         presser: Who pressed it, and in which language they are spoken to.
@@ -88,7 +88,7 @@ class Press:
 
 
 async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Storage) -> Press | None:
-    """Return what an update's press means by what is stored of the keyboard; None where it cannot even be answered."""
+    """Return what an update's press means by what is stored of the keyboard, or None if it cannot even be answered."""
     query = update["callback_query"]
     query_id, update_id = field(query, "id"), integer(field(update, "update_id"))
     if not isinstance(query_id, str) or update_id is None:
@@ -129,7 +129,7 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
 
 
 def pressed_message(update: Mapping[str, Any], received_at: datetime) -> InboundMessage | None:
-    """Return what a stored press says; None where that is not known."""
+    """Return what a stored press says, or None if that is not known."""
     said, query = update.get(_PRESSED), update.get("callback_query")
     if not isinstance(said, str) or not isinstance(query, Mapping):
         return None
@@ -142,7 +142,7 @@ def pressed_message(update: Mapping[str, Any], received_at: datetime) -> Inbound
         command=parse_command(said),
         language=_language(presser),
         is_private=chat_id > 0,
-        own_text="",  # whoever made the button wrote it
+        own_text="",  # the text of a button is not the presser's own
     )
 
 
@@ -164,7 +164,7 @@ class _Found:
 
     Attributes:
         askers: The ids of those whom the message answers.
-        was_question: Whether it asked for somebody's word about a call, which is no longer waited for.
+        was_question: Whether it asked for an approval that is no longer awaited.
         is_copy: Whether the message asks what another one does, too.
     """
 
@@ -195,7 +195,7 @@ async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_
 def _find_keyboard(
     connection: Connection, keys: Mapping[str, str], message_id: str, said: str | None, *, waits: bool = True
 ) -> _Found | None:
-    """Return what is stored of a message's buttons; None where some are on their way at this moment."""
+    """Return what is stored of a message's buttons, or None if some are on their way at this moment."""
     context_id = find_context(connection, ContextKeys.of(keys))
     if context_id is None:
         return _NOTHING
@@ -231,7 +231,7 @@ def _find_copied(connection: Connection, context_id: int, text: str | None) -> S
 
 
 def _asker(raw: bytes) -> int | None:
-    """Return who wrote or pressed what an event tells of; None where that is a chat, not a person."""
+    """Return who wrote or pressed what an event tells of, or None if that is a chat, not a person."""
     update = json.loads(raw)
     said = field(update, "callback_query") or field(update, "message")
     return None if field(said, "sender_chat") is not None else integer(field(field(said, "from"), "id"))

@@ -88,7 +88,7 @@ def _spell(name: str) -> str:
 
 
 def describe(message: Mapping[str, Any]) -> str | None:
-    """Return what is sent besides words and files; None where nothing is, or nothing in the shape of today."""
+    """Return what is sent besides words and files, or None if nothing is, or nothing in the shape of today."""
     found = next((name for name in DESCRIBED_HERE if message.get(name) is not None), None)
     if found is None:
         return None

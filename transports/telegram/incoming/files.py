@@ -27,7 +27,7 @@ class SentFile:
     """A file that came with a message, not fetched yet.
 
     Attributes:
-        size_bytes: As Telegram says; None where it does not.
+        size_bytes: As Telegram says, or None if it does not.
         unique_id: Names the same file wherever it is sent; nothing is fetched by it.
     """
 

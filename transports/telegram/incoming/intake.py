@@ -134,7 +134,7 @@ class Intake:
     ) -> None:
         """Have a group's conversation go on in the supergroup that it has become.
 
-        Where somebody has spoken there already, that waits for the turns of both, and nothing else waits for it.
+        If the supergroup has messages already, merging the two waits for the turns of both; nothing else waits for it.
         """
         before, after = ContextKeys.of(old), ContextKeys.of(new)
 

@@ -54,7 +54,7 @@ class Poller:
             try:
                 updates = await self._client.next_updates(self._offset, self._allowed)
             except TelegramError as error:
-                if claim.is_held:  # otherwise it is whoever polls now that ended it
+                if claim.is_held:  # otherwise the process that polls now has ended it
                     await self._recover(error)
                 continue
             self._failures = 0
@@ -110,7 +110,7 @@ def poller_of(bot_id: int) -> int:
 
 
 async def _try_claim(claims: Claims, bot_id: int) -> Claim | None:
-    """Return the right to poll for a bot; None where another process has it, or the database is away."""
+    """Return the right to poll for a bot, or None if another process has it, or the database is away."""
     try:
         return await claims.try_claim(poller_of(bot_id))
     except StorageUnavailable:

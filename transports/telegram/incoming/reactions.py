@@ -55,7 +55,7 @@ class Reaction:
 
 
 def reaction_of(update: object) -> Reaction | None:
-    """Return the verdict on a message that an update brings; None where it brings none."""
+    """Return the verdict on a message that an update brings, or None if it brings none."""
     changed = field(update, "message_reaction")
     chat_id, message_id = integer(field(field(changed, "chat"), "id")), integer(field(changed, "message_id"))
     person_id = integer(field(field(changed, "user"), "id"))

@@ -54,7 +54,7 @@ class Reader:
         self._files = files
 
     async def read(self, event: StoredEvent, *, with_files: bool = True) -> InboundMessage | None:
-        """Return what an event says; None where it says nothing to anybody.
+        """Return what an event says, or None if it says nothing to anybody.
 
         Args:
             with_files: Otherwise they are only named.
@@ -95,7 +95,7 @@ class Reader:
 
 
 def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
-    """Return what an update says; None where it brings no message, or one that only reports something."""
+    """Return what an update says, or None if it brings no message, or one that only reports something."""
     message = next((update[name] for name in _MESSAGES if name in update), None)
     if not isinstance(message, Mapping):
         return None
@@ -148,7 +148,7 @@ def _command(update: Mapping[str, Any], bot: BotIdentity) -> CommandCall | None:
 
 
 def _text(message: Body, bot: BotIdentity, files: Sequence[SentFile]) -> str | None:
-    """Return the text of a message; None where it only reports that something happened in the chat."""
+    """Return the text of a message, or None if it only reports that something happened in the chat."""
     said = _written(message, bot)
     if isinstance(message.get("text"), str):  # then it is all that there is
         return said or ""
@@ -233,7 +233,7 @@ def _author(message: Body) -> Author | None:
 
 
 def _account(sender: object) -> Author | None:
-    """Return a person or a chat as an author; None where there is none."""
+    """Return a person or a chat as an author, or None if there is none."""
     sender_id = integer(field(sender, "id"))
     if sender_id is None or not isinstance(sender, Mapping):
         return None
@@ -266,7 +266,7 @@ def _references(message: Body, replied: Body | None, text: str, bot: BotIdentity
     quoted = quoted if isinstance(quoted, str) else None
     if replied is not None and _is_said(replied):
         said = quoted if quoted is not None else _text(replied, bot, _files(replied))
-        # Whoever forwarded it has not said it.
+        # The author of a forwarded message is its first sender.
         author = _origin(replied["forward_origin"]) if _is_forwarded(replied) else _author(replied)
         yield _reference(ReferenceKind.REPLY, author, _cut(said or ""), str(replied["message_id"]), bot)
     elif isinstance(outside, Mapping):

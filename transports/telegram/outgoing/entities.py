@@ -42,7 +42,7 @@ class Rich:
 
 
 def checked_link(url: str) -> str | None:
-    """Return an address that Telegram links, made whole; None where it would refuse it.
+    """Return an address that Telegram links, made whole, or None if it would refuse it.
 
     Source: td/telegram/LinkManager.cpp, check_link.
     """

@@ -33,7 +33,7 @@ _PERSONAL: Final = "ephemeral_message_parameters"
 
 
 def receiver_of(events: Sequence[StoredEvent]) -> dict[str, Any] | None:
-    """Return who asked, with what allows to answer them alone; None where that was not one person."""
+    """Return who asked, with what allows to answer them alone, or None if that was not one person."""
     found = [_asker(stored_update(event)) for event in events]
     first, *others = found or [None]
     if first is None or any(each is None or each["user_id"] != first["user_id"] for each in others):
@@ -99,7 +99,7 @@ class Extras:
     async def without_refused(
         self, context_keys: Mapping[str, str], call: dict[str, Any], error: TelegramError
     ) -> dict[str, Any] | None:
-        """Return a call without what Telegram seems to refuse of it; None where that is something else."""
+        """Return a call without what Telegram seems to refuse of it, or None if that is something else."""
         if not isinstance(error, BadRequest | Forbidden) or is_no_chat(error):
             return None
         if _PERSONAL in call:
@@ -115,7 +115,7 @@ class Extras:
     async def without_suspected(
         self, context_keys: Mapping[str, str], call: dict[str, Any], error: TelegramError
     ) -> dict[str, Any] | None:
-        """Return a call without what is new in it, whatever words it was refused in; None where nothing is."""
+        """Return a call without what is new in it, whatever words it was refused in, or None if nothing is."""
         if not isinstance(error, BadRequest) or is_gone(error) or is_unreadable(error):
             return None
         without = await self._without_moments(context_keys, call, error)

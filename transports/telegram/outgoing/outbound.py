@@ -194,7 +194,7 @@ def _place(context_keys: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _simpler(call: Mapping[str, Any], error: TelegramError, *, has_other_form: bool) -> dict[str, Any] | None:
-    """Return the call without what Telegram did not take, or None where nothing can be left out."""
+    """Return the call without what Telegram did not take, or None if nothing can be left out."""
     if isinstance(error, ChatMigrated):
         return {**_without(call, "message_thread_id"), "chat_id": str(error.new_chat_id)}
     if not isinstance(error, BadRequest | Forbidden):

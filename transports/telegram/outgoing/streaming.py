@@ -39,7 +39,7 @@ class Stage:
         self._identity = identity
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
-        """Return what shows a turn's progress; None where the bot only listens."""
+        """Return what shows a turn's progress, or None if the bot only listens."""
         if not any(self._is_answered(event) for event in events):
             return None
         return Show(self._client, self._tempo, context_keys, partial(self._draft, context_keys, events, record))
