@@ -158,11 +158,7 @@ class Access:
         return Entry(subject, AccessRole.BLOCKED, source=by)
 
     def check_revocable(self, name: str) -> None:
-        """Check that a person or a chat can be blocked.
-
-        Raises:
-            BotServiceError: the settings say otherwise, or that is no name.
-        """
+        """Check that a person or a chat can be blocked."""
         if name in self._owners:
             raise BotServiceError(f"{name} is an owner by the setting OWNERS: take them out there")
         if not is_identity(name):

@@ -70,11 +70,7 @@ async def prompt_again(
     call: int = 1,
     storage: Storage | None = None,
 ) -> Sequence[ChatMessage]:
-    """Return the messages that `ask_again` would send, without sending them.
-
-    Raises:
-        BotServiceError: there is no such turn, or nothing is kept of its prompts.
-    """
+    """Return the messages that `ask_again` would send, without sending them."""
     record = await _read(service, context, turn, call, _storage_of(service, storage))
     return _prompt_of(service.agent, record, changes or Changes())
 
@@ -82,11 +78,7 @@ async def prompt_again(
 async def read_again(
     service: AgentService, context_id: int, turn: int, *, call: int = 1, storage: Storage | None = None
 ) -> Record:
-    """Return the record that `ask_again` begins with.
-
-    Raises:
-        BotServiceError: there is no such turn, or nothing is kept of its prompts.
-    """
+    """Return the record that `ask_again` begins with."""
     return await _read(service, context_id, turn, call, _storage_of(service, storage))
 
 
@@ -136,11 +128,7 @@ async def rebuild_prompt(agent: Agent, storage: Storage, context_id: int, turn_i
 
 
 def model_of(agent: Agent) -> ChatLLM:
-    """Return the model that an agent asks.
-
-    Raises:
-        BotServiceError: it does not say which.
-    """
+    """Return the model that an agent asks."""
     llm: ChatLLM | None = getattr(agent, "llm", None)
     if llm is None:
         raise BotServiceError(f"{type(agent).__name__} has no attribute llm, so there is no model to ask again")

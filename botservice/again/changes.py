@@ -28,11 +28,7 @@ class Changes:
     messages: Sequence[ChatMessage] | None = None
 
     def __post_init__(self) -> None:
-        """Check that the changes fit together.
-
-        Raises:
-            BotServiceError: there is no such part, or the whole prompt is given together with a change of it.
-        """
+        """Check that the changes fit together."""
         unknown = [each for each in self.without if each not in SECTIONS]
         if unknown:
             raise BotServiceError(f"a prompt has no part {unknown[0]!r} to leave out; there are: {', '.join(SECTIONS)}")

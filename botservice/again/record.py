@@ -45,11 +45,7 @@ class Record:
     own_prompt: str | None = None
 
     def answer(self, budgets: Budgets, known: Sequence[str] = ()) -> Answer:
-        """Return the recorded answer, without the usage of sub-agents, which are not asked again.
-
-        Args:
-            known: What the agent calls its models.
-        """
+        """Return the recorded answer, without the usage of sub-agents, which are not asked again."""
         asked = [each for each in self.steps if each.get_value("model_input_messages")]
         own = [each for each in asked if isinstance(each.get_value("token_usage"), TokenUsage)]
         costs = [cost_of(budgets, each.get_value("model"), each.get_value("token_usage"), known) for each in own]

@@ -137,11 +137,7 @@ class Budgets:
             raise SettingsError(f"PRICES must say what {model} costs, because a budget limits money: {model}=1/5")
 
     def dearest(self, models: Sequence[str], prompt_tokens: int) -> str:
-        """Return the model, of those that may answer, whose longest answer would cost most: so much is kept for it.
-
-        Raises:
-            SettingsError: money is limited, and nobody said what one of them costs.
-        """
+        """Return the model, of those that may answer, whose longest answer would cost most: so much is kept for it."""
         for model in models:
             self.check_model(model)
         usage = TokenUsage(prompt_tokens, self._answer_tokens)

@@ -141,11 +141,7 @@ _MESSAGES = select(budget_rates.c.messages).where(
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What was used of one budget, or is reserved: today and in this month.
-
-    Attributes:
-        cost_today: In billionths of the currency, as cost.
-    """
+    """What was used of one budget, or is reserved: today and in this month."""
 
     tokens_today: int = 0
     tokens: int = 0

@@ -115,11 +115,7 @@ class UsageLine:
 
 @dataclass(frozen=True, slots=True)
 class Strangers:
-    """People of whom nothing but their use is known.
-
-    Attributes:
-        is_last: Whether there are no more people to look at.
-    """
+    """People of whom nothing but their use is known."""
 
     names: Sequence[str]
     last: str

@@ -26,11 +26,6 @@ class Pattern:
     __slots__ = ("_validator", "text")
 
     def __init__(self, text: str) -> None:
-        """Read a pattern.
-
-        Raises:
-            BotServiceError: it is none.
-        """
         self.text = text
         try:
             self._validator = SchemaValidator(core_schema.str_schema(pattern=text, regex_engine="rust-regex"))

@@ -63,11 +63,7 @@ FindContext = Callable[[Storage, str], Awaitable[int]]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a judge says.
-
-    Attributes:
-        failure: Why the answer does not pass, or None if it does.
-    """
+    """What a judge says."""
 
     failure: str | None
     response: ChatResponse | None = None
@@ -240,11 +236,7 @@ async def evaluate(
 
 
 def check_judge(llm: ChatLLM | None) -> None:
-    """Check that a model can judge.
-
-    Raises:
-        BotServiceError: there is none; it says what to do.
-    """
+    """Check that a model can judge."""
     if llm is None or isinstance(llm, DemoChatLLM):
         raise BotServiceError(
             "a case asks for a judge, and there is no model to judge: set OPENAI_API_KEY or OPENAI_BASE_URL, or take "

@@ -74,11 +74,7 @@ class Unread:
 
 
 def find_changed(connection: Connection, after: int) -> list[tuple[int, int]]:
-    """Return conversations in which something was said since they were looked at, with their last messages' ids.
-
-    Args:
-        after: The ids of messages that are looked at begin after this one.
-    """
+    """Return conversations in which something was said since they were looked at, with their last messages' ids."""
     return [(row.id, row.last_message_id) for row in execute(connection, _CHANGED, {"after": after}).all()]
 
 

@@ -18,11 +18,7 @@ _OLD: Final = timedelta(days=30)  # for so long nothing was said: it is left alo
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """When a conversation in which something was said is to be read.
-
-    Attributes:
-        read_to: Where to begin, where it was never looked at.
-    """
+    """When a conversation in which something was said is to be read."""
 
     context_id: int
     seen_id: int

@@ -162,9 +162,6 @@ def read_stretch(
     """Return the next stretch of a conversation, or None if there is nothing to read.
 
     It ends where the conversation began afresh, and what was noted before that is not merged with what comes after.
-
-    Args:
-        up_to: The position of the last message that may be read.
     """
     found, state = read_chat(connection, context_id), read_state(connection, context_id)
     if found is None or state is None:

@@ -116,11 +116,7 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A page as it came.
-
-    Attributes:
-        kind: html, text or pdf.
-    """
+    """A page as it came."""
 
     address: PageAddress
     kind: str

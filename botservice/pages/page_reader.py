@@ -20,11 +20,7 @@ _MOST_PAGES: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What stands on a page.
-
-    Attributes:
-        is_cut: Whether there is more of it than can be read.
-    """
+    """What stands on a page."""
 
     address: PageAddress
     title: str
@@ -58,11 +54,7 @@ class Pages:
         return page if until > self._clock() else None
 
     async def read(self, address: PageAddress) -> Page:
-        """Return the text of a page.
-
-        Raises:
-            PageRefused: it cannot be had or read; the message says why, and repeats nothing of it.
-        """
+        """Return the text of a page."""
         known = self.find(address)
         if known is not None:
             return known

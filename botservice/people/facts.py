@@ -250,11 +250,7 @@ def insert_fact(connection: Connection, values: Mapping[str, Any]) -> Fact:
 
 
 def end_facts(connection: Connection, fact_ids: Sequence[int], *, by: int, valid_to: datetime, now: datetime) -> None:
-    """Supersede facts by another one; they come back if that one goes.
-
-    Args:
-        valid_to: When the other one was said.
-    """
+    """Supersede facts by another one; they come back if that one goes."""
     if fact_ids:
         ended = update(facts).where(facts.c.id.in_(fact_ids))
         connection.execute(ended.values(superseded_at=now, valid_to=valid_to, ended_by=by))
@@ -311,11 +307,7 @@ def _identities_of(person_id: int) -> Select[Any]:
 
 
 def facts_from(connection: Connection, context_id: int, message_ids: Collection[int] | None = None) -> list[Known]:
-    """Return all facts from a chat, superseded ones too.
-
-    Args:
-        message_ids: Only what is known from these messages.
-    """
+    """Return all facts from a chat, superseded ones too."""
     query = (
         select(facts.c.id, identities.c.person_id, facts.c.text, facts.c.source_message_id)
         .join(identities, identities.c.id == facts.c.identity_id)

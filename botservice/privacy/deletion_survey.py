@@ -56,11 +56,7 @@ def survey_context(connection: Connection, context_id: int, said: ForgottenWords
 
 
 def is_current(connection: Connection, survey: Survey, message_ids: Collection[int]) -> bool:
-    """Return whether what was found is still all: no newer message repeats or answers it.
-
-    Args:
-        message_ids: What a person said there, as it is now.
-    """
+    """Return whether what was found is still all: no newer message repeats or answers it."""
     context_id, quotes = survey.erasure.context_id, survey.erasure.quotes
     state = connection.execute(_STATE, {"context": context_id}).one_or_none()
     if survey.state is None or state is None:

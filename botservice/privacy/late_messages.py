@@ -36,11 +36,7 @@ _BY: Final = "by "  # before a name: what they said themselves, and not what oth
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A message that is being stored now.
-
-    Attributes:
-        received_at: When the platform delivered that.
-    """
+    """A message that is being stored now."""
 
     event_id: int
     received_at: datetime

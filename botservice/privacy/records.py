@@ -136,11 +136,7 @@ def erase_quotes(
 
 
 def erase_from_records(connection: Connection, context_id: int, text: str, cleared: Cleared | None = None) -> None:
-    """Remove a text from the records of one chat.
-
-    Args:
-        cleared: Up to where that was done already.
-    """
+    """Remove a text from the records of one chat."""
     turn_ids = None if cleared is None else _turns_since(connection, context_id, cleared)
     for column, key in _RECORDS:
         _erase(connection, column, _is_of(key.table, context_id, turn_ids), _spellings(text))

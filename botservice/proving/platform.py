@@ -31,11 +31,7 @@ _SECRET: Final = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - a header's na
 
 
 class Platform:
-    """Delivers what people write, and shows what the bot sends; the till is next door.
-
-    Attributes:
-        ports: Where the processes that run listen.
-    """
+    """Delivers what people write, and shows what the bot sends; the till is next door."""
 
     def __init__(
         self, chats: Sequence[Chat], record: Record, chance: random.Random, clock: Callable[[], float]

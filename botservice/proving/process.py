@@ -108,11 +108,7 @@ def environment_of(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 async def migrate(folder: Path, settings: Mapping[str, str]) -> None:
-    """Make the tables, as a deployment does.
-
-    Raises:
-        BotServiceError: that does not work; with what it said.
-    """
+    """Make the tables, as a deployment does."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         *_PROGRAM,

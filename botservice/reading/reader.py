@@ -20,11 +20,7 @@ _OUR_LIMITS: Final = frozenset({"LimitReachedError", "RecursionError"})
 
 
 class TooMuchToRead(BotServiceError):
-    """A file takes more than reading one may take, or too many wait to be read.
-
-    Attributes:
-        is_for_good: Whether it would be the same another time.
-    """
+    """A file takes more than reading one may take, or too many wait to be read."""
 
     def __init__(self, message: str, *, is_for_good: bool = True) -> None:
         super().__init__(message)

@@ -60,11 +60,7 @@ class ModelCall:
 
 @dataclass(slots=True)
 class ToolRun:
-    """A run of a tool.
-
-    Attributes:
-        result: What the model sees of it.
-    """
+    """A run of a tool."""
 
     call: ToolCall
     is_known: bool = True

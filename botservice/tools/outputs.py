@@ -21,11 +21,7 @@ class OutputError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """What a tool returned.
-
-    Attributes:
-        value: The JSON value behind it.
-    """
+    """What a tool returned."""
 
     text: str
     value: Any

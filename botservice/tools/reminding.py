@@ -100,11 +100,6 @@ class Reminders:
     """Sets, lists and cancels the reminders of a chat."""
 
     def __init__(self, clock: Callable[[], datetime] | None = None) -> None:
-        """Make the tools.
-
-        Args:
-            clock: What time it is; by default what the storage says.
-        """
         self._clock = clock
 
     def tools(self) -> Sequence[Tool]:

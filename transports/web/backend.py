@@ -17,11 +17,7 @@ class Refusal(Exception):
 
 
 class Backend:
-    """The storage and the inbox of a service that has started.
-
-    Attributes:
-        opened: The storage, or None before the start.
-    """
+    """The storage and the inbox of a service that has started."""
 
     def __init__(self) -> None:
         self.opened: Storage | None = None

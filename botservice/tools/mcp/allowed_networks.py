@@ -28,11 +28,7 @@ class Reach:
         self._resolve = resolve
 
     async def look(self, request: httpx2.Request) -> None:
-        """Return if a request may be made.
-
-        Raises:
-            ServerDown: it may not.
-        """
+        """Return if a request may be made."""
         url = request.url
         if self._is_own(url) or self.is_inside:
             return

@@ -48,11 +48,7 @@ class ListedTool:
 
 
 def read_listing(server: str, tools: Iterable[Any], allowed: frozenset[str] | None) -> tuple[ListedTool, ...]:
-    """Return the tools that may be offered; each of the others is named in the log.
-
-    Args:
-        allowed: The names of those that are wanted; None for all.
-    """
+    """Return the tools that may be offered; each of the others is named in the log."""
     found: dict[str, ListedTool] = {}
     for tool in tools:
         if allowed is not None and tool.name not in allowed:

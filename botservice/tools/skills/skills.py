@@ -65,11 +65,7 @@ class Skill:
         return cls(name, shown, root)
 
     def read(self) -> str:
-        """Return what the skill says, as it stands in its file now.
-
-        Raises:
-            InvalidSkill: it cannot be read any more.
-        """
+        """Return what the skill says, as it stands in its file now."""
         return _split(read_inside(self.root, FILE))[1].strip()
 
     def files(self) -> Iterator[str]:

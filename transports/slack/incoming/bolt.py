@@ -76,11 +76,7 @@ class _AnyWorkspace(AsyncAuthorize):
 
 
 def build_bolt(intake: Intake, *, api_url: str, signing_secret: str | None) -> AsyncApp:
-    """Return an application whose listeners store and return; an answer of 503 asks Slack to deliver again.
-
-    Args:
-        signing_secret: None if nothing comes by HTTP.
-    """
+    """Return an application whose listeners store and return; an answer of 503 asks Slack to deliver again."""
     quiet = logging.getLogger(_BOLT_LOGGER)
     quiet.setLevel(logging.ERROR)  # it warns of a token in the environment, and of every event that is nobody's
     app = AsyncApp(

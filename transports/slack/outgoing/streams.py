@@ -19,11 +19,7 @@ _WEB: Final = ("https://", "http://")
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A tool, as a stream shows it.
-
-    Attributes:
-        said: What it says of its work; only while it runs.
-    """
+    """A tool, as a stream shows it."""
 
     title: str
     is_done: bool = False

@@ -54,11 +54,7 @@ class Reader:
         self._files = files
 
     async def read(self, event: StoredEvent, *, with_files: bool = True) -> InboundMessage | None:
-        """Return what an event says, or None if it says nothing to anybody.
-
-        Args:
-            with_files: Otherwise they are only named.
-        """
+        """Return what an event says, or None if it says nothing to anybody."""
         update = stored_update(event)
         if is_press(update) and (pressed := pressed_message(update, event.received_at)) is not None:
             return pressed

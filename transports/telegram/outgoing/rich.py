@@ -41,11 +41,7 @@ class Node:
 
 
 def as_rich(markdown: str, *, is_long: bool) -> dict[str, Any] | None:
-    """Return a text as a rich message, or None if it gains nothing, or is more than one can hold.
-
-    Args:
-        is_long: Whether it would be more than one message otherwise.
-    """
+    """Return a text as a rich message, or None if it gains nothing, or is more than one can hold."""
     if len(markdown) > MAX_UNITS or is_too_intricate(markdown):
         return None
     try:

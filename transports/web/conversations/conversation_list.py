@@ -69,11 +69,7 @@ class Listed:
 def find_mine(
     connection: Connection, session: str, *, search: str = "", before: int | None = None, limit: int = PAGE
 ) -> list[Listed]:
-    """Return the conversations of a session, the newest first.
-
-    Args:
-        before: Only those below this place.
-    """
+    """Return the conversations of a session, the newest first."""
     identity = find_identity(connection, Author(NAME, session))
     if identity is None:
         return []

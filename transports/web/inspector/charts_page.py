@@ -59,11 +59,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """What a chart shows.
-
-    Attributes:
-        is_stacked: Bars on top of each other; otherwise lines.
-    """
+    """What a chart shows."""
 
     title: str
     about: str
@@ -92,11 +88,7 @@ def split(sums: Sequence[Sums], key: Callable[[Sums], str]) -> Mapping[str, Sequ
 
 
 def draw(plot: Plot, series: Mapping[str, Sequence[Sums]], times: Sequence[datetime], label: str) -> Chart:
-    """Return a chart.
-
-    Args:
-        label: How a moment is written, for strftime.
-    """
+    """Return a chart."""
     values = {
         name: [plot.measure([each for each in sums if each.at == at]) for at in times] for name, sums in series.items()
     }
@@ -142,11 +134,7 @@ def _trace(
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """How far back charts go.
-
-    Attributes:
-        every: How long is summed up together.
-    """
+    """How far back charts go."""
 
     title: str
     whole: timedelta

@@ -48,11 +48,7 @@ def format_event(name: str, data: Any, event_id: object = None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a page has of the draft.
-
-    Attributes:
-        complete: How many blocks that are complete.
-    """
+    """What a page has of the draft."""
 
     complete: int = 0
     open_block: str = ""

@@ -17,11 +17,7 @@ _LONGEST_LOOK: Final = 16  # characters from which it is clear how a line begins
 
 
 class Sections:
-    """Cuts a text that grows.
-
-    Attributes:
-        closed: The complete sections that were not taken yet.
-    """
+    """Cuts a text that grows."""
 
     def __init__(self) -> None:
         self.closed: list[str] = []

@@ -11,11 +11,7 @@ from transports.web.outgoing.draft import Draft, ShownCalls
 
 
 class Channel:
-    """What the open pages of one session watch.
-
-    Attributes:
-        changes: Grows whenever storage may have something new.
-    """
+    """What the open pages of one session watch."""
 
     def __init__(self) -> None:
         self.draft: Draft | None = None

@@ -63,11 +63,7 @@ Shown = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How much of a session a page has.
-
-    Attributes:
-        version: The version of deletions that it knows, or None.
-    """
+    """How much of a session a page has."""
 
     message_id: int = 0
     notice_id: int = 0
