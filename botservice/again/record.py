@@ -114,11 +114,7 @@ def _record(
 
 
 def cost_of(budgets: Budgets, model: str | None, usage: TokenUsage, known: Sequence[str] = ()) -> int | None:
-    """Return what a call cost, in billionths of the currency, or None if no price is known.
-
-    Args:
-        known: The names of the models that were asked; servers may call them by longer names.
-    """
+    """Return what a call cost, in billionths of the currency, or None if no price is known."""
     names = [str(model or "unknown"), *(each for each in known if str(model).startswith(each))]
     name = next((each for each in names if budgets.has_price(each)), None)
     return None if name is None else budgets.price(name, usage).cost

@@ -11,11 +11,7 @@ from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """The person who gives a command.
-
-    Attributes:
-        is_alone: Whether nobody else was ever seen in this chat.
-    """
+    """The person who gives a command."""
 
     identity: Identity
     is_alone: bool

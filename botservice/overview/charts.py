@@ -54,11 +54,7 @@ class Sums:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The sums of a period.
-
-    Attributes:
-        is_cut: Whether there were more turns than are summed up.
-    """
+    """The sums of a period."""
 
     sums: Sequence[Sums]
     is_cut: bool

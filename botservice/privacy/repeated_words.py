@@ -162,11 +162,7 @@ def without_author(texts: Collection[str]) -> ForgottenWords:
 
 
 def find_contexts_carrying(connection: Connection, said: ForgottenWords, *, after: int = 0) -> list[int]:
-    """Return the conversations into which some words were carried.
-
-    Args:
-        after: Behind which row of what is held of others.
-    """
+    """Return the conversations into which some words were carried."""
     if not said.texts:
         return []
     unnamed = _UNNAMED.where(message_references.c.id > after) if after else _UNNAMED

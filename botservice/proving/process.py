@@ -154,11 +154,7 @@ class Place:
         self._log = folder / f"{name}.log"
 
     async def run(self) -> None:
-        """Keep a process running until cancelled; then kill it.
-
-        Raises:
-            BotServiceError: it does not start; with the last lines that it wrote.
-        """
+        """Keep a process running until cancelled; then kill it."""
         failed = 0
         number = 0
         while failed < _MOST_FAILED_STARTS:

@@ -63,11 +63,7 @@ class Killed:
 
 @dataclass
 class Record:
-    """Everything that was noted, each kind in the order of time.
-
-    Attributes:
-        ended_alone: The processes that ended without being killed.
-    """
+    """Everything that was noted, each kind in the order of time."""
 
     said: list[Said] = field(default_factory=list)
     shown: list[Shown] = field(default_factory=list)

@@ -117,11 +117,7 @@ class Requests(BaseRequest):
 
     @staticmethod
     def parse_json_payload(payload: bytes) -> dict[str, Any]:
-        """Return an answer of the Bot API; the library believes any JSON to be one.
-
-        Raises:
-            telegram.error.TelegramError: it is something else, as of a proxy.
-        """
+        """Return an answer of the Bot API; the library believes any JSON to be one."""
         try:
             found = BaseRequest.parse_json_payload(payload)
         except RecursionError as error:

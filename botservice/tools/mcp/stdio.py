@@ -141,11 +141,7 @@ class _Telling:
 async def running(
     command: str, args: Sequence[str], *, env: Mapping[str, str], cwd: str | None, errors: Any
 ) -> AsyncIterator[Program]:
-    """Run a program until the block is left.
-
-    Raises:
-        OSError: it cannot be started.
-    """
+    """Run a program until the block is left."""
     from mcp.client.stdio import get_default_environment
 
     process = await asyncio.create_subprocess_exec(

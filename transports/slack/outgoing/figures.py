@@ -10,8 +10,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from transports.slack.outgoing import charts
+from transports.slack.outgoing.charts import MAX_TABLE_CHARACTERS, characters_in, read_cells, table_block
 from transports.slack.outgoing.formatting import markdown, may_hold_figures
-from transports.slack.outgoing.tables import MAX_TABLE_CHARACTERS, characters_in, read_cells, table_block
 from transports.slack.workspaces.refusals import Feature
 from transports.too_long import is_too_intricate
 

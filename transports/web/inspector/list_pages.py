@@ -24,8 +24,7 @@ from transports.web.backend import Refusal
 from transports.web.entering.gate import path_number
 from transports.web.inspector.desk import NOT_THERE, Desk, show_seconds
 from transports.web.inspector.steps import show_text
-from transports.web.inspector.turn_lines import TurnLine, read_last_messages, read_turn_lines
-from transports.web.inspector.waiting_calls import show_waiting
+from transports.web.inspector.turn_lines import TurnLine, read_last_messages, read_turn_lines, show_waiting
 from transports.web.pages import HEADERS
 
 _CURSOR: Final = re.compile(r"(\d{1,18})-(\d{1,18})")

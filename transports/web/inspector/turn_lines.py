@@ -1,18 +1,20 @@
 """Turns in a line each, with who asked what, how it ended and what it took."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import Connection, func, select
 
-from botservice.memory import FailedStep, MemoryItem, TaskStep
+from botservice.memory import ActionStep, FailedStep, MemoryItem, TaskStep
 from botservice.memory.replay import visible
 from botservice.overview.chat_titles import ChatTitle, read_titles
 from botservice.overview.turn_search import FoundTurn
 from botservice.storage.references import full_text_of
 from botservice.storage.tables.conversations import events, messages, steps
+from botservice.turns.waiting.arguments import readable
+from botservice.turns.waiting.calls import PendingKind, WaitingCall
 from transports.web.inspector.steps import show_text
 
 _EXCERPT: Final = 300  # characters
@@ -124,3 +126,60 @@ def _count_steps(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int
         .group_by(steps.c.turn_id)
     )
     return {row.turn_id: row.step_count for row in connection.execute(query)}
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingLine:
+    """A call that waits or has waited, in a few lines.
+
+    Attributes:
+        number: What people call it by, as in /allow 3.
+        what: Whether it waits for a decision or for its result, or how it ended.
+    """
+
+    number: int
+    context_id: int
+    turn_id: int
+    tool: str
+    what: str
+    since: datetime
+    until: datetime
+    decided_at: datetime | None
+    arguments: str = ""
+
+
+def show_waiting(calls: Iterable[WaitingCall], steps: Sequence[MemoryItem] = ()) -> list[WaitingLine]:
+    """Return calls for a page; with what they would be made with, where their turn's steps are given."""
+    return [
+        WaitingLine(
+            each.id,
+            each.context_id,
+            each.turn_id,
+            visible(each.tool),
+            _what(each),
+            each.created_at,
+            each.expires_at,
+            each.decided_at,
+            _arguments(each, steps),
+        )
+        for each in calls
+    ]
+
+
+def _what(call: WaitingCall) -> str:
+    if not call.is_waiting:
+        return call.status.value.replace("_", " ")
+    return "waits for a word" if call.kind is PendingKind.APPROVAL else "waits for its result"
+
+
+def _arguments(call: WaitingCall, steps: Sequence[MemoryItem]) -> str:
+    step = next((each for each in steps if isinstance(each, ActionStep) and _holds(each, call)), None)
+    return "" if step is None else readable((step.tool_calls or ())[call.call_index].arguments)[0]
+
+
+def _holds(step: ActionStep, call: WaitingCall) -> bool:
+    calls = step.tool_calls or ()
+    return call.call_index < len(calls) and (calls[call.call_index].id, calls[call.call_index].name) == (
+        call.call_id,
+        call.tool,
+    )

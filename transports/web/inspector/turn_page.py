@@ -28,8 +28,7 @@ from transports.web.entering.gate import path_number
 from transports.web.inspector.desk import NOT_THERE, Desk, refusing, show_seconds
 from transports.web.inspector.prompt_pieces import Picture, PromptPainter
 from transports.web.inspector.steps import Block, show_steps, show_text
-from transports.web.inspector.turn_lines import show_excerpt, show_state, turn_seconds
-from transports.web.inspector.waiting_calls import show_waiting
+from transports.web.inspector.turn_lines import show_excerpt, show_state, show_waiting, turn_seconds
 from transports.web.inspector.waterfall import draw_waterfall
 from transports.web.pages import HEADERS
 

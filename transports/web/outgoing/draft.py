@@ -110,11 +110,7 @@ class Draft:
         self._sections.end()
 
     async def format(self, *, is_all: bool) -> None:
-        """Bring the blocks up to what is written.
-
-        Args:
-            is_all: Whether the open block is formatted although little of it is new.
-        """
+        """Bring the blocks up to what is written."""
         async with self._lock:
             closed = self._sections.take_closed()
             is_due = (self._length > self._shown_length or self.is_closed) and (
