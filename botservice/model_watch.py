@@ -38,8 +38,7 @@ async def notices_of(settings: Settings, service: AgentService, today: date) -> 
     async with contextlib.AsyncExitStack() as stack:
         own = None
         if settings.has_model:
-            # Making it imports the openai client, where nobody has yet: that takes a second.
-            own = await asyncio.to_thread(_clients, settings)
+            own = _clients(settings)
             stack.push_async_callback(own.close)
         return await examine_models(list(used_models(settings, service, own)), today)
 

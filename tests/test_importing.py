@@ -47,9 +47,12 @@ def test_the_command_line_begins_without_what_it_may_never_need() -> None:
     }
 
 
-def test_a_server_that_has_no_tokens_begins_without_the_clients_of_what_is_off(tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", [{}, {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_MODEL": "none"}])
+def test_a_server_is_ready_without_the_clients_of_what_is_off_or_not_yet_asked(
+    tmp_path: Path, model: dict[str, str]
+) -> None:
     off = {name.upper() for name in Settings.model_fields}
-    environment = {name: value for name, value in os.environ.items() if name.upper() not in off}
+    environment = {name: value for name, value in os.environ.items() if name.upper() not in off} | model
     environment |= {"DATABASE_URL": "sqlite:///bot.db", "HOST": "127.0.0.1", "PORT": "0", "PYTHONPATH": str(_ROOT)}
     command = [sys.executable, "-c", _SERVE]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)

@@ -18,7 +18,7 @@ async def test_authorities_are_read_once_for_all_clients(monkeypatch: pytest.Mon
     monkeypatch.setattr(ssl, "create_default_context", read_again)
     telegram = TelegramTransport(token="1:x")
     llm = OpenAIChatLLM(api_key="sk-no")
-    client = llm._clients.current()
+    client = await llm._clients.current()
     assert client.base_url.scheme == "https"
     await telegram.close()
     await llm.close()

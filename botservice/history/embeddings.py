@@ -13,6 +13,7 @@ from botservice.settings import DEFAULT_EMBEDDING_MODEL, ModelSettings
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
+    from openai import AsyncOpenAI
 
 _TEXTS_PER_CALL = 64
 _MAX_CHARACTERS = 6_000  # in every language below the 8,191 tokens of OpenAI's models
@@ -119,6 +120,7 @@ class OpenAIEmbedder:
         await self._clients.close()
 
     async def _embed(self, texts: list[str]) -> "NDArray[np.float32]":
+        client = await self._clients.current()
         import openai
 
         from botservice.llm.openai.errors import translate
@@ -126,12 +128,12 @@ class OpenAIEmbedder:
         try:
             async with asyncio.timeout(self._timeout_seconds):
                 try:
-                    body = await self._call(texts)
+                    body = await self._call(client, texts)
                 except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
                     if not self._is_binary or "encoding_format" not in str(error):
                         raise
                     self._is_binary = False  # a server that writes numbers only
-                    body = await self._call(texts)
+                    body = await self._call(client, texts)
             # In a thread: a call's worth of vectors would hold up the event loop for longer than it may.
             matrix = await asyncio.to_thread(_read_answer, body, len(texts))
         except TimeoutError as error:
@@ -143,9 +145,9 @@ class OpenAIEmbedder:
         self.dim = matrix.shape[1]
         return matrix
 
-    async def _call(self, texts: list[str]) -> bytes:
+    async def _call(self, client: "AsyncOpenAI", texts: list[str]) -> bytes:
         options: dict[str, Any] = {} if self._dimensions is None else {"dimensions": self._dimensions}
-        raw = await self._clients.current().embeddings.with_raw_response.create(
+        raw = await client.embeddings.with_raw_response.create(
             model=self.model, input=texts, encoding_format="base64" if self._is_binary else "float", **options
         )
         return raw.http_response.content

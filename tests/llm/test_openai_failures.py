@@ -137,7 +137,7 @@ async def test_a_setting_that_a_model_does_not_take_is_named_with_what_to_do(
 
 
 async def test_idle_connections_are_let_go_before_servers_do(llm: OpenAIChatLLM) -> None:
-    async with llm.clients._connections().lend() as http:
+    async with (await llm.clients._connections()).lend() as http:
         pool = http._transport._pool
     assert pool._keepalive_expiry <= 3, "uvicorn and Node close theirs after 5 s, maybe while a call is on its way"
     assert pool._max_connections >= 4096, "MAX_TURNS may be that many"

@@ -3,9 +3,7 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
-
-import openai
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from botservice.errors import LLMError
 from botservice.llm.chat import ChatMessage, TextSink, ToolSchema
@@ -22,6 +20,9 @@ from botservice.llm.openai.server_limits import (
     refused_field,
     refuses_schema,
 )
+
+if TYPE_CHECKING:
+    import openai
 
 OpenAIAnswer: TypeAlias = ChatAnswer | ResponsesAnswer
 """What reads an answer of either wire."""
@@ -70,6 +71,8 @@ class OpenAICall:
         Raises:
             LLMError: the server has neither API; it is the refusal of the first.
         """
+        import openai
+
         cause = error.__cause__
         if not isinstance(cause, openai.APIStatusError):
             return False
@@ -87,7 +90,7 @@ class OpenAICall:
         if self._left_wire is not None:
             self._limits.wire = self.wire
 
-    def _leave_out_schema(self, cause: openai.APIStatusError) -> bool:
+    def _leave_out_schema(self, cause: "openai.APIStatusError") -> bool:
         fields = frozenset({chat_wire.SCHEMA, responses_wire.SCHEMA})
         if self._options.schema is None or fields <= self._options.refused or not refuses_schema(cause):
             return False
@@ -95,7 +98,7 @@ class OpenAICall:
         self._options = replace(self._options, refused=self._options.refused | fields)
         return True
 
-    def _leave_out_field(self, cause: openai.APIStatusError) -> bool:
+    def _leave_out_field(self, cause: "openai.APIStatusError") -> bool:
         name = refused_field(cause, self._options.refused)
         if name is None:
             return False
@@ -105,7 +108,7 @@ class OpenAICall:
         self._options = replace(self._options, refused=self._options.refused | {name})
         return True
 
-    def _change_wire(self, cause: openai.APIStatusError, error: LLMError) -> bool:
+    def _change_wire(self, cause: "openai.APIStatusError", error: LLMError) -> bool:
         other = None if self._limits.is_wire_fixed else other_wire(cause, self.wire)
         if other is None:
             return False
@@ -114,7 +117,7 @@ class OpenAICall:
         self.wire, self._left_wire = other, error
         return True
 
-    def _leave_out_items(self, cause: openai.APIStatusError) -> bool:
+    def _leave_out_items(self, cause: "openai.APIStatusError") -> bool:
         if self.wire is not Wire.RESPONSES or self._left_out or not may_be_about_items(cause):
             return False
         self._left_out = responses_wire.seals(self._messages, self._limits.refused_seals)

@@ -97,13 +97,14 @@ def _lifetime(model: Mapping[str, Any]) -> Lifetime:
 
 
 async def _get(clients: OpenAIClients, path: str, name: str) -> dict[str, Any]:
+    client = await clients.current()
     import openai
 
     from botservice.llm.openai.errors import translate
 
     try:
         async with asyncio.timeout(_LIMIT_SECONDS):
-            answer = await clients.current().get(path, cast_to=object)
+            answer = await client.get(path, cast_to=object)
     except TimeoutError as error:
         raise LLMError(f"the model's server did not answer within {_LIMIT_SECONDS:g} seconds") from error
     except openai.OpenAIError as error:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib
 import json
 import time
 from collections import deque
@@ -100,8 +101,6 @@ class OpenAIClients:
         Raises:
             SettingsError: there is neither a key nor a base URL.
         """
-        import openai  # noqa: F401 - here, because it takes a second, and not while others wait for the event loop
-
         base_url = base_url or settings.openai_base_url
         api_key = api_key or reveal(settings.openai_api_key)
         if api_key is None and base_url is None:
@@ -114,9 +113,9 @@ class OpenAIClients:
     def __len__(self) -> int:
         return len(self._of_loop)
 
-    def current(self) -> "AsyncOpenAI":
+    async def current(self) -> "AsyncOpenAI":
         """Return the client of the running loop."""
-        return self._connections().client
+        return (await self._connections()).client
 
     def address(self, path: str) -> str:
         """Return where a path of the server is."""
@@ -132,7 +131,7 @@ class OpenAIClients:
             httpx2.RequestError: the server could not be asked.
             openai.APIStatusError: it refused.
         """
-        connections = self._connections()
+        connections = await self._connections()
         content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
         async with connections.lend() as http:
             request = connections.request(http, self.address(path), content)
@@ -148,8 +147,11 @@ class OpenAIClients:
         if connections is not None:
             await connections.close()
 
-    def _connections(self) -> Connections:
+    async def _connections(self) -> Connections:
         loop = asyncio.get_running_loop()
+        if loop not in self._of_loop:
+            # It takes a second: not before the service is ready, and not while others wait for the event loop.
+            await asyncio.to_thread(importlib.import_module, "openai")
         known = self._of_loop.get(loop)
         if known is None:
             self._of_loop = {known: one for known, one in self._of_loop.items() if not known.is_closed()}

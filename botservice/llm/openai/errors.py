@@ -2,14 +2,16 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import httpx2
-import openai
 
 from botservice.errors import ContextOverflow, LLMError, LLMFailure
 from botservice.settings import OPENAI_API_URL
+
+if TYPE_CHECKING:
+    import openai
 
 _OVERFLOW_CODE = "context_length_exceeded"
 _TOO_LONG = (400, 413, 422)
@@ -45,13 +47,17 @@ _LASTING = (LLMFailure.OUT_OF_QUOTA, LLMFailure.UNKNOWN_MODEL, LLMFailure.UNAUTH
 
 
 def translate(
-    error: openai.OpenAIError | httpx2.RequestError, model: str, named_by: str = "OPENAI_MODEL, OPENAI_FALLBACK_MODELS"
+    error: "openai.OpenAIError | httpx2.RequestError",
+    model: str,
+    named_by: str = "OPENAI_MODEL, OPENAI_FALLBACK_MODELS",
 ) -> LLMError:
     """Return the error without anything that the server repeats of the request, and with what to do.
 
     Args:
         named_by: The settings that name the model.
     """
+    import openai
+
     if is_overflow(error):
         return ContextOverflow("the prompt is longer than the model's context window")
     match error:
@@ -89,6 +95,8 @@ def reported(error: Any, *, otherwise: str = "APIError") -> LLMError:
 
 def is_overflow(error: Exception) -> bool:
     """Return whether error says that the prompt is too long for the model."""
+    import openai
+
     if not isinstance(error, openai.APIError):
         return False
     if error.code == _OVERFLOW_CODE:
@@ -100,7 +108,7 @@ def is_overflow(error: Exception) -> bool:
     )
 
 
-def is_missing_route(error: openai.APIStatusError) -> bool:
+def is_missing_route(error: "openai.APIStatusError") -> bool:
     """Return whether a server has nothing at a path, which is neither a missing model nor a missing item."""
     if error.status_code == 405:
         return True
@@ -109,7 +117,7 @@ def is_missing_route(error: openai.APIStatusError) -> bool:
     return error.status_code == 404 and not is_other
 
 
-def failure_kind(error: openai.APIStatusError) -> LLMFailure:
+def failure_kind(error: "openai.APIStatusError") -> LLMFailure:
     """Return why a server refused a call."""
     known = _KINDS.get(_code(error)) or _KIND_OF_STATUS.get(error.status_code)
     if known is not None:
@@ -121,7 +129,7 @@ def failure_kind(error: openai.APIStatusError) -> LLMFailure:
     return LLMFailure.UNAVAILABLE if is_passing else LLMFailure.BAD_REQUEST
 
 
-def _of_status(error: openai.APIStatusError, model: str, named_by: str) -> LLMError:
+def _of_status(error: "openai.APIStatusError", model: str, named_by: str) -> LLMError:
     kind = failure_kind(error)
     return LLMError(
         f"the model's server answered {error.status_code} ({_code(error)}){_remedy(error, kind, model, named_by)}",
@@ -133,7 +141,7 @@ def _of_status(error: openai.APIStatusError, model: str, named_by: str) -> LLMEr
     )
 
 
-def _remedy(error: openai.APIStatusError, kind: LLMFailure, model: str, named_by: str) -> str:
+def _remedy(error: "openai.APIStatusError", kind: LLMFailure, model: str, named_by: str) -> str:
     if kind is LLMFailure.UNAUTHORIZED:
         return ": OPENAI_API_KEY is missing, wrong, or not allowed to do this"
     if kind is LLMFailure.UNKNOWN_MODEL or error.status_code == 404:
@@ -147,16 +155,16 @@ def _remedy(error: openai.APIStatusError, kind: LLMFailure, model: str, named_by
     return ""
 
 
-def _is_transient(error: openai.APIStatusError, kind: LLMFailure) -> bool:
+def _is_transient(error: "openai.APIStatusError", kind: LLMFailure) -> bool:
     return kind not in _LASTING and (error.status_code in _TRANSIENT or error.status_code >= 500)
 
 
-def _code(error: openai.APIError) -> str:
+def _code(error: "openai.APIError") -> str:
     """Return the server's code where it is one, and no text that somebody wrote."""
     return _own_code(error) or type(error).__name__
 
 
-def _own_code(error: openai.APIError) -> str | None:
+def _own_code(error: "openai.APIError") -> str | None:
     return _word(error.code)
 
 
@@ -164,7 +172,7 @@ def _word(code: Any) -> str | None:
     return code if isinstance(code, str) and _CODE.fullmatch(code) else None
 
 
-def _retry_after(error: openai.APIStatusError) -> float | None:
+def _retry_after(error: "openai.APIStatusError") -> float | None:
     try:
         seconds = float(error.response.headers.get("retry-after", ""))
     except ValueError:

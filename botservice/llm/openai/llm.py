@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import httpx2
-import openai
 
 from botservice.errors import LLMError
 from botservice.llm.chat import AnswerSchema, ChatMessage, ChatResponse, TextSink, ToolSchema
@@ -160,9 +159,11 @@ class OpenAIChatLLM:
             raise
         except TimeoutError as error:
             raise LLMError(f"the model sent nothing for {self.timeout_seconds:g} seconds") from error
-        except (openai.OpenAIError, httpx2.RequestError) as error:
-            raise translate(error, self.model) from error
         except Exception as error:  # a border: what a server sends can be anything
+            import openai
+
+            if isinstance(error, (openai.OpenAIError, httpx2.RequestError)):
+                raise translate(error, self.model) from error
             logger.warning("model.unreadable", exc_info=True)
             raise LLMError(f"the model's answer could not be read ({type(error).__name__})") from error
 

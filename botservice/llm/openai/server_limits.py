@@ -3,13 +3,14 @@
 import re
 from collections.abc import Iterable
 from enum import StrEnum
-from typing import Final
-
-import openai
+from typing import TYPE_CHECKING, Final
 
 from botservice.llm.openai.chat_wire import ALTERNATING_ROLES
 from botservice.llm.openai.errors import failure_kind, is_missing_route, is_overflow
 from botservice.llm.openai.prompt_caching import BREAKPOINT, KEY
+
+if TYPE_CHECKING:
+    import openai
 
 _MOST_SEALS: Final = 10_000
 _REFUSING: Final = (400, 422)
@@ -57,7 +58,7 @@ class ServerLimits:
         self.refused_seals = known.union(seals)
 
 
-def other_wire(error: openai.APIStatusError, wire: Wire) -> Wire | None:
+def other_wire(error: "openai.APIStatusError", wire: Wire) -> Wire | None:
     """Return the API that a refusal points to; None where it points to none."""
     if wire is Wire.CHAT:
         is_pointed_to = error.status_code == 400 and bool(_RESPONSES.search(str(error)))
@@ -65,12 +66,12 @@ def other_wire(error: openai.APIStatusError, wire: Wire) -> Wire | None:
     return Wire.CHAT if is_missing_route(error) else None
 
 
-def refuses_schema(error: openai.APIStatusError) -> bool:
+def refuses_schema(error: "openai.APIStatusError") -> bool:
     """Return whether a server refuses the schema that an answer was asked for with."""
     return error.status_code in _REFUSING and bool(_OF_SCHEMA.search(str(error)))
 
 
-def refused_field(error: openai.APIStatusError, refused: frozenset[str]) -> str | None:
+def refused_field(error: "openai.APIStatusError", refused: frozenset[str]) -> str | None:
     """Return the field, or the form of a request, that a server refuses and that a request can go without.
 
     Args:
@@ -90,7 +91,7 @@ def refused_field(error: openai.APIStatusError, refused: frozenset[str]) -> str 
     return next((name for name in _MAY_BE_LEFT_OUT if name in text and name not in refused), None)
 
 
-def may_be_about_items(error: openai.APIStatusError) -> bool:
+def may_be_about_items(error: "openai.APIStatusError") -> bool:
     """Return whether a request may be accepted without the items of earlier answers."""
     if error.status_code not in _REFUSING_ITEMS or is_overflow(error) or error.code == "model_not_found":
         return False

@@ -30,12 +30,11 @@ class OpenAISpeaker:
         Raises:
             LLMError: the server did not speak it.
         """
+        client = await self._clients.current()
         import openai
 
         try:
-            said = await self._clients.current().audio.speech.create(
-                model=self.model, voice=_VOICE, input=text, response_format="opus"
-            )
+            said = await client.audio.speech.create(model=self.model, voice=_VOICE, input=text, response_format="opus")
             return await said.aread()
         except openai.APIStatusError as error:
             raise LLMError(f"the server answered {error.status_code}", status_code=error.status_code) from error
