@@ -29,9 +29,9 @@ from botservice.memory import StepCallbacks
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.due_contexts import put_off
 from botservice.turns.inbox import Inbox
-from botservice.turns.options import RunOptions
 from botservice.turns.records import insert_event, insert_turn
-from botservice.turns.retry import DELIVERY_RETRIES
+from botservice.turns.retry_policies import DELIVERY_RETRIES
+from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent, TurnStatus
 from botservice.turns.work.worker import Worker
 

@@ -30,7 +30,7 @@ from botservice.policies import Scope, parse_limits
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import turns
 from botservice.turns.inbox import Inbox
-from botservice.turns.options import RunOptions
+from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent
 from botservice.turns.work.administration import list_turns
 from botservice.turns.work.worker import Worker

@@ -21,7 +21,7 @@ from pathlib import Path
 from botservice import FunctionsBasedAgent, InboundMessage, NoMessages, Storage
 from botservice.memory import StepCallbacks
 from botservice.turns.inbox import Inbox, LocalWork
-from botservice.turns.options import RunOptions
+from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import EventKind, InboundEvent
 from botservice.turns.work.worker import Worker
 

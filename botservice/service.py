@@ -25,7 +25,6 @@ from botservice.memory.images import as_attachment
 from botservice.messages import Attachment, Author, InboundMessage, Message
 from botservice.storage import Claim, Storage
 from botservice.telemetry import redact
-from botservice.turns.options import Clock, RunOptions, clock_of
 from botservice.turns.records import (
     find_failed_turn,
     find_running_turn,
@@ -34,8 +33,9 @@ from botservice.turns.records import (
     mark_running,
     reopen_turn,
 )
-from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
+from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run.agent_run import AgentRun
+from botservice.turns.run_options import Clock, RunOptions, clock_of
 from botservice.turns.start.beginning import store_api_question
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
 from botservice.turns.waiting.handing_in import decide, hand_in

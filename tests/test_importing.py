@@ -92,7 +92,7 @@ def test_a_name_is_not_hidden_by_a_module_of_the_same_name() -> None:
     assert callable(botservice.tool)
 
 
-@pytest.mark.parametrize("first", ["botservice.storage.orphans", "botservice.storage.tables.people"])
+@pytest.mark.parametrize("first", ["botservice.storage.orphaned_files", "botservice.storage.tables.people"])
 def test_all_tables_are_known_as_soon_as_one_is(first: str) -> None:
     """Forgetting goes through all that are known: one that nobody had imported yet would be left out."""
     count = "from botservice.storage.tables.metadata import metadata\nprint(len(metadata.tables))"

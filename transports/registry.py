@@ -28,7 +28,7 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
     """
     from botservice.again.asker import Asker
     from transports.web.app import WebTransport
-    from transports.web.entering.access import Access
+    from transports.web.entering.owner_token import Access
 
     found: list[ServedTransport] = []
     if service is not None and settings.web_access is WebAccess.LINK:

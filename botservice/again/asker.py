@@ -4,8 +4,8 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from botservice.again.answers import Comparison
-from botservice.again.asking import ask_again, read_again
-from botservice.again.changes import Changes, own_words
+from botservice.again.asking_again import ask_again, read_again
+from botservice.again.changed_conditions import Changes, own_words
 from botservice.again.record import Record
 from botservice.errors import SettingsError
 from botservice.llm.chat import ChatLLM

@@ -4,7 +4,7 @@ import json
 from typing import TYPE_CHECKING
 
 from botservice.again.answers import Answer, CallMade, Comparison, Origin
-from botservice.memory.masking import mask
+from botservice.memory.masked_secrets import mask
 from botservice.memory.replay import visible
 from botservice.policies import NANO
 

@@ -76,7 +76,7 @@ async def _run(
 
 
 async def _export(source: str, turn: int, app: str | None) -> str:
-    from botservice.again.asking import read_again
+    from botservice.again.asking_again import read_again
     from botservice.cli.addresses import find_context_id
     from botservice.evaluation.turn_as_case import write_case
 

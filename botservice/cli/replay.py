@@ -95,7 +95,7 @@ async def _find(
 ) -> tuple[int, int | None]:
     """Return which conversation is meant, and which turn of it, if one is."""
     from botservice.cli.addresses import find_context_id
-    from botservice.turns.newest import find_newest_turn
+    from botservice.turns.newest_turn import find_newest_turn
 
     if (turn is not None) + is_last + is_failed > 1:
         raise BotServiceError("say one of --turn, --last and --failed")
@@ -109,7 +109,7 @@ async def _find(
 
 def _read_changes(prompt: Path | None, without: list[str], messages: Path | None) -> "Changes":
     from botservice.again import Changes
-    from botservice.again.changes import read_messages
+    from botservice.again.changed_conditions import read_messages
 
     given = None if messages is None else read_messages(read_text(messages))
     return Changes(None if prompt is None else read_text(prompt).strip(), tuple(without), given)
@@ -135,7 +135,7 @@ async def _ask(
     """Ask a turn again and return the comparison, or return the prompt that would be sent."""
     from botservice.again import ask_again
     from botservice.again.asker import model_named
-    from botservice.again.asking import prompt_again
+    from botservice.again.asking_again import prompt_again
     from botservice.app import govern
 
     settings = load_settings()

@@ -12,8 +12,8 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from botservice.again.answers import Answer
-from botservice.again.asking import ask_again, model_of, offered_tools
-from botservice.again.changes import Changes
+from botservice.again.asking_again import ask_again, model_of, offered_tools
+from botservice.again.changed_conditions import Changes
 from botservice.again.model_loop import Talk, models_asked
 from botservice.again.record import cost_of
 from botservice.again.recorded_results import RecordedResults

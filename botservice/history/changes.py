@@ -11,7 +11,7 @@ from botservice.history.finding.word_blocks import forget_words
 from botservice.history.rows import delete_rows, store_attachment
 from botservice.messages import Attachment, storable
 from botservice.references import Reference, keep_files
-from botservice.storage.orphans import loosen_files
+from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.references import decode_references, keep_references, storable_references
 from botservice.storage.tables.conditions import MESSAGE_IS_EDITED, MESSAGE_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages, vectors

@@ -31,7 +31,7 @@ from botservice.history.window import MessageSelector, StoredMessages, is_quick
 from botservice.llm.tokens import TokenCounter, count_aside, counter_for
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.storage import Storage
-from botservice.storage.orphans import sweep_files
+from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.readers import NotInPlace
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages

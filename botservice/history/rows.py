@@ -28,7 +28,7 @@ from botservice.messages import Attachment, Author, Message, Role, storable
 from botservice.references import Reference, write_out
 from botservice.storage.blobs import read_blobs, store_blob
 from botservice.storage.chunks import chunks
-from botservice.storage.orphans import loosen_files
+from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.references import NOTHING, decode_references, encode_references, insert_references
 from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON

@@ -14,7 +14,7 @@ from botservice.llm.chat import FinishReason
 from botservice.memory.agent_memory import Memory
 from botservice.memory.fields.values import StepError, Timing, ToolResult
 from botservice.memory.items import MemoryItem, declared_fields
-from botservice.memory.masking import mask
+from botservice.memory.masked_secrets import mask
 from botservice.memory.readable import describe, error_text, listed, readable
 from botservice.memory.steps import (
     ActionStep,

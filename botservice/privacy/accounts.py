@@ -18,7 +18,7 @@ from botservice.privacy.records import erase_from_records
 from botservice.privacy.rights import IS_NEEDED
 from botservice.storage.blobs import read_blobs
 from botservice.storage.chunks import chunks
-from botservice.storage.orphans import loosen_all_files
+from botservice.storage.orphaned_files import loosen_all_files
 from botservice.storage.references import find_contexts_repeating
 from botservice.storage.tables.access import access_codes, access_refusals
 from botservice.storage.tables.conditions import CONTEXT_HAS_METADATA

@@ -16,7 +16,7 @@ from botservice.privacy.affected_turns import Seen, answers_of, find_seen, own_t
 from botservice.privacy.deletion_counts import Forgotten, count_messages
 from botservice.privacy.quotes import Quotes, erase_references
 from botservice.storage.chunks import chunks
-from botservice.storage.orphans import loosen_all_files
+from botservice.storage.orphaned_files import loosen_all_files
 from botservice.storage.ranges import is_of
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, prompt_log, steps, turns

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, and_, bindparam, delete, exists, insert,
 
 from botservice.errors import TurnGrew
 from botservice.privacy.erasing import ask_anew, erase_shown, is_owed
-from botservice.storage.orphans import loosen_files
+from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.people import exports, identities
 

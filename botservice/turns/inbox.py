@@ -19,8 +19,8 @@ from botservice.storage import Storage
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.texts import in_language
-from botservice.turns.options import Clock
 from botservice.turns.records import count_waiting, insert_event
+from botservice.turns.run_options import Clock
 from botservice.turns.turn import EventKind, InboundEvent, Share, TurnStatus
 from botservice.turns.waiting.deciding import Decider, Decision, decide_now
 from botservice.turns.waiting.parsing import order_of

@@ -21,7 +21,7 @@ from botservice.progressing import Progress as Report
 from botservice.progressing import unwatched
 from botservice.reminders.records import mend_schedules
 from botservice.storage import Claim, Storage
-from botservice.storage.orphans import sweep_files
+from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.tables.conversations import events, messages, turns
 from botservice.upkeep.records import (
     delete_buttons,

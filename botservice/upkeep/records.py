@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Table, Text, bindparam, delete, func, select,
 from botservice.contexts.snapshots import turns_in_view
 from botservice.reminders.reminder import ReminderStatus
 from botservice.storage.blobs import DIGEST
-from botservice.storage.orphans import loosen_files
+from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.tables.conditions import DELIVERY_HAS_BUTTONS, TURN_IS_WHOLE
 from botservice.storage.tables.conversations import deliveries, events, prompt_log, reminders, steps, turns
 from botservice.storage.tables.waiting import pending_calls

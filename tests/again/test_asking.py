@@ -20,7 +20,7 @@ from botservice import (
     ToolCall,
 )
 from botservice.again import Changes, ask_again
-from botservice.again.asking import prompt_again
+from botservice.again.asking_again import prompt_again
 from botservice.budgets.budgets import Budgets
 from botservice.budgets.usage import Payer, UsageBy, list_usage
 from botservice.policies import Scope, parse_limits, parse_prices

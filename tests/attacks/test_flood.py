@@ -25,11 +25,11 @@ from botservice.connection_limits import Connection, most_connections
 from botservice.serving import BodyLimit, build_web_app
 from botservice.settings import Settings
 from botservice.turns.inbox import Inbox
-from transports.bodies import TooMuchAtOnceError, Unproven, read_body
+from transports.request_bodies import TooMuchAtOnceError, Unproven, read_body
 from transports.slack.app import SlackTransport
 from transports.telegram.app import TelegramTransport
 from transports.web.app import WebTransport
-from transports.web.entering.access import Access
+from transports.web.entering.owner_token import Access
 
 PATIENCE_SECONDS = 60
 MEGABYTE = 1024 * 1024

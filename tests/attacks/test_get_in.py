@@ -18,8 +18,8 @@ from botservice.settings import Settings
 from botservice.storage.sqlite.files import back_up, write_private
 from botservice.turns.inbox import Inbox
 from transports.web import Access, WebTransport
-from transports.web.entering.access import LOGIN_COOKIE
 from transports.web.entering.login_attempts import Guesses, address_of
+from transports.web.entering.owner_token import LOGIN_COOKIE
 from transports.web.entering.sessions import SESSION_COOKIE
 
 TOKEN = "a-long-admin-token"

@@ -13,7 +13,7 @@ from transports.slack.outgoing.formatting import Pings, stable_part, without_pin
 from transports.slack.outgoing.planning import plan_answer as plan_for_slack
 from transports.telegram.outgoing.drafts import _tail
 from transports.telegram.outgoing.planning import plan_answer as plan_for_telegram
-from transports.too_long import MAX_MESSAGES, is_too_intricate, note
+from transports.too_long_messages import MAX_MESSAGES, is_too_intricate, note
 from transports.web.outgoing.markdown import render_markdown
 
 SHAPES = dict(shapes())

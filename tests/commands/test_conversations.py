@@ -19,7 +19,7 @@ from botservice.messages import Author
 from botservice.policies import parse_prices
 from botservice.storage.tables.conversations import turns
 from botservice.texts import LANGUAGES
-from botservice.turns.options import RunOptions, utc_now
+from botservice.turns.run_options import RunOptions, utc_now
 from botservice.turns.start.commands import parse_command
 from botservice.turns.work.worker import Worker
 from transports.telegram.outgoing.formatting import format_markdown

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from people.conversing import ALICE, ALICE_ON_SLACK, BOB, NOW
 
-from botservice.people.browsers import (
+from botservice.people.browser_logins import (
     LINK_LIFETIME,
     LOGIN_LIFETIME,
     MOST_LINKS,

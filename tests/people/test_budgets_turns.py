@@ -29,7 +29,7 @@ from botservice import (
 )
 from botservice.app import govern
 from botservice.budgets.budgets import Budgets
-from botservice.budgets.texts import nearly_used_text, used_up_text
+from botservice.budgets.notices import nearly_used_text, used_up_text
 from botservice.budgets.usage import UsageBy, UsageLine, list_usage
 from botservice.commands.standard import standard_commands
 from botservice.errors import BudgetExceeded

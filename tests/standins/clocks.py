@@ -4,7 +4,7 @@ import asyncio
 import time
 from datetime import UTC, datetime, timedelta
 
-from botservice.turns.options import Clock
+from botservice.turns.run_options import Clock
 from botservice.turns.work.worker import SWEEP_SECONDS
 from transports.pacing import Pace
 

@@ -10,7 +10,7 @@ from botservice import Agent, AgentService, FunctionsBasedAgent, ScriptedChatLLM
 from botservice.access.access import Access
 from botservice.budgets.budgets import Budgets
 from botservice.turns.inbox import Inbox
-from botservice.turns.options import Clock
+from botservice.turns.run_options import Clock
 from botservice.turns.work.worker import Worker
 from standins.clocks import fast_pace, sweep_seconds
 from standins.models import Typist, echo

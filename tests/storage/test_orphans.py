@@ -9,7 +9,7 @@ from storage.effort import Efforts
 
 from botservice import AgentContext, Attachment, Storage
 from botservice.history.rows import delete_rows
-from botservice.storage.orphans import _delete_orphans, _find_orphans, loosen_all_files, sweep_files
+from botservice.storage.orphaned_files import _delete_orphans, _find_orphans, loosen_all_files, sweep_files
 from botservice.storage.tables.conversations import blobs, loose_files, turns
 from botservice.turns.records import insert_turn
 from botservice.turns.turn import TurnStatus

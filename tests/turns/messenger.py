@@ -14,7 +14,7 @@ from botservice.access.access import Access
 from botservice.budgets.budgets import Budgets
 from botservice.memory import StepCallbacks
 from botservice.turns.inbox import Inbox
-from botservice.turns.options import RunOptions
+from botservice.turns.run_options import RunOptions
 from botservice.turns.start.commands import Commands, NoCommands
 from botservice.turns.turn import EventKind, InboundEvent, Share
 from botservice.turns.work.worker import Worker

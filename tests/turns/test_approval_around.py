@@ -14,7 +14,7 @@ from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.options import utc_now
+from botservice.turns.run_options import utc_now
 from botservice.turns.turn import EventKind, InboundEvent
 from tests.turns.messenger import SetClock
 from tests.turns.test_merging import until_moved

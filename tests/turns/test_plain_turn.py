@@ -14,7 +14,7 @@ from botservice.commands.standard import standard_commands
 PACKAGE = Path(botservice.__file__).parent
 MOST_MODULES = 12
 NOT_NEEDED = {
-    *("turns/changes.py", "turns/buttons.py", "turns/wakeups.py"),
+    *("turns/edits_and_deletions.py", "turns/buttons.py", "turns/wakeups.py"),
     *("turns/work/reminders.py", "turns/work/failed_turns.py"),
     *("turns/run/failures.py", "turns/run/sub_agents.py", "turns/run/open_step.py", "turns/run/speaking.py"),
     *(

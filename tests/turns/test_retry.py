@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from botservice import LLMError
 from botservice.errors import DeliveryError, DeliveryRefused
-from botservice.turns.retry import (
+from botservice.turns.retry_policies import (
     DELIVERY_RETRIES,
     MODEL_RETRIES,
     TURN_RETRIES,

@@ -10,7 +10,7 @@ from botservice import AgentContext, LLMError, Storage
 from botservice.errors import DeliveryError, DeliveryRefused
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.inbox import Inbox
-from botservice.turns.retry import SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
+from botservice.turns.retry_policies import SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 
 CHAT = {"transport": "messenger", "chat_id": "1"}
 

@@ -19,7 +19,7 @@ from transports.telegram.failures import as_delivery_error, is_about_entities, i
 from transports.telegram.inbound import asked_as_guest, field, integer
 from transports.telegram.outgoing.drafts import Tempo
 from transports.telegram.outgoing.formatting import as_wire, format_markdown
-from transports.too_long import MAX_CHARACTERS, head_of
+from transports.too_long_messages import MAX_CHARACTERS, head_of
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from rich.spinner import Spinner
 from rich.text import Text
 
 from transports.terminal.screens import HELP, visible
-from transports.too_long import is_too_intricate
+from transports.too_long_messages import is_too_intricate
 
 _LONGEST_MARKDOWN: Final = 30_000  # characters; anything longer is shown as it is
 _FRAME_SECONDS: Final = 0.08

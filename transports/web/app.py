@@ -19,10 +19,10 @@ from transports.files.documents import Reading
 from transports.web.backend import Backend
 from transports.web.chat import Chat
 from transports.web.conversations.endpoints import Conversations
-from transports.web.entering.access import Access, Mode
-from transports.web.entering.browsers import Browsers
+from transports.web.entering.browser_logins import Browsers
 from transports.web.entering.gate import Gate
 from transports.web.entering.link_page import Links
+from transports.web.entering.owner_token import Access, Mode
 from transports.web.entering.sessions import EndedLogins
 from transports.web.files import Documents
 from transports.web.inbound import NAME, chat_in, read_event

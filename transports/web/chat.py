@@ -17,8 +17,8 @@ from botservice.turns.turn import InboundEvent
 from transports.web import inbound
 from transports.web.backend import Backend, Refusal
 from transports.web.conversations.conversation_list import find_chat_of, find_mine
-from transports.web.entering.access import Access, Mode
 from transports.web.entering.gate import path_number
+from transports.web.entering.owner_token import Access, Mode
 from transports.web.entering.sessions import (
     SESSION_COOKIE,
     SESSION_SECONDS,

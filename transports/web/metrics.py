@@ -11,7 +11,7 @@ from starlette.routing import Route
 from botservice.errors import StorageUnavailable
 from botservice.settings import Settings, reveal
 from botservice.telemetry.metrics import CONTENT_TYPE, Metrics
-from transports.web.entering.access import Access, Verdict
+from transports.web.entering.owner_token import Access, Verdict
 
 PATH: Final = "/metrics"
 _LOOK_SECONDS: Final = 5.0  # Prometheus waits for 10 by default

@@ -7,7 +7,7 @@ from sqlalchemy import Connection
 
 from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
-from botservice.people.browsers import (
+from botservice.people.browser_logins import (
     LINK_LIFETIME,
     close_browsers,
     count_browsers,

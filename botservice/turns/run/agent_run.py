@@ -11,10 +11,10 @@ from botservice.memory import AgentMemory, MemoryStep
 from botservice.messages import Message, ToolCall
 from botservice.storage import Claim
 from botservice.telemetry.measuring import in_turn
-from botservice.turns.options import RunOptions
 from botservice.turns.results import RunResult, read_result
 from botservice.turns.run.asking import Interruption, WorkCut
 from botservice.turns.run.turn_work import DeliveryPlan, TurnWork, no_deliveries
+from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Live
 from botservice.turns.turn import Delivery, Outcome, Turn, tell_end
 

@@ -22,7 +22,7 @@ from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.figures import turn_figures
 from botservice.telemetry import redact
-from botservice.turns.retry import RetryPolicy, model_delay
+from botservice.turns.retry_policies import RetryPolicy, model_delay
 
 logger = logging.getLogger(__name__)
 

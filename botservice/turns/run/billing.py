@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from botservice.agents import Agent
 from botservice.agents.prompt import count_tokens
 from botservice.budgets.budgets import Reservation, Standing
-from botservice.budgets.texts import nearly_used_text
+from botservice.budgets.notices import nearly_used_text
 from botservice.budgets.usage import ModelCall, Payer, record_call
 from botservice.contexts.context import AgentContext
 from botservice.llm.asking import count_searches
@@ -20,9 +20,9 @@ from botservice.messages import TokenUsage
 from botservice.policies import Scope, Unit
 from botservice.storage.blobs import store_blob
 from botservice.telemetry.measuring import take_paid
-from botservice.turns.options import RunOptions
 from botservice.turns.run.asking import Attempts, add_figures
 from botservice.turns.run.spoken_answers import Speech
+from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import Turn
 
 logger = logging.getLogger(__name__)

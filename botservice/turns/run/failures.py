@@ -13,11 +13,11 @@ from botservice.errors import LLMError
 from botservice.memory import ActionStep, AgentMemory, FailedStep, MemoryItem, MemoryStep, StepError, TaskStep, Timing
 from botservice.memory.agent_memory import start_of_work
 from botservice.telemetry import redact
-from botservice.turns.options import RunOptions
 from botservice.turns.records import note_failure, note_step
 from botservice.turns.run.asking import record_answer, record_prompt
 from botservice.turns.run.billing import Bill
 from botservice.turns.run.saving import Saver, as_text
+from botservice.turns.run_options import RunOptions
 
 _USED_UP: Final = "MaxStepsError"
 CallBack = Callable[[MemoryStep], Awaitable[None]]

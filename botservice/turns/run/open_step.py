@@ -15,7 +15,6 @@ from botservice.messages import ToolCall
 from botservice.storage import Claim
 from botservice.tools import Tool, ToolOutcome
 from botservice.tools.call_limits import find_too_many
-from botservice.turns.options import RunOptions
 from botservice.turns.records import note_step
 from botservice.turns.run import journal
 from botservice.turns.run.asking import Interruption, WorkCut, record_answer, record_prompt
@@ -23,6 +22,7 @@ from botservice.turns.run.billing import Bill
 from botservice.turns.run.calls import CallRunner, close_step, stopped_outcomes
 from botservice.turns.run.saving import Saver
 from botservice.turns.run.unapproved import refuse_unapproved
+from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Live
 from botservice.turns.turn import TurnStatus
 from botservice.turns.waiting.approvals_needed import find_to_ask

@@ -8,7 +8,7 @@ from typing import Final, Protocol
 from botservice.budgets.usage import ModelCall
 from botservice.errors import BotServiceError
 from botservice.messages import Attachment, TokenUsage
-from botservice.turns.options import RunOptions
+from botservice.turns.run_options import RunOptions
 
 logger = logging.getLogger(__name__)
 

@@ -14,10 +14,10 @@ from botservice.history import ChatHistory
 from botservice.memory import TaskStep
 from botservice.messages import Author, Message
 from botservice.storage import Claim
-from botservice.turns.options import RunOptions
 from botservice.turns.run.asking import Interruption, ask_model
 from botservice.turns.run.billing import Bill
 from botservice.turns.run.sub_work import SubWork
+from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import Turn
 
 DEEPEST: Final = 3

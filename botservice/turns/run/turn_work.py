@@ -21,7 +21,6 @@ from botservice.storage import Claim
 from botservice.texts import in_language
 from botservice.tools.threads import run_in_thread
 from botservice.turns.buttons import offered_buttons
-from botservice.turns.options import RunOptions
 from botservice.turns.run import saving
 from botservice.turns.run.asking import Interruption, Said, WorkCut, ask_model, record_answer, record_prompt
 from botservice.turns.run.billing import Bill
@@ -33,6 +32,7 @@ from botservice.turns.run.spoken_answers import speak
 from botservice.turns.run.sub_agents import SubAgents
 from botservice.turns.run.sub_work import SubWork
 from botservice.turns.run.thoughts import thinking_about
+from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Live, Payload
 from botservice.turns.turn import Delivery, Turn, TurnStatus
 from botservice.turns.waiting.parking import Parking

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, bindparam, update
 
 from botservice.access.values import AccessRole, Notice, Ruling
 from botservice.budgets.budgets import Standing
-from botservice.budgets.texts import too_fast_text
+from botservice.budgets.notices import too_fast_text
 from botservice.budgets.usage import Payer
 from botservice.contexts.context import AgentContext
 from botservice.messages import InboundMessage
@@ -20,9 +20,9 @@ from botservice.privacy.rights import Right, may_use, right_of, use_right
 from botservice.storage import Claim, Storage
 from botservice.storage.tables.conversations import events
 from botservice.texts import in_language
-from botservice.turns.changes import Controls
-from botservice.turns.options import RunOptions
+from botservice.turns.edits_and_deletions import Controls
 from botservice.turns.outbox import write_deliveries
+from botservice.turns.run_options import RunOptions
 from botservice.turns.start.beginning import Inbound
 from botservice.turns.start.refusing import plan_notice, refusal_text, unread_text
 from botservice.turns.transport import Payload, ReadEvent, Transport, glimpse

@@ -19,12 +19,12 @@ from botservice.privacy.late_messages import Heard, erase_returning, read_notes
 from botservice.references import write_out
 from botservice.storage import Claim, Storage
 from botservice.storage.blobs import store_blob
-from botservice.storage.orphans import loosen_all_files, sweep_files
+from botservice.storage.orphaned_files import loosen_all_files, sweep_files
 from botservice.storage.statements import interleave
-from botservice.turns.changes import Controls
-from botservice.turns.options import RunOptions
+from botservice.turns.edits_and_deletions import Controls
 from botservice.turns.records import finish_turn, insert_turn, mark_running
 from botservice.turns.run.saving import Saver
+from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import ReadEvent, Transport, glimpse
 from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus, tell_end
 

@@ -11,10 +11,10 @@ from botservice.contexts.context import AgentContext
 from botservice.messages import Author, InboundMessage
 from botservice.privacy.rights import right_of
 from botservice.storage import Claim, Storage
-from botservice.turns.changes import Controls, as_changed, mark_handled
-from botservice.turns.options import RunOptions
+from botservice.turns.edits_and_deletions import Controls, as_changed, mark_handled
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, mark_running
+from botservice.turns.run_options import RunOptions
 from botservice.turns.start.admission import Admission, Heard
 from botservice.turns.start.beginning import Inbound, Said, Unjudged, language_of, store_question
 from botservice.turns.start.commands import CommandAnswer, CommandRequest, Commands, apply_all

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
-from botservice.memory.masking import mask
+from botservice.memory.masked_secrets import mask
 
 _LONGEST_VALUE: Final = 300  # characters of one argument where they are shown in short
 _MOST_LINES: Final = 20

@@ -15,9 +15,9 @@ from botservice.tools import Later
 from botservice.turns.outbox import owe
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Turn, set_due
+from botservice.turns.waiting.approval_message import Asked, group, show_question
 from botservice.turns.waiting.calls import PendingCall, PendingKind, PendingStatus
 from botservice.turns.waiting.grants import is_named
-from botservice.turns.waiting.question import Asked, group, show_question
 from botservice.turns.waiting.records import insert_pending, park_turn, set_delivery
 
 Plan = Callable[[Message], Sequence[Payload]]

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, select
 
-from botservice.budgets.texts import used_up_text
+from botservice.budgets.notices import used_up_text
 from botservice.capabilities import capabilities_of
 from botservice.contexts.context import AgentContext, read_context_keys
 from botservice.errors import (
@@ -33,20 +33,20 @@ from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_IS_OWED,
 from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.telemetry.measuring import in_turn
-from botservice.turns.changes import Change, Controls, DueChanges, find_controls, find_due, find_stale
 from botservice.turns.due_contexts import put_off
-from botservice.turns.options import RunOptions
+from botservice.turns.edits_and_deletions import Change, Controls, DueChanges, find_controls, find_due, find_stale
 from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery
-from botservice.turns.owed_deliveries import find_fairest_delivery
 from botservice.turns.records import GATHERING, find_next_turn, find_turn
-from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, SUSPICIOUS_BEGINNINGS, beginnings_not_yet
+from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPICIOUS_BEGINNINGS, beginnings_not_yet
 from botservice.turns.run.agent_run import AgentRun
+from botservice.turns.run_options import RunOptions
 from botservice.turns.start.beginning import Beginning
 from botservice.turns.start.commands import Commands
 from botservice.turns.start.judging import Judging
 from botservice.turns.start.refusing import end_refused
 from botservice.turns.transport import Transport, is_shared, was_spoken
 from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
+from botservice.turns.unsent_parts import find_fairest_delivery
 from botservice.turns.waiting.records import find_due_turn
 from botservice.turns.work.control_effects import ControlEffects
 from botservice.turns.work.failed_turns import FailedTurns

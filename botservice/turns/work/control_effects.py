@@ -12,12 +12,19 @@ from botservice.contexts.context import read_context_keys
 from botservice.errors import ClaimLost, StorageUnavailable
 from botservice.messages import InboundMessage
 from botservice.storage import Claim, Storage
-from botservice.turns.changes import Change, Controls, DueChanges, apply_changes, find_controls, mark_handled
-from botservice.turns.options import RunOptions
-from botservice.turns.owed_deliveries import drop_stopped
+from botservice.turns.edits_and_deletions import (
+    Change,
+    Controls,
+    DueChanges,
+    apply_changes,
+    find_controls,
+    mark_handled,
+)
+from botservice.turns.run_options import RunOptions
 from botservice.turns.start.admission import Admission
 from botservice.turns.transport import Transport, glimpse
 from botservice.turns.turn import StoredEvent
+from botservice.turns.unsent_parts import drop_stopped
 from botservice.turns.waiting.records import withdraw_turn
 from botservice.turns.work.waiting_turns import Attending
 

@@ -10,7 +10,7 @@ from botservice.storage import Claim, Storage
 from botservice.texts import in_language
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, postpone_turn
-from botservice.turns.retry import TURN_RETRIES, turn_delay
+from botservice.turns.retry_policies import TURN_RETRIES, turn_delay
 from botservice.turns.start.refusing import plan_notice
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Outcome, Turn, TurnStatus, tell_end

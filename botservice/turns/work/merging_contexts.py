@@ -13,7 +13,7 @@ from botservice.storage import Claim, Storage
 from botservice.storage.tables.conversations import blobs, contexts, messages, metadata, steps, word_blocks
 from botservice.storage.tables.forms import refused_forms
 from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
-from botservice.turns.changes import Change, mark_handled
+from botservice.turns.edits_and_deletions import Change, mark_handled
 from botservice.turns.waiting.records import forget_places
 
 logger = logging.getLogger(__name__)

@@ -21,10 +21,10 @@ from botservice.reminders.times import spell
 from botservice.reminders.wording import announce, ask, explain
 from botservice.storage import Claim, Storage
 from botservice.storage.tables.conversations import contexts
-from botservice.turns.options import RunOptions
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, insert_turn
 from botservice.turns.run.saving import new_answer, preview
+from botservice.turns.run_options import RunOptions
 from botservice.turns.start.beginning import store_task
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Outcome, Turn, TurnStatus

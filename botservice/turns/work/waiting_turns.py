@@ -13,15 +13,15 @@ from botservice.messages import Author, InboundMessage, Message, ToolCall
 from botservice.people.names import person_name
 from botservice.storage import Claim, Storage
 from botservice.storage.tables.people import identities
-from botservice.turns.changes import Change
-from botservice.turns.options import RunOptions
+from botservice.turns.edits_and_deletions import Change
 from botservice.turns.outbox import owe_in_place
 from botservice.turns.records import find_turn
+from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Payload, Transport, glimpse, is_shared
 from botservice.turns.turn import Turn
+from botservice.turns.waiting.approval_message import Asked, show_question
 from botservice.turns.waiting.calls import WaitingCall
 from botservice.turns.waiting.grants import is_named
-from botservice.turns.waiting.question import Asked, show_question
 from botservice.turns.waiting.records import find_of_turn, find_open, lock_turn, note_told, put_back, withdraw_turn
 from botservice.turns.waiting.resuming import expire
 

@@ -12,9 +12,9 @@ from sqlalchemy import Connection
 from botservice.errors import BotServiceError, ClaimLost, StorageUnavailable
 from botservice.storage import Claim, Storage
 from botservice.turns.due_contexts import DueContext, What, find_due_contexts
-from botservice.turns.options import RunOptions
 from botservice.turns.records import find_stops
-from botservice.turns.retry import MAX_CUT_OFF_BEGINNINGS, SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
+from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
+from botservice.turns.run_options import RunOptions
 from botservice.turns.start.commands import Commands, NoCommands
 from botservice.turns.transport import NoTransport, Transport
 from botservice.turns.turn import EventKind, Share

@@ -16,7 +16,7 @@ from standins.web_server import web_server
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.access.access import Access
 from botservice.turns.inbox import Inbox
-from botservice.turns.options import Clock
+from botservice.turns.run_options import Clock
 from botservice.turns.work.worker import Worker
 from transports.slack.app import Manners, SlackTransport
 from transports.slack.outgoing.draft import Tempo

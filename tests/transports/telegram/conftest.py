@@ -19,7 +19,7 @@ from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Stora
 from botservice.access.access import Access
 from botservice.budgets.budgets import Budgets
 from botservice.turns.inbox import Inbox
-from botservice.turns.options import Clock
+from botservice.turns.run_options import Clock
 from botservice.turns.work.worker import Worker
 from transports.telegram.app import TelegramTransport
 

@@ -6,7 +6,7 @@ import pytest
 from starlette.requests import Request
 
 from botservice.settings import Settings, is_loopback
-from transports.web.entering.access import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict
+from transports.web.entering.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict
 
 TOKEN = "a-long-admin-token"
 OWN = "127.0.0.1:8000"

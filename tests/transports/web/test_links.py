@@ -14,7 +14,7 @@ from starlette.routing import Route
 from botservice import Author
 from botservice.commands import Catalogue
 from botservice.commands.accounts.web import web_command
-from botservice.people.browsers import MOST_LINKS, MOST_LOGINS
+from botservice.people.browser_logins import MOST_LINKS, MOST_LOGINS
 from botservice.people.identities import find_identity
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.metadata import metadata

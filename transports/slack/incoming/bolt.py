@@ -26,7 +26,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
 from botservice.errors import BotServiceError
-from transports.bodies import TooLargeError, TooMuchAtOnceError, Unproven, read_body
+from transports.request_bodies import TooLargeError, TooMuchAtOnceError, Unproven, read_body
 from transports.slack.client import SlackClient, SlackFailure, translate
 from transports.slack.incoming.intake import Intake
 

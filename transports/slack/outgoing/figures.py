@@ -13,7 +13,7 @@ from transports.slack.outgoing import charts
 from transports.slack.outgoing.charts import MAX_TABLE_CHARACTERS, characters_in, read_cells, table_block
 from transports.slack.outgoing.formatting import markdown, may_hold_figures
 from transports.slack.workspaces.refusals import Feature
-from transports.too_long import is_too_intricate
+from transports.too_long_messages import is_too_intricate
 
 _PARSER: Final = MarkdownIt("commonmark").enable("table")
 _MAX_FIGURES: Final = 20  # with the words between them, so many blocks as a message holds beside its buttons

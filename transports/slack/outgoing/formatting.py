@@ -16,7 +16,7 @@ from botservice.messages import storable
 from botservice.texts import in_language
 from botservice.turns.turn import Delivery
 from transports.slack.outgoing import charts
-from transports.too_long import is_too_intricate
+from transports.too_long_messages import is_too_intricate
 
 # Markdown blocks take 12,000 characters. Source: docs.slack.dev, chat.postMessage and reference/block-kit/blocks.
 MAX_CHARACTERS = 11_000

@@ -16,7 +16,7 @@ from botservice.turns.transport import Payload
 from botservice.turns.turn import StoredEvent
 from transports.slack.inbound import COMMAND_PREFIX, SlackMessage, Way, field, read_message, stored, timestamp
 from transports.slack.outgoing.formatting import Pings, format_answer
-from transports.too_long import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
+from transports.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
 
 # Answers to these concern the asker alone: in channels, nobody else reads them.
 _PERSONAL: Final = frozenset({"access", "export", "link", "memory", "unlink", "usage", "why"})

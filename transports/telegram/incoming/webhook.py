@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse, Response
 from telegram.error import RetryAfter, TelegramError
 
 from botservice.errors import BotServiceError
-from transports.bodies import TooLargeError, read_body
+from transports.request_bodies import TooLargeError, read_body
 from transports.telegram.client import BotClient
 from transports.telegram.failures import wait_of
 from transports.telegram.inbound import ALLOWED_UPDATES

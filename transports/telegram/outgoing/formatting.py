@@ -23,7 +23,7 @@ from transports.telegram.outgoing.entities import (
 )
 from transports.telegram.outgoing.splitting import BLANKS, split, units
 from transports.telegram.outgoing.tables import unroll_tables
-from transports.too_long import SHORT_CHARACTERS, is_too_intricate
+from transports.too_long_messages import SHORT_CHARACTERS, is_too_intricate
 
 logger = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
 from transports.telegram.outgoing.extras import receiver_of
 from transports.telegram.outgoing.formatting import MAX_CAPTION_UNITS, as_wire, format_markdown, may_hold_table
 from transports.telegram.outgoing.rich import as_rich
-from transports.too_long import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
+from transports.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
 
 RICH = "rich"
 VOICE = "voice"

@@ -15,7 +15,7 @@ import pyromark
 from transports.telegram.outgoing.entities import checked_link
 from transports.telegram.outgoing.formatting import OPTIONS, count_sources, escape
 from transports.telegram.outgoing.splitting import units
-from transports.too_long import is_too_intricate
+from transports.too_long_messages import is_too_intricate
 
 logger = logging.getLogger(__name__)
 

@@ -10,12 +10,20 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from botservice.errors import InboxFull, StorageError
 from botservice.texts import in_language
-from transports.bodies import TooLargeError, read_body
+from transports.request_bodies import TooLargeError, read_body
 from transports.web.backend import Refusal
-from transports.web.entering.access import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict, bearer_of, cookie_name
-from transports.web.entering.browsers import Browsers
+from transports.web.entering.browser_logins import Browsers
 from transports.web.entering.link_page import language_of
 from transports.web.entering.login_attempts import Guesses
+from transports.web.entering.owner_token import (
+    LOGIN_COOKIE,
+    LOGIN_SECONDS,
+    Access,
+    Mode,
+    Verdict,
+    bearer_of,
+    cookie_name,
+)
 from transports.web.entering.sessions import EndedLogins, browser_of, set_cookie
 from transports.web.pages import HEADERS, Pages
 

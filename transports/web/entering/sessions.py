@@ -14,10 +14,10 @@ from sqlalchemy import Connection, delete, insert, select
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from botservice.people.browsers import Browser
+from botservice.people.browser_logins import Browser
 from botservice.storage.tables.access import ended_logins
 from transports.web.backend import Backend
-from transports.web.entering.access import LOGIN_SECONDS, cookie_name
+from transports.web.entering.owner_token import LOGIN_SECONDS, cookie_name
 
 SESSION_COOKIE: Final = "botservice-session"
 SESSION_SECONDS: Final = 400 * 24 * 3600  # the longest that browsers keep a cookie (RFC 6265bis, 5.5)

@@ -11,12 +11,12 @@ from starlette.responses import Response
 
 from botservice.again import Answer, Changes, Comparison
 from botservice.again.asker import Asker
-from botservice.again.changes import SECTIONS
+from botservice.again.changed_conditions import SECTIONS
 from botservice.again.comparison_table import say_answer, say_call, say_cost, say_difference, say_tokens
 from botservice.again.record import Record
 from botservice.errors import BotServiceError
 from botservice.llm.chat import ChatMessage
-from botservice.memory.masking import mask
+from botservice.memory.masked_secrets import mask
 from transports.web.backend import Refusal
 from transports.web.entering.gate import path_number, read_form
 from transports.web.inspector.desk import Desk, refusing

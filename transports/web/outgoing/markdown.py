@@ -12,7 +12,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-from transports.too_long import is_too_intricate
+from transports.too_long_messages import is_too_intricate
 from transports.web.outgoing.formulas import take_formulas
 from transports.web.outgoing.highlighting import highlight
 from transports.web.outgoing.sections import split_sections

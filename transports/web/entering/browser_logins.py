@@ -8,10 +8,10 @@ from typing import Any, Final
 from starlette.requests import HTTPConnection
 
 from botservice.errors import StorageError
-from botservice.people.browsers import Browser, asker_of, close_browser, find_browser, new_secret, open_browser
+from botservice.people.browser_logins import Browser, asker_of, close_browser, find_browser, new_secret, open_browser
 from botservice.people.identities import Identity
 from transports.web.backend import Backend
-from transports.web.entering.access import Access
+from transports.web.entering.owner_token import Access
 
 _MARK: Final = "p."  # a login of the owner begins with a digit
 _LOOK_SECONDS: Final = 1.0  # how long an open page may go on after its person lost access

@@ -10,7 +10,7 @@ from botservice.agents import Agent
 from botservice.budgets.budgets import Budgets
 from botservice.memory import StepCallbacks
 from botservice.storage import Storage
-from botservice.turns.retry import MODEL_RETRIES, RetryPolicy
+from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 
 if TYPE_CHECKING:
     from botservice.turns.run.spoken_answers import Speaker

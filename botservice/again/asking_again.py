@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import Connection, select
 
 from botservice.again.answers import Comparison
-from botservice.again.changes import Changes
+from botservice.again.changed_conditions import Changes
 from botservice.again.model_loop import Talk, models_asked
 from botservice.again.record import Record, read_record
 from botservice.again.recorded_results import RecordedResults
