@@ -28,13 +28,14 @@ from transports.pacing import Pace
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.home import Home, HomeSection
 from transports.slack.inbound import COMMAND_PREFIX
-from transports.slack.incoming.bolt import PATH, EventsEndpoint, SocketListener, build_bolt
+from transports.slack.incoming.bolt import PATH, SocketListener, build_bolt
 from transports.slack.incoming.decisions import Decisions
 from transports.slack.incoming.files import Files
 from transports.slack.incoming.intake import Intake
 from transports.slack.incoming.interactions import Interactions
 from transports.slack.incoming.reading import Reader
 from transports.slack.incoming.shared_documents import SharedDocuments
+from transports.slack.incoming.signed_requests import EventsEndpoint
 from transports.slack.outgoing.draft import Style, Tempo
 from transports.slack.outgoing.ending import Ending
 from transports.slack.outgoing.formatting import Pings

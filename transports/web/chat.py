@@ -14,6 +14,7 @@ from starlette.types import Send
 from botservice.messages import Attachment, Author
 from botservice.storage.tables.conversations import deliveries, messages
 from botservice.turns.turn import InboundEvent
+from transports.files.size_limits import BROWSER_FILES, BROWSER_FILES_BYTES
 from transports.web import inbound
 from transports.web.backend import Backend, Refusal
 from transports.web.conversations.conversation_list import find_chat_of, find_mine
@@ -27,7 +28,6 @@ from transports.web.entering.sessions import (
     open_session,
     set_cookie,
 )
-from transports.web.files import MAX_FILES, MAX_FILES_BYTES
 from transports.web.inbound import FIRST, chat_of, session_in
 from transports.web.outgoing.events import Pace, PageStream
 from transports.web.outgoing.outbound import SHOWN_IMAGES
@@ -76,8 +76,8 @@ class Chat:
             conversation=await self._conversation(request, session),
             account=None if browser is None else browser.asker.label.replace("`", ""),
             max_text=inbound.MAX_TEXT,
-            max_files=MAX_FILES,
-            max_files_bytes=MAX_FILES_BYTES,
+            max_files=BROWSER_FILES,
+            max_files_bytes=BROWSER_FILES_BYTES,
             can_log_out=browser is not None or self._access.mode is Mode.TOKEN,
         )
         if secret is not None:

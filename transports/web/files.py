@@ -11,10 +11,9 @@ from botservice.quoting import in_one_line, quote_name
 from botservice.storage import Storage
 from botservice.turns.turn import StoredEvent
 from transports.files.documents import Attempt, Fetched, Reading, read_document
+from transports.files.size_limits import BROWSER_FILES, BROWSER_FILES_BYTES
 from transports.web.backend import Refusal
 
-MAX_FILES: Final = 10
-MAX_FILES_BYTES: Final = 10_000_000  # of all files of a message together
 MAX_FILE_NAME: Final = 200
 
 _UNKNOWN: Final = "application/octet-stream"
@@ -33,9 +32,9 @@ _KINDS: Final = {"image": "picture", "audio": "audio", "video": "video"}
 def parse_files(fields: Mapping[str, Any]) -> tuple[Attachment, ...]:
     """Return the files in a post; what pages of earlier versions post as images are pictures."""
     images = [_file(each, is_image=True) for each in _list(fields, "images", _OLD_LIMIT)]
-    files = [*images, *(_file(each) for each in _list(fields, "files", MAX_FILES))]
-    if sum(len(each.data or b"") for each in files) > MAX_FILES_BYTES:
-        raise Refusal(413, f"Files may have {MAX_FILES_BYTES // 1_000_000} MB together.")
+    files = [*images, *(_file(each) for each in _list(fields, "files", BROWSER_FILES))]
+    if sum(len(each.data or b"") for each in files) > BROWSER_FILES_BYTES:
+        raise Refusal(413, f"Files may have {BROWSER_FILES_BYTES // 1_000_000} MB together.")
     return tuple(files)
 
 

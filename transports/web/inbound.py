@@ -10,8 +10,9 @@ from typing import Any, Final
 from botservice.messages import Attachment, Author, InboundMessage
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
+from transports.files.size_limits import BROWSER_FILES_BYTES
 from transports.web.backend import Refusal
-from transports.web.files import MAX_FILES_BYTES, parse_files, parse_text
+from transports.web.files import parse_files, parse_text
 
 NAME: Final = "web"
 FIRST: Final = "first"
@@ -19,7 +20,7 @@ FIRST: Final = "first"
 MAX_TEXT: Final = 100_000  # characters
 MAX_NAME: Final = 80  # characters of a display name
 # Files travel as base64, and JSON may spell a character in twelve bytes.
-MAX_BODY_BYTES: Final = MAX_FILES_BYTES * 4 // 3 + 12 * MAX_TEXT + 50_000
+MAX_BODY_BYTES: Final = BROWSER_FILES_BYTES * 4 // 3 + 12 * MAX_TEXT + 50_000
 
 _CLIENT_ID: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _CONVERSATION: Final = re.compile(r"[a-z0-9]{1,32}")

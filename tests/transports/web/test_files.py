@@ -6,7 +6,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from transports.web.files import MAX_FILES_BYTES
+from transports.files.size_limits import BROWSER_FILES_BYTES
 
 
 def file(data=b"the plan: go north", mime_type="text/plain", name="plan.txt"):
@@ -92,7 +92,7 @@ async def test_no_name_of_a_file_does_harm(site, name):
     ("files", "status", "said"),
     [
         ([file()] * 11, 413, "At most 10 files"),
-        ([file(bytes(MAX_FILES_BYTES // 2 + 1))] * 2, 413, "10 MB together"),
+        ([file(bytes(BROWSER_FILES_BYTES // 2 + 1))] * 2, 413, "10 MB together"),
         ([file(b"")], 400, "plan.txt is empty"),
         ("x", 400, "must be a list"),
         ([7], 400, "is empty"),

@@ -11,6 +11,7 @@ from botservice.quoting import quote_name
 from botservice.storage import Storage
 from transports.files.documents import Attempt, Fetched, Reading, read_document
 from transports.files.read_cache import FileText
+from transports.files.size_limits import SLACK_FILE_BYTES
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound import field, word
 from transports.slack.incoming.shared_documents import DocumentKind, SharedDocuments, kind_of
@@ -18,7 +19,6 @@ from transports.slack.workspaces.workspaces import Workspace
 
 logger = logging.getLogger(__name__)
 
-MAX_FILE_BYTES = 20 * 1024 * 1024
 _MAX_FILES = 20
 _SLACK_HOSTS = ("slack.com", "slack-files.com", "slack-gov.com")
 
@@ -68,7 +68,7 @@ class Files:
         async with Attempt(self._storage(), event_id) as attempt:
             for each in sent[:_MAX_FILES]:
                 file = read_file(each)
-                async with self._reading.memory_limit.taking(file.size_bytes or MAX_FILE_BYTES):
+                async with self._reading.memory_limit.taking(file.size_bytes or SLACK_FILE_BYTES):
                     fetched.add(*await self._fetch_one(workspace, file, attempt))
         fetched.remarks += _more_than_fetched(sent)
         return fetched
@@ -85,16 +85,16 @@ class Files:
     async def _download(
         self, workspace: Workspace, file: SentFile, attempt: Attempt
     ) -> tuple[Attachment | None, FileText]:
-        if file.size_bytes is not None and file.size_bytes > MAX_FILE_BYTES:
+        if file.size_bytes is not None and file.size_bytes > SLACK_FILE_BYTES:
             return None, _too_large(file)
         if file.url is None or not self._is_slacks(file.url):
             return None, FileText(f"[{file}: it lies outside Slack]")
         try:
-            data, content_type = await self._client.download(workspace.token, file.url, max_bytes=MAX_FILE_BYTES)
+            data, content_type = await self._client.download(workspace.token, file.url, max_bytes=SLACK_FILE_BYTES)
         except SlackFailure as failure:
             logger.warning("slack.file_not_fetched", extra={"reason": failure.code})
             return None, FileText(f"[{file}: it could not be fetched; ask for it to be sent again]")
-        if len(data) > MAX_FILE_BYTES:
+        if len(data) > SLACK_FILE_BYTES:
             return None, _too_large(file)
         if content_type == "text/html" and file.mime_type != "text/html":  # the page that asks people to sign in
             logger.warning("slack.file_refused", extra={"advice": "the scope files:read is missing"})
@@ -160,4 +160,4 @@ def _more_than_fetched(sent: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _too_large(file: SentFile) -> FileText:
-    return FileText(f"[{file}: too large to fetch; the limit is {MAX_FILE_BYTES // 1024**2} MB]")
+    return FileText(f"[{file}: too large to fetch; the limit is {SLACK_FILE_BYTES // 1024**2} MB]")

@@ -7,29 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, or_, select
+from sqlalchemy import Connection, bindparam, select
 
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.messages import Author, CommandCall, InboundMessage
 from botservice.references import Reference
 from botservice.storage import Storage
-from botservice.storage.tables.conversations import events, messages, turns
+from botservice.storage.tables.conversations import messages
 from botservice.turns.start.commands import parse_command
-from botservice.turns.turn import Outcome, StoredEvent
+from botservice.turns.turn import StoredEvent
 from transports.files.documents import Fetched
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
-from transports.slack.inbound import (
-    SlackMessage,
-    Way,
-    account_of,
-    field,
-    order_of,
-    read_message,
-    stored,
-    team_of,
-    timestamp,
-    word,
-)
+from transports.slack.inbound import SlackMessage, Way, field, order_of, read_message, stored, team_of, timestamp, word
+from transports.slack.incoming.addressing import is_addressed_to_bot
 from transports.slack.incoming.files import Files, named
 from transports.slack.incoming.interactions import QUESTION_BLOCK, QUESTION_INPUT
 from transports.slack.incoming.references import question_about, read_about, read_shared, shared_in, text_of_shared
@@ -38,20 +28,6 @@ from transports.slack.workspaces.workspaces import People, Person, Views, Worksp
 logger = logging.getLogger(__name__)
 
 _PLATFORM = "slack"
-# A person has addressed the bot in a conversation if it answered one of their turns there, or will.
-_HAS_ADDRESSED = (
-    select(messages.c.id)
-    .join(events, events.c.id == messages.c.event_id)
-    .join(turns, turns.c.id == events.c.turn_id)
-    .where(
-        messages.c.context_id == bindparam("context"),
-        messages.c.author_platform == _PLATFORM,
-        messages.c.author_id == bindparam("person"),
-        or_(turns.c.outcome.is_(None), turns.c.outcome != Outcome.LISTENED.value),
-    )
-    .limit(1)
-)
-
 _MAX_ASKED = 200  # of a thread, in one call; apps outside the marketplace are given 15
 _MAX_EARLIER = 50
 # Commands behind which more is said. What begins with the name of another one may as well be a question.
@@ -62,22 +38,6 @@ _TOKEN = re.compile(r"<([@#!]?)([^<>|]+)(?:\|([^<>]*))?>")
 _AFTER_MENTION = " \t\r\n,:\u00a0"
 
 _HAS_HISTORY = select(messages.c.id).where(messages.c.context_id == bindparam("context")).limit(1)
-
-
-async def is_addressed_to_bot(message: SlackMessage, workspace: Workspace, storage: Storage | None) -> bool:
-    """Return whether a message in a channel is for the bot; one that names another person in a thread is not."""
-    if workspace.bot_user_id in message.mentioned:
-        return True
-    if storage is None or not message.is_reply or message.mentioned:
-        return False
-    keys = ContextKeys.of(message.keys(is_thread=True))
-
-    def query(connection: Connection) -> bool:
-        context_id = find_context(connection, keys)
-        sought = {"context": context_id, "person": account_of(workspace.team_id, message.user_id)}
-        return context_id is not None and connection.execute(_HAS_ADDRESSED, sought).first() is not None
-
-    return await storage.read(query)
 
 
 class Reader:

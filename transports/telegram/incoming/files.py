@@ -12,13 +12,13 @@ from botservice.quoting import quote_name
 from botservice.storage import Storage
 from transports.files.documents import Attempt, Fetched, Reading, read_document
 from transports.files.read_cache import FileText
+from transports.files.size_limits import TELEGRAM_FILE_BYTES
 from transports.telegram.client import BotClient
 from transports.telegram.inbound import field, integer
 
 logger = logging.getLogger(__name__)
 
 # A bot may fetch files of up to 20 MB. Source: core.telegram.org/bots/api#getfile.
-MAX_FILE_BYTES = 20 * 1024 * 1024
 _TRIES = 3
 
 
@@ -60,12 +60,12 @@ class Files:
         async with Attempt(self._storage(), event_id) as attempt:
             for fetched, files in zip(found, groups, strict=True):
                 for file in files:
-                    async with self._reading.memory_limit.taking(file.size_bytes or MAX_FILE_BYTES):
+                    async with self._reading.memory_limit.taking(file.size_bytes or TELEGRAM_FILE_BYTES):
                         fetched.add(*await self._fetch_one(file, attempt))
         return found
 
     async def _fetch_one(self, file: SentFile, attempt: Attempt) -> tuple[Attachment | None, FileText]:
-        if file.size_bytes is not None and file.size_bytes > MAX_FILE_BYTES:
+        if file.size_bytes is not None and file.size_bytes > TELEGRAM_FILE_BYTES:
             return None, _too_large(file)
         try:
             data = await self._download(file.file_id)
@@ -133,7 +133,7 @@ def _string(value: object) -> str | None:
 
 
 def _too_large(file: SentFile) -> FileText:
-    return FileText(f"[{file}: too large for a bot to fetch; Telegram's limit is {MAX_FILE_BYTES // 1024**2} MB]")
+    return FileText(f"[{file}: too large for a bot to fetch; Telegram's limit is {TELEGRAM_FILE_BYTES // 1024**2} MB]")
 
 
 def _duration(seconds: int | None) -> str:

@@ -1,16 +1,13 @@
 """Taking in what Telegram delivers, whichever way it comes: stored when `accept` returns."""
 
-import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection
 from telegram.error import TelegramError
 
-from botservice.access.records import move_chat, note_departure, note_invitation
-from botservice.contexts.context import ContextKeys, find_context, rename_context
+from botservice.access.records import note_departure, note_invitation
 from botservice.errors import InboxFull, StorageUnavailable
 from botservice.messages import Author
 from botservice.people.names import chat_name, person_name
@@ -22,8 +19,6 @@ from transports.telegram.client import BotClient
 from transports.telegram.inbound import (
     BotIdentity,
     Membership,
-    field,
-    integer,
     is_press,
     membership_of,
     migration_of,
@@ -32,6 +27,7 @@ from transports.telegram.inbound import (
 )
 from transports.telegram.incoming.button_presses import acknowledge, read_press
 from transports.telegram.incoming.reactions import keep_reaction, reaction_of
+from transports.telegram.incoming.supergroups import move_to_supergroup
 from transports.telegram.outgoing.chosen_button import Choices
 
 logger = logging.getLogger(__name__)
@@ -95,7 +91,7 @@ class Intake:
             elif (migration := migration_of(update)) is not None:
                 await inbox.accept(_TRANSPORT, events)  # what was said before belongs to the conversation that moves
                 events.clear()
-                await self._move(update, inbox, storage, *migration)
+                await move_to_supergroup(update, inbox, storage, *migration, bot_id=self._identity().id)
             elif (membership := membership_of(update)) is not None:
                 await self._note(storage, membership)
             elif (reaction := reaction_of(update)) is not None:
@@ -128,27 +124,6 @@ class Intake:
         self._errands.send(
             acknowledge(self._client, press, is_new=is_new, choices=self._choices), name="telegram-press"
         )
-
-    async def _move(
-        self, update: object, inbox: Inbox, storage: Storage, old: Mapping[str, str], new: Mapping[str, str]
-    ) -> None:
-        """Have a group's conversation go on in the supergroup that it has become.
-
-        If the supergroup has messages already, merging the two waits for the turns of both; nothing else waits for it.
-        """
-        before, after = ContextKeys.of(old), ContextKeys.of(new)
-
-        def move(connection: Connection) -> bool:
-            move_chat(connection, chat_name(old), chat_name(new))
-            return rename_context(connection, before, after)
-
-        if await storage.write(move):
-            logger.info("telegram.group_moved")
-        elif await storage.read(lambda connection: find_context(connection, before)) is not None:
-            order = integer(field(update, "update_id")) or 0
-            raw = json.dumps(dict(after.values)).encode()
-            key = f"telegram:{self._identity().id}:{order}"
-            await inbox.accept(_TRANSPORT, [InboundEvent(key, old, order, raw, EventKind.MOVE)])
 
     async def _note(self, storage: Storage, membership: Membership) -> None:
         """Take note of who has brought the bot into a group, or that it is gone: access may depend on that."""
