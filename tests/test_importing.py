@@ -5,6 +5,7 @@ import gc
 import importlib
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -29,6 +30,35 @@ def end(settings):
 
 settings = main.load_settings()
 asyncio.run(serving.serve(settings, main.build_service(settings, None), on_ready=end))
+"""
+
+# Two who search first, at once; NumPy is loaded as soon as the event loop says so.
+_TWO_FIRST_SEARCHES = """
+import asyncio, sys, threading
+from botservice.history.chat_history import search_indexes
+from botservice.storage import Storage
+
+begun, may_end = threading.Event(), threading.Event()
+outcome = []
+
+class Slow:
+    def find_spec(self, name, path, target=None):
+        if name == "numpy":
+            begun.set()
+            outcome.append("the event loop went on" if may_end.wait(10) else "the event loop stood still")
+
+async def search():
+    storage = Storage.open("sqlite:///unused.db")
+    first = asyncio.create_task(search_indexes(storage))
+    await asyncio.to_thread(begun.wait)
+    second = asyncio.create_task(search_indexes(storage))
+    await asyncio.sleep(0)
+    may_end.set()
+    assert await first is await second
+
+sys.meta_path.insert(0, Slow())
+asyncio.run(search())
+print(json.dumps(outcome[0]))
 """
 
 
@@ -76,6 +106,19 @@ def test_garbage_is_looked_for_again_once_everything_is_loaded_or_loading_failed
     with pytest.raises(ImportError):
         load()
     assert [*seen, gc.isenabled()] == [False, True]
+
+
+def test_numpy_is_imported_before_its_parts() -> None:
+    """Two threads that begin with NumPy and with a part of it wait for each other, and one gets half of it."""
+    first = {
+        path: re.search(r"^(?:import|from) (numpy[.\w]*)", path.read_text(), re.MULTILINE)
+        for path in _ROOT.glob("botservice/**/*.py")
+    }
+    assert {path: found[1] for path, found in first.items() if found and found[1] != "numpy"} == {}
+
+
+def test_nobody_waits_for_the_event_loop_while_what_searches_is_loaded() -> None:
+    assert python(_TWO_FIRST_SEARCHES) == "the event loop went on"
 
 
 def test_every_name_that_the_package_offers_is_there() -> None:

@@ -336,7 +336,7 @@ class ChatHistory:
 
 async def search_indexes(storage: Storage) -> "SearchIndexes":
     """Return the indexes of a storage; what searches is loaded for the first search, beside the event loop."""
-    if _SEARCH not in sys.modules:
+    if not hasattr(sys.modules.get(_SEARCH), "SearchIndexes"):  # whoever else asks waits for it in a thread, too
         await asyncio.to_thread(importlib.import_module, _SEARCH)
     from botservice.history.finding.search import SearchIndexes
 

@@ -6,9 +6,8 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from numpy.typing import NDArray
 from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -23,6 +22,9 @@ from botservice.storage import Storage
 from botservice.storage.readers import leave_to_thread
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 
@@ -65,7 +67,7 @@ class SearchIndexes:
         """Estimated bytes of all indexes."""
         return self._size
 
-    async def vector_of(self, storage: Storage, context_id: int, text: str) -> NDArray[Any] | None:
+    async def vector_of(self, storage: Storage, context_id: int, text: str) -> "NDArray[Any] | None":
         """Return the meaning of a question to a context; None where there is nothing to compare it with, or no time."""
         question_vectors = self.question_vectors
         if question_vectors is None:
