@@ -34,7 +34,7 @@ from botservice.tools.catalogue import built_in
 from botservice.tools.skills import Skills
 from botservice.turns.inbox import Inbox, LocalWork, Pressure
 from botservice.turns.run.billing import models_of
-from botservice.turns.served import ServedTransport
+from botservice.turns.served_transport import ServedTransport
 from botservice.turns.turn import Share
 from botservice.turns.work.worker import Worker
 from botservice.upkeep import Retention, Upkeep

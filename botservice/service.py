@@ -43,7 +43,9 @@ from botservice.turns.waiting.records import find_due_turn
 from botservice.turns.waiting.resuming import check_none_waits
 
 if TYPE_CHECKING:
-    from botservice.turns.served import ServedTransport  # it knows the web server, which a program does without
+    from botservice.turns.served_transport import (
+        ServedTransport,  # it knows the web server, which a program does without
+    )
 
 _POLL_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2)
 

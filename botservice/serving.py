@@ -33,7 +33,7 @@ from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
 from botservice.turns.inbox import read_waiting
 from botservice.turns.run_options import utc_now
-from botservice.turns.served import ServedTransport
+from botservice.turns.served_transport import ServedTransport
 from botservice.turns.turn import Share
 from transports.registry import build_transports
 from transports.terminal.joining_server import joined_terminals

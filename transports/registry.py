@@ -9,7 +9,7 @@ from botservice.errors import SettingsError
 from botservice.policies import WebAccess
 from botservice.setting_choices import SlackPings
 from botservice.settings import OPENAI_API_URL, Settings, reveal
-from botservice.turns.served import ServedTransport
+from botservice.turns.served_transport import ServedTransport
 
 if TYPE_CHECKING:
     from botservice.service import AgentService

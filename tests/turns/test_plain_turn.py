@@ -21,7 +21,7 @@ NOT_NEEDED = {
         "turns/waiting/records.py",
         "turns/waiting/parking.py",
         "turns/start/admission.py",
-        "turns/work/control_effects.py",
+        "turns/work/stops_and_edits.py",
     ),
     *("budgets/records.py", "budgets/periods.py", "commands/catalogue.py", "capabilities.py", "personas.py"),
 }

@@ -9,9 +9,7 @@ from botservice.errors import LLMError
 from botservice.llm.chat import ChatMessage, TextSink, ToolSchema
 from botservice.llm.openai import chat_wire, responses_wire
 from botservice.llm.openai.chat_answers import ChatAnswer
-from botservice.llm.openai.options import CallOptions
-from botservice.llm.openai.responses_answers import ResponsesAnswer
-from botservice.llm.openai.server_limits import (
+from botservice.llm.openai.learned_refusals import (
     WEB_SEARCH,
     ServerLimits,
     Wire,
@@ -20,6 +18,8 @@ from botservice.llm.openai.server_limits import (
     refused_field,
     refuses_schema,
 )
+from botservice.llm.openai.options import CallOptions
+from botservice.llm.openai.responses_answers import ResponsesAnswer
 
 if TYPE_CHECKING:
     import openai

@@ -41,17 +41,17 @@ from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPICIOUS_B
 from botservice.turns.run.agent_run import AgentRun
 from botservice.turns.run_options import RunOptions
 from botservice.turns.start.beginning import Beginning
+from botservice.turns.start.beginning_with_checks import Judging
 from botservice.turns.start.commands import Commands
-from botservice.turns.start.judging import Judging
 from botservice.turns.start.refusing import end_refused
 from botservice.turns.transport import Transport, is_shared, was_spoken
 from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
 from botservice.turns.unsent_parts import find_fairest_delivery
 from botservice.turns.waiting.records import find_due_turn
-from botservice.turns.work.control_effects import ControlEffects
 from botservice.turns.work.failed_turns import FailedTurns
 from botservice.turns.work.merging_contexts import move_here
 from botservice.turns.work.reminders import Reminding
+from botservice.turns.work.stops_and_edits import ControlEffects
 from botservice.turns.work.waiting_turns import Attending
 
 logger = logging.getLogger(__name__)
