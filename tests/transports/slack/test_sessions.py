@@ -1,6 +1,7 @@
 """Sessions: their titles, their states, and the tools of an answer as a plan."""
 
 import pytest
+from standins.payments import Till, cashier
 from standins.slack_api import BOT_USER, Refuse, SlackApi, limited
 
 from botservice import Storage, Tool, ToolCall
@@ -49,6 +50,32 @@ async def test_an_answer_that_is_there_at_once_begins_no_session_and_names_none(
             await api.until(lambda count=count: len(api.said()) == count)
         await bot.transport._titles.settle()
     assert api.calls(RENAME) == []
+
+
+async def test_a_session_that_was_begun_is_named_with_an_answer_that_is_there_at_once(
+    api: SlackApi, bot_on, typist
+) -> None:
+    async with bot_on(api, typist) as bot:
+        order = api.order(limited(1), RENAME)
+        ts = await ask(api, typist)
+        await api.until(lambda: order.used)
+        await bot.transport._titles.settle()
+    async with bot_on(api, manners=Manners(tempo=Tempo(first_sign=3600.0))):
+        api.person_says("And June?", thread_ts=ts)
+        await api.until(lambda: api.world.titles)
+    assert api.world.titles == {("D0ALICE", ts): "And June?"}
+
+
+async def test_a_session_that_waited_for_a_decision_is_named_with_its_answer(api: SlackApi, bot_on) -> None:
+    till = Till()
+    async with bot_on(api, cashier(), tools=till.tools, manners=Manners(tempo=Tempo(first_sign=3600.0))):
+        ts = api.person_says("pay her")
+        await api.until(lambda: ("D0ALICE", ts, "suspended") in api.world.statuses)
+        question = next(each for each in api.bot_posts() if each.blocks)
+        row = next(block for block in question.blocks if block["type"] == "actions")
+        api.press(question, row["elements"][0])
+        await api.until(lambda: api.world.titles)
+    assert api.world.titles == {("D0ALICE", ts): "pay her"}
 
 
 async def test_a_title_that_a_person_gave_stays(api: SlackApi, bot_on_both, typist) -> None:

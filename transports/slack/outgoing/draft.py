@@ -60,6 +60,7 @@ class Target:
     team_id: str
     user_id: str
     user_team_id: str
+    begins_thread: bool = False
 
     @property
     def is_direct(self) -> bool:

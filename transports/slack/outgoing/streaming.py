@@ -91,10 +91,13 @@ class Stage:
         """Show whether a session waits for a decision or rests, after a message has said so."""
         thread_ts = delivery.payload.get("thread_ts") or context_keys.get("thread_ts")
         if isinstance(thread_ts, str):
+            self._without_session.pop((context_keys["channel_id"], thread_ts), None)
             self._idle.rest(context_keys, context_keys["channel_id"], thread_ts)
 
     def note_without_session(self, target: Target) -> None:
-        """Take note that an answer was there before its session was begun."""
+        """Take note that an answer was there before its session was begun; further down, an earlier one may have."""
+        if not target.begins_thread:
+            return
         self._without_session[target.channel, target.thread_ts] = None
         if len(self._without_session) > _MAX_KNOWN:
             del self._without_session[next(iter(self._without_session))]
@@ -238,7 +241,8 @@ def _target(context_keys: Mapping[str, str], events: Sequence[StoredEvent]) -> T
         if message is None:
             return None
         team = word(field(field(body, "event"), "user_team")) or message.team_id
-        return Target(message.channel_id, message.root_ts, message.team_id, message.user_id, team)
+        begins = message.root_ts == message.ts
+        return Target(message.channel_id, message.root_ts, message.team_id, message.user_id, team, begins)
     user = word(field(field(body, "user"), "id"))
     thread_ts = timestamp(kept.get("thread_ts"))
     if way is Way.BUTTON and user is not None and thread_ts is not None:
