@@ -1,8 +1,10 @@
 """Searching a stored chat: what is found, how an index keeps up with its storage, and how large it gets."""
 
 import asyncio
+import threading
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 from sqlalchemy import update
 from standins.patience import PATIENT
@@ -176,6 +178,32 @@ async def test_a_search_that_the_event_loop_leaves_to_a_thread_keeps_its_index(s
     await context.chat_history.append_user_message("a" * 300_000)  # more than the event loop reads
     assert await texts_of(context.chat_history, "thing7", k=1) == ["note 7 about thing7"]
     assert SearchIndexes.of(sqlite_storage)._indexes[context.id].index is index
+
+
+async def test_what_takes_long_is_searched_beside_the_event_loop(sqlite_storage):
+    context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})
+    await fill(sqlite_storage, context, ["My dog is called Rex", *(f"note {n}" for n in range(1500))])
+    indexes, threads = SearchIndexes.of(sqlite_storage), []
+
+    async def finds_rex_on_the_loop(text):
+        def search(connection):
+            found = indexes.search(connection, context.id, Question(text, 1, START))
+            threads.append(threading.current_thread())
+            return found
+
+        [hit] = await indexes.read(sqlite_storage, search)
+        assert hit.message.text == "My dog is called Rex"
+        return threads[-1] is threading.current_thread()
+
+    assert any([await finds_rex_on_the_loop("dog") for _ in range(20)]), "a short question to a small chat"
+    index = indexes._indexes[context.id].index
+    assert not await finds_rex_on_the_loop("dog " * 1000), "a long question"
+    await fill(sqlite_storage, context, [f"{n} " + "cat " * 1000 for n in range(10)])
+    assert not await finds_rex_on_the_loop("a dog"), "long messages are taken in"
+    index.set_vectors([*index.ids], np.ones((len(index), 3072), np.float16))
+    await finds_rex_on_the_loop("which dog")  # after which it is known how large the index is
+    assert not await finds_rex_on_the_loop("dog"), "a large index"
+    assert indexes._indexes[context.id].index is index
 
 
 async def test_other_reads_pass_while_a_long_chat_is_taken_in(sqlite_storage):

@@ -12,12 +12,16 @@ from botservice.history.finding.questions import Question
 from botservice.history.finding.word_blocks import Stretch, find_stretches
 from botservice.history.ranking import SearchIndex
 from botservice.history.vectors import read_vectors
+from botservice.storage.readers import leave_to_thread
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages
 
 PAGE = 500  # messages that are taken in at once: the readers of a storage are few, and others wait for them
 _COMPACT_AT = 20  # messages taken in at once
 _AT_HAND = 4_000  # messages in the chat
+_BYTES_AT_HAND = 4 * 1024 * 1024  # of the index: vectors take longer to compare the longer they are
+_CHARACTERS_AT_HAND = 5_000  # that are taken in
+_LONGEST_AT_HAND = 1_000  # characters of a question
 
 _PAGE_OF_MESSAGES = (
     MESSAGES.where(messages.c.position > bindparam("after"), messages.c.position <= bindparam("last"))
@@ -60,6 +64,7 @@ class ContextIndex:
         making: The last position of a stretch that is taken in to be written down; None where that is done.
         full: That stretch, once it is.
         answered: The last question: every step of a turn asks the same again.
+        size_bytes: What it took at the end of the last search.
     """
 
     context_id: int
@@ -74,12 +79,15 @@ class ContextIndex:
     vector_model: str | None = None
     last_vector: int = 0
     answered: _Answered | None = None
+    size_bytes: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def is_at_hand(self, state: Row[*tuple[Any, ...]], model_key: str | None) -> bool:
+    def is_at_hand(self, state: Row[*tuple[Any, ...]], model_key: str | None, asked: str) -> bool:
         """Return whether a search takes about a millisecond: few messages, of which it has nearly all."""
         return (
-            max(1, state.last_position - _COMPACT_AT) <= self.last_position <= _AT_HAND
+            len(asked) <= _LONGEST_AT_HAND
+            and max(1, state.last_position - _COMPACT_AT) <= self.last_position <= _AT_HAND
+            and self.size_bytes <= _BYTES_AT_HAND
             and self.deletion_version == state.deletion_version
             and not self.is_long
             and self.vector_model == model_key
@@ -134,7 +142,10 @@ class ContextIndex:
         """Take in what is new up to a position, but a page at most; return whether that was all."""
         wanted = {"context": self.context_id, "after": self.last_position, "last": last}
         rows = execute(connection, _PAGE_OF_MESSAGES, wanted).all()
-        self.index.add(list(read_documents(rows)))
+        documents = list(read_documents(rows))
+        if sum(len(each.text) for each in documents) > _CHARACTERS_AT_HAND:
+            leave_to_thread(connection)
+        self.index.add(documents)
         if len(rows) == PAGE:
             self.last_position = rows[-1].position
             return False

@@ -19,7 +19,7 @@ from botservice.history.finding.word_blocks import Stretch, write_stretch
 from botservice.history.rows import BY_ID, read_messages
 from botservice.llm.tokens import TokenCounter
 from botservice.storage import Storage
-from botservice.storage.readers import leave_to_thread
+from botservice.storage.readers import NotInPlace, leave_to_thread
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 
@@ -91,7 +91,7 @@ class SearchIndexes:
 
         It holds the thread that reads no longer than one page takes; an event loop, about a millisecond.
         """
-        with self._caught_up(connection, context_id) as (entry, is_current):
+        with self._caught_up(connection, context_id, question.text) as (entry, is_current):
             if entry is None:
                 return []
             if not is_current:
@@ -121,13 +121,15 @@ class SearchIndexes:
 
     def _without_names(self, connection: Connection, context_id: int, text: str) -> str | None:
         """Return what to embed for a question; nothing where no message has a vector; None: ask once more."""
-        with self._caught_up(connection, context_id) as (entry, is_current):
+        with self._caught_up(connection, context_id, text) as (entry, is_current):
             if entry is None or (is_current and not (entry.is_long or entry.index.has_vectors)):
                 return ""
             return entry.index.without_names(text) if is_current else None
 
     @contextlib.contextmanager
-    def _caught_up(self, connection: Connection, context_id: int) -> Iterator[tuple[ContextIndex | None, bool]]:
+    def _caught_up(
+        self, connection: Connection, context_id: int, asked: str
+    ) -> Iterator[tuple[ContextIndex | None, bool]]:
         """Hold a context's index, and say whether it has seen everything; None where the context is gone."""
         state = execute(connection, _STATE, {"context": context_id}).one_or_none()
         if state is None:
@@ -137,7 +139,7 @@ class SearchIndexes:
         with self._guard:
             entry = self._indexes.setdefault(context_id, ContextIndex(context_id))
             self._indexes.move_to_end(context_id)
-        if not (entry.is_at_hand(state, self._model_key) and entry.lock.acquire(blocking=False)):
+        if not (entry.is_at_hand(state, self._model_key, asked) and entry.lock.acquire(blocking=False)):
             leave_to_thread(connection)
             entry.lock.acquire()
         try:
@@ -145,9 +147,9 @@ class SearchIndexes:
             if entry.full is not None:
                 self._full[entry.context_id, entry.full.first_position] = entry.full
             yield entry, is_current
-            size = entry.index.size_bytes + _ENTRY_BYTES
-        except SQLAlchemyError:
-            raise  # nothing was read: the index is as it was
+            size = entry.size_bytes = entry.index.size_bytes + _ENTRY_BYTES
+        except (SQLAlchemyError, NotInPlace):
+            raise  # nothing was taken in: the index is as it was
         except BaseException:
             self.forget(context_id)  # it may be half of what it was to be
             raise
