@@ -200,7 +200,7 @@ async def test_what_takes_long_is_searched_beside_the_event_loop(sqlite_storage)
     assert not await finds_rex_on_the_loop("dog " * 1000), "a long question"
     await fill(sqlite_storage, context, [f"{n} " + "cat " * 1000 for n in range(10)])
     assert not await finds_rex_on_the_loop("a dog"), "long messages are taken in"
-    index.set_vectors([*index.ids], np.ones((len(index), 3072), np.float16))
+    index.set_vectors([*index.ids], np.ones((len(index), 4096), np.float16))
     await finds_rex_on_the_loop("which dog")  # after which it is known how large the index is
     assert not await finds_rex_on_the_loop("dog"), "a large index"
     assert indexes._indexes[context.id].index is index

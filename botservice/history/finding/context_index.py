@@ -19,7 +19,7 @@ from botservice.storage.tables.conversations import messages
 PAGE = 500  # messages that are taken in at once: the readers of a storage are few, and others wait for them
 _COMPACT_AT = 20  # messages taken in at once
 _AT_HAND = 4_000  # messages in the chat
-_BYTES_AT_HAND = 4 * 1024 * 1024  # of the index: vectors take longer to compare the longer they are
+_BYTES_AT_HAND = 6 * 1024 * 1024  # of the index: vectors take longer to compare the longer they are
 _CHARACTERS_AT_HAND = 5_000  # that are taken in
 _LONGEST_AT_HAND = 1_000  # characters of a question
 
