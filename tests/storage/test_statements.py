@@ -11,6 +11,7 @@ from standins.patience import PATIENT
 
 from botservice import Storage
 from botservice.errors import StorageError, StorageUnavailable
+from botservice.storage.postgres.pipelines import queue_of
 from botservice.storage.statements import _prepare, execute, execute_many
 from botservice.storage.tables.conversations import contexts
 
@@ -141,6 +142,15 @@ HASHES = select(contexts.c.key_hash).order_by(contexts.c.key_hash)
 
 async def hashes(storage):
     return await storage.read(lambda connection: [each.key_hash for each in execute(connection, HASHES, {}).all()])
+
+
+async def test_a_connection_keeps_nothing_of_the_rows_that_were_read(postgres_storage):
+    def read(connection):
+        assert execute(connection, LENGTH, {"text": "a" * 1_000_000}).scalar_one() == 1_000_000
+        assert queue_of(connection)._transformer.pgresult is None
+        assert execute(connection, LENGTH, {"text": "b"}).scalar_one() == 1
+
+    await postgres_storage.read(read)
 
 
 async def test_nothing_of_a_transaction_is_kept_in_which_a_statement_could_not_even_be_sent(postgres_storage):

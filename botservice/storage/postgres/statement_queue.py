@@ -47,6 +47,7 @@ class Queued:
             raise psycopg.ProgrammingError("the statement gave no result")
         self._transformer.set_pgresult(self.result)
         rows: Sequence[tuple[Any, ...]] = self._transformer.load_rows(0, self.result.ntuples, tuple)
+        self._transformer.set_pgresult(None)  # what is large is not kept
         return rows
 
     def _check_results(self, results: Sequence[Any]) -> None:
