@@ -117,7 +117,11 @@ class Budgets:
 
     @classmethod
     def of(cls, settings: Settings) -> "Budgets":
-        """Return the budgets that the settings describe."""
+        """Return the budgets that the settings describe.
+
+        Raises:
+            SettingsError: a limit is so low that no call would ever fit.
+        """
         limits = {
             Scope.PERSON: settings.budget_person,
             Scope.CHAT: settings.budget_chat,
@@ -137,7 +141,11 @@ class Budgets:
             raise SettingsError(f"PRICES must say what {model} costs, because a budget limits money: {model}=1/5")
 
     def dearest(self, models: Sequence[str], prompt_tokens: int) -> str:
-        """Return the model, of those that may answer, whose longest answer would cost most: so much is kept for it."""
+        """Return the model, of those that may answer, whose longest answer would cost most: so much is kept for it.
+
+        Raises:
+            SettingsError: money is limited, and nobody said what one of them costs.
+        """
         for model in models:
             self.check_model(model)
         usage = TokenUsage(prompt_tokens, self._answer_tokens)
