@@ -41,7 +41,11 @@ class Refusals(ABC, Generic[Where, What, Why]):
         self._known: dict[Hashable, tuple[frozenset[What], float]] = {}
 
     async def of(self, where: Where) -> frozenset[What]:
-        """Return all that was refused in a place."""
+        """Return all that was refused in a place.
+
+        Raises:
+            StorageUnavailable: nobody can say.
+        """
         known, until = self._remembered(where)
         storage = self._storage()
         if storage is None or until > self._clock():

@@ -158,7 +158,11 @@ class Access:
         return Entry(subject, AccessRole.BLOCKED, source=by)
 
     def check_revocable(self, name: str) -> None:
-        """Check that a person or a chat can be blocked."""
+        """Check that a person or a chat can be blocked.
+
+        Raises:
+            BotServiceError: the setting OWNERS says otherwise, or that is no name.
+        """
         if name in self._owners:
             raise BotServiceError(f"{name} is an owner by the setting OWNERS: take them out there")
         if not is_identity(name):

@@ -141,7 +141,7 @@ _MESSAGES = select(budget_rates.c.messages).where(
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What was used of one budget, or is reserved: today and in this month."""
+    """What was used of one budget, or is reserved: today and in this month; costs in billionths of the currency."""
 
     tokens_today: int = 0
     tokens: int = 0

@@ -155,7 +155,11 @@ async def read_turns(storage: Storage, context_id: int, turn_id: int | None = No
 
 
 async def export_context(storage: Storage, context_id: int) -> dict[str, Any]:
-    """Return everything that is kept of a conversation, as JSON values; the bytes of files as base64."""
+    """Return everything that is kept of a conversation, as JSON values; the bytes of files as base64.
+
+    Raises:
+        StorageError: there is no such context.
+    """
 
     def query(connection: Connection) -> dict[str, Any]:
         row = check_context(connection, context_id)
@@ -191,7 +195,11 @@ def _export_file(file: Attachment) -> dict[str, str | None]:
 
 
 async def forget_context(storage: Storage, context_id: int) -> None:
-    """Delete a conversation with everything that belongs to it. A turn that runs there can store nothing more."""
+    """Delete a conversation with everything that belongs to it. A turn that runs there can store nothing more.
+
+    Raises:
+        StorageError: there is no such context.
+    """
     await storage.read(lambda connection: check_context(connection, context_id))
     await forget_chat(storage, context_id)
 

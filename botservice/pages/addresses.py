@@ -56,7 +56,11 @@ class PageAddress:
             raise PageRefused("this is no address of a web page") from None
 
     def join(self, location: str) -> "PageAddress":
-        """Return where a redirect leads."""
+        """Return where a redirect leads.
+
+        Raises:
+            PageRefused: nowhere on the public web.
+        """
         if len(location) > _LONGEST or _NOT_IN_ADDRESSES.search(location):
             raise PageRefused("the page leads on to what is no address of a web page")
         try:

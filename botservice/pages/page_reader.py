@@ -54,7 +54,11 @@ class Pages:
         return page if until > self._clock() else None
 
     async def read(self, address: PageAddress) -> Page:
-        """Return the text of a page."""
+        """Return the text of a page.
+
+        Raises:
+            PageRefused: it cannot be had or read; the message says why, and repeats nothing of it.
+        """
         known = self.find(address)
         if known is not None:
             return known

@@ -139,7 +139,11 @@ async def _outcome(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> ToolO
 
 
 def outcome_of(returned: Any) -> ToolOutcome:
-    """Return the outcome of a call with this result."""
+    """Return the outcome of a call with this result.
+
+    Raises:
+        OutputError: there is no JSON for it.
+    """
     output = read_output(returned)
     return ToolOutcome(output.text, output.files, output.value, buttons=output.buttons)
 

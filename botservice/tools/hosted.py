@@ -12,7 +12,11 @@ async def _nothing() -> str:
 
 
 class HostedTool(Tool):
-    """A tool of the model's server. If the server does not have it, the model is asked without it."""
+    """A tool of the model's server. If the server does not have it, the model is asked without it.
+
+    Attributes:
+        schema: What is sent, in the form of Responses.
+    """
 
     def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
         super().__init__(_nothing, name=name, idempotent=True)

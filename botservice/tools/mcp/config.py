@@ -113,7 +113,11 @@ def read_file(path: Path | str, environment: Mapping[str, str] | None = None) ->
 def read_servers(
     servers: Mapping[str, Any], environment: Mapping[str, str] | None = None, *, source: str = "mcpServers"
 ) -> list[ServerConfig]:
-    """Return servers as they stand below `mcpServers`, without those that are disabled."""
+    """Return servers as they stand below `mcpServers`, without those that are disabled.
+
+    Raises:
+        SettingsError: something is wrong; the message names the server and the key.
+    """
     known = os.environ if environment is None else environment
     entries = [_Entry(source, name, entry, known) for name, entry in servers.items()]
     found = [entry.read() for entry in entries if not entry.is_disabled]
