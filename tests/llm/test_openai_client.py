@@ -17,6 +17,30 @@ HELLO = [{"role": "user", "content": "hello"}]
 KEY = "sk-test-key-that-nobody-may-see"
 ENDED = b"data: [DONE]\n\n"
 COMPLETED = {"type": "response.completed", "response": {"status": "completed", "output": []}}
+# The client comes later than an answer may; there is no server.
+_SLOW_LOADING = """
+import asyncio, sys, threading
+from botservice import LLMError, OpenAIChatLLM
+
+may_end = threading.Event()
+
+class Slow:
+    def find_spec(self, name, path, target=None):
+        if name == "openai":
+            may_end.wait()
+
+async def ask():
+    asyncio.get_running_loop().call_later(0.6, may_end.set)
+    try:
+        await OpenAIChatLLM("m", base_url="http://127.0.0.1:9/v1", timeout_seconds=0.5).chat([])
+    except LLMError as error:
+        print(error)
+    finally:
+        may_end.set()
+
+sys.meta_path.insert(0, Slow())
+asyncio.run(ask())
+"""
 
 
 def said(text: str, reason: str | None = "stop") -> bytes:
@@ -53,16 +77,21 @@ async def test_a_request_says_who_asks_and_what_the_environment_says_of_the_acco
 ) -> None:
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     monkeypatch.setenv("OPENAI_PROJECT_ID", "proj-1")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Route: a:b\nnonsense\nUser-Agent: mine")
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Route: a:b\nnonsense\nUser-Agent: mine\nCookie: a=b")
     async with raw_server(greet) as server:
         assert await ask(server.base_url) == "hi"
     (asked,) = server.requests
     assert asked.line == "POST /v1/chat/completions HTTP/1.1"
     sent = {"authorization": f"Bearer {KEY}", "openai-organization": "org-1", "openai-project": "proj-1"}
-    sent |= {"x-route": "a:b", "user-agent": "mine", "content-type": "application/json"}
+    sent |= {"x-route": "a:b", "user-agent": "mine", "cookie": "a=b", "content-type": "application/json"}
     assert sent.items() <= asked.headers.items()
     assert not [name for name in asked.headers if name.lower().startswith("x-stainless-")]
     assert json.loads(asked.body)["messages"] == HELLO
+
+
+def test_the_time_that_loading_takes_is_no_silence_of_the_server() -> None:
+    done = subprocess.run([sys.executable, "-c", _SLOW_LOADING], capture_output=True, text=True, check=True)
+    assert "cannot be reached" in done.stdout
 
 
 async def test_a_name_and_a_password_in_the_address_go_in_the_place_of_the_key() -> None:

@@ -73,8 +73,8 @@ class Connections:
 
         like = self._like.get(address)
         if like is None:
-            like = self._like[address] = http.build_request("POST", address, headers=self.headers)
-            like.headers.pop("cookie", None)  # those of the client go with each request
+            fresh = self._make_http()  # without cookies: those of a client go with each request
+            like = self._like[address] = fresh.build_request("POST", address, headers=self.headers)
         headers = like.headers.copy()
         headers["Content-Length"] = str(len(content))
         given: dict[str, Any] = {"headers": headers, "cookies": http.cookies, "extensions": like.extensions}

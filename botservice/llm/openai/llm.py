@@ -170,6 +170,7 @@ class OpenAIChatLLM:
     async def _send(self, call: OpenAICall, on_text: TextSink | None, on_thought: TextSink | None) -> ChatResponse:
         """Send a call, and read the answer as bytes: typed events would cost several times the CPU of the rest."""
         answer = call.new_answer(on_text, on_thought)
+        await self._clients.current()  # the first loads the client, which is no silence of the server
         try:
             async with asyncio.timeout(self.timeout_seconds) as limit:
                 async with self._clients.post(call.path, call.body()) as response:
