@@ -27,7 +27,7 @@ may_end = threading.Event()
 class Slow:
     def find_spec(self, name, path, target=None):
         if name == "openai":
-            may_end.wait()
+            may_end.wait(5)
 
 async def ask():
     asyncio.get_running_loop().call_later(0.6, may_end.set)
