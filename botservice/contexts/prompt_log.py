@@ -235,7 +235,7 @@ def as_content(entries: Iterable[Entry]) -> dict[str, Any]:
             sent.append(kept)
     if ids:
         sent.append([shown, *shorten(ids)])
-    return {"sent": sent}
+    return {"messages": [], "literal": {}, "sent": sent}  # earlier releases read the first two, and show nothing
 
 
 def _key(kept: Kept) -> object:

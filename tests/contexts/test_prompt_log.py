@@ -143,12 +143,13 @@ async def test_rows_of_earlier_releases_are_read_and_gone_on_with(context, stora
     assert [place for place, _ in log.unsaved()] == [log.ranges(recorded)[-1][0]] != [4], "the older ones' go on there"
 
 
-async def test_what_a_row_keeps_stands_behind_the_places_of_earlier_releases(context, storage):
+async def test_earlier_releases_find_nothing_kept_and_nothing_in_their_way(context, storage):
     await talk(context, 3)
     service, _ = make_service(storage, ["yes"], search_k=5)
     await service.prompt(context, "which park?")
     [row] = await logged(storage)
-    assert list(row.content) == ["sent"]
+    assert row.content["messages"] == [], "it stands for no message"
+    assert row.content["literal"] == {}, "0.2.2 asks for it"
     assert row.seq >= 100_000, "theirs have the numbers from 0 on"
     ranges = await storage.read(lambda c: c.execute(select(steps.c.prompt_ranges)).scalars().all())
     assert min(min(each) for kept in ranges if kept for each in kept) >= 100_000
