@@ -187,6 +187,7 @@ async def test_a_body_that_is_too_large_is_refused_before_and_while_it_arrives()
         assert (await http.post("/", headers={"content-length": "nonsense"})).status_code == 200
 
 
+@pytest.mark.slow
 async def test_a_second_worker_on_one_file_is_refused_and_the_first_goes_on(sqlite_url: str, tmp_path: Path) -> None:
     async with served(database_url=sqlite_url) as first:
         (tmp_path / "lending.py").write_text(

@@ -78,6 +78,7 @@ def test_the_command_line_begins_without_what_it_may_never_need() -> None:
 
 
 @pytest.mark.parametrize("model", [{}, {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "OPENAI_MODEL": "none"}])
+@pytest.mark.slow
 def test_a_server_is_ready_without_the_clients_of_what_is_off_or_not_yet_asked(
     tmp_path: Path, model: dict[str, str]
 ) -> None:
@@ -144,6 +145,7 @@ def test_a_name_is_not_hidden_by_a_module_of_the_same_name() -> None:
 
 
 @pytest.mark.parametrize("first", ["botservice.storage.orphaned_files", "botservice.storage.tables.people"])
+@pytest.mark.slow
 def test_all_tables_are_known_as_soon_as_one_is(first: str) -> None:
     """Forgetting goes through all that are known: one that nobody had imported yet would be left out."""
     count = "from botservice.storage.tables.metadata import metadata\nprint(len(metadata.tables))"

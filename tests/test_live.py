@@ -78,6 +78,7 @@ def test_a_platform_that_does_something_else_is_named_and_ends_it_with_1(run: Ru
     assert "assumed: is_bot and username" in said
 
 
+@pytest.mark.slow
 def test_a_missing_setting_is_named() -> None:
     command = [sys.executable, "-W", "error", SCRIPT, "telegram"]
     environ = {**os.environ, "TELEGRAM_BOT_TOKEN": ""}

@@ -149,6 +149,7 @@ def test_a_service_without_fallbacks_asks_its_model_itself() -> None:
     assert isinstance(build_service(chosen).agent.llm, OpenAIChatLLM)  # type: ignore[attr-defined]  # as above
 
 
+@pytest.mark.slow
 def test_serve_is_ready_first_and_says_it_then(tmp_path: Any) -> None:
     with OpenAIApi.running(shutdowns={"m": SOON}) as api:
         bot = ServedBot(tmp_path, OPENAI_BASE_URL=api.base_url, OPENAI_MODEL="m")

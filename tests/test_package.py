@@ -68,6 +68,7 @@ def ask_in_the_browser(base, text):
     raise AssertionError("the stream ended without an answer")
 
 
+@pytest.mark.slow
 def test_what_an_index_shows_has_no_link_that_leads_nowhere(built):
     [wheel] = built.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:

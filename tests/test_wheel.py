@@ -84,6 +84,7 @@ def test_everything_that_is_no_code_is_in_the_wheel_too(wheel):
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.slow
 def test_an_installed_wheel_makes_its_tables_and_works(installed, tmp_path, kind, request):
     url = f"sqlite:///{tmp_path / 'bot.db'}" if kind == "sqlite" else request.getfixturevalue("own_postgres_url")
     done = run(installed, tmp_path, url)

@@ -118,6 +118,7 @@ async def test_a_second_person_who_falls_silent_changes_no_line_of_the_window(co
     assert texts == ["alice: message 3", "alice: message 4", "alice: message 5"]
 
 
+@pytest.mark.slow
 def test_the_tools_of_the_default_agent_are_the_same_bytes_in_every_process(tmp_path):
     program = (
         "import json; from botservice.app import build_service; from botservice.settings import Settings\n"

@@ -75,6 +75,7 @@ async def answers(app: Starlette, count: int, seed: int) -> dict[int, int]:
 
 
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.slow
 async def test_no_request_whatever_gives_a_failure(
     sqlite_storage: Storage, seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:

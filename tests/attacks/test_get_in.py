@@ -119,6 +119,7 @@ def test_a_proxy_that_adds_a_line_of_its_own_is_believed_and_not_who_came_to_it(
     assert address_of(forged) == "10.0.0.1 for 5.6.7.8"
 
 
+@pytest.mark.slow
 async def test_a_login_ends_on_the_server_and_on_every_replica(storage: Storage) -> None:
     async with site(storage) as client, site(storage) as replica:
         await client.post("/web/login", data={"token": TOKEN}, headers=PAGE)

@@ -47,6 +47,7 @@ def api() -> Iterator[BotApi]:
 
 
 @pytest.mark.parametrize("make", [endless_work, endless_memory, empty_for_ever])
+@pytest.mark.slow
 async def test_a_file_that_takes_too_much_is_cut_off(make: Callable[[], bytes]) -> None:
     data = make()
     assert len(data) < 200_000
@@ -139,6 +140,7 @@ async def test_what_was_read_is_not_read_again_for_an_hour() -> None:
     assert reads[4:] == ["down", "down"]
 
 
+@pytest.mark.slow
 async def test_the_sender_is_told_in_one_sentence_and_the_file_is_read_once(api: BotApi, sqlite_storage) -> None:
     reading = Reading(read_pdf=PdfReader(SMALL))
     async with running(api, sqlite_storage, reading=reading):

@@ -42,6 +42,7 @@ def is_linear(pattern: re.Pattern[str] | re.Pattern[bytes], *, length: int = LEN
     return True
 
 
+@pytest.mark.slow
 def test_every_pattern_is_found() -> None:
     found = {name for room in rooms() for name in patterns(room)}
     assert len(found) > 60

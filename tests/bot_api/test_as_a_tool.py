@@ -38,6 +38,7 @@ async def test_the_server_can_go_away_and_come_back_with_its_state(api: BotApi) 
             assert [update.message.text for update in await bot.get_updates()] == ["first"]
 
 
+@pytest.mark.slow
 async def test_two_hundred_chats_with_ten_messages_each_pass_quickly_and_in_order(api: BotApi) -> None:
     chats = range(1000, 1200)
     everything = [(chat, number) for number in range(10) for chat in chats]

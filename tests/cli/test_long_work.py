@@ -271,6 +271,7 @@ def _read(terminal: int) -> bytes:
 
 
 @pytest.mark.parametrize("command", ["encrypt", "compact"])
+@pytest.mark.slow
 def test_a_command_on_a_terminal_shows_a_bar_and_ends_with_130(
     on_terminal: Callable[..., tuple[int, str]], tmp_path: Path, sqlite_url: str, command: str
 ) -> None:

@@ -61,6 +61,7 @@ def python(folder, *arguments, typed=None):
         ),
     ],
 )
+@pytest.mark.slow
 def test_every_template_passes_its_test_and_does_without_a_key_what_it_shows(
     run, tmp_path, template, more, typed, says
 ):
@@ -86,6 +87,7 @@ def test_a_made_folder_has_nothing_that_ruff_minds(run, tmp_path, template):
         assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+@pytest.mark.slow
 def test_what_its_procfile_says_can_be_run_from_its_folder(bot):
     commands = dict(line.split(": ", 1) for line in (bot / "Procfile").read_text().splitlines())
     assert commands["web"].endswith("python -m botservice serve --app bot:service")

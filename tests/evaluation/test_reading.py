@@ -66,6 +66,7 @@ def test_a_limit_that_no_answer_could_break_or_keep_is_refused(rule, number):
         ("{a: !!bool maybe, b: !!int '', c: .nan}", None),
     ],
 )
+@pytest.mark.slow
 def test_a_short_text_that_aliases_or_depth_make_endless_is_refused(arguments, remedy):
     text = f"{HEAD}    tools:\n      - {{name: add, result: 5, arguments: {arguments}}}"
     if remedy is None:

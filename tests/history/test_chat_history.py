@@ -188,6 +188,7 @@ async def test_deleting_gives_how_many_were_there(context):
     assert await history.messages() == []
 
 
+@pytest.mark.slow
 async def test_more_messages_are_deleted_than_a_statement_takes_ids(context):
     [message] = [await context.chat_history.append_user_message("x")]
     assert await context.chat_history.delete_messages([*range(message.id + 1, message.id + 70_000), message.id]) == 1

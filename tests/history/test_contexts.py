@@ -102,6 +102,7 @@ async def test_two_first_messages_at_once_make_one_context(storage_url):
         assert len(await list_contexts(one)) == 1
 
 
+@pytest.mark.slow
 async def test_two_processes_make_one_context(storage_url):
     await run_together(2, say_first, storage_url, 20)
     async with Storage.open(storage_url, limits=PATIENT) as storage:

@@ -97,6 +97,7 @@ async def positions_by_question(storage, indexes, chat_id="1", *, one_of=1):
     return found
 
 
+@pytest.mark.slow
 async def test_what_is_asked_for_is_found_by_the_words_written_down(sqlite_storage):
     indexes = SearchIndexes(long_chats=SMALL)
     found = await positions_by_question(sqlite_storage, indexes, one_of=3)
@@ -107,6 +108,7 @@ async def test_what_is_asked_for_is_found_by_the_words_written_down(sqlite_stora
     assert statistics.fmean(same) >= 0.85
 
 
+@pytest.mark.slow
 async def test_both_databases_find_the_same_with_the_same_scores(sqlite_storage, postgres_url):
     async with Storage.open(postgres_url, limits=PATIENT) as postgres_storage:
         found = [
@@ -194,6 +196,7 @@ async def test_words_read_before_a_deletion_are_not_written_after_it(storage, co
     await storage.write(lambda connection: write_stretch(connection, replace(stretch, context_id=context.id + 1)))
 
 
+@pytest.mark.slow
 async def test_many_searches_and_replicas_at_once_agree(storage, context):
     await fill(storage, context, notes(300))
     replicas = [SearchIndexes(long_chats=SMALL) for _ in range(2)]

@@ -85,6 +85,7 @@ def test_paraphrases_share_no_word_with_what_they_ask_for():
 
 
 @pytest.mark.parametrize("together", [False, True], ids=["each chat alone", "all chats in one"])
+@pytest.mark.slow
 def test_nine_of_ten_are_found_among_five(together):
     rows = [row for row in measured(together=together) if row[1] != "paraphrase"]
     assert statistics.fmean(recall for _, _, recall in rows) >= 0.95
@@ -94,6 +95,7 @@ def test_nine_of_ten_are_found_among_five(together):
         assert statistics.fmean(recall for _, each, recall in rows if each == kind) >= 0.9, kind
 
 
+@pytest.mark.slow
 def test_every_message_repeated_verbatim_is_found_first():
     for chat in CHATS:
         index = SearchIndex()

@@ -69,6 +69,7 @@ def use(chat, how):
     return [each.text for each in (reversed(chat) if how == "reversed" else chat[how])]
 
 
+@pytest.mark.slow
 async def test_it_behaves_as_a_list_does(storage, chats):
     plain = {size: await AgentContext.load(storage, chats[size]) for size in SIZES}
     lists = {size: await context.chat_history.messages() for size, context in plain.items()}

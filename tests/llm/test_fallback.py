@@ -218,6 +218,7 @@ async def test_a_try_that_somebody_stops_is_made_by_another(
     assert (await llm.chat(HELLO)).model == "first"
 
 
+@pytest.mark.slow
 async def test_many_chats_ask_a_model_that_is_down_no_more_often_than_they_began(
     api: OpenAIApi, minds: Minds, llm: FallbackLLM
 ) -> None:

@@ -314,6 +314,7 @@ async def test_an_address_that_is_none_is_an_error_of_the_model(url: str) -> Non
         await ask(url)
 
 
+@pytest.mark.slow
 async def test_a_script_that_closes_nothing_ends_without_complaints() -> None:
     script = (
         "import asyncio, sys\n"

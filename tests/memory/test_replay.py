@@ -168,6 +168,7 @@ def test_the_facts_of_a_step_fit_a_narrow_terminal(memory):
 
 @given(st.lists(items | steps, max_size=3), st.booleans(), st.sampled_from([10, 80]))
 @settings(max_examples=60)
+@pytest.mark.slow
 def test_every_memory_can_be_shown(content, detailed, width):
     text = shown(AgentMemory("x", content), detailed=detailed, width=width)
     text.encode()

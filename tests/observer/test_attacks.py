@@ -38,6 +38,7 @@ async def known(storage, author=ALICE):
 
 
 @pytest.mark.parametrize("sign", ["\\ud800", "\\u0000", "\\udfff\\ud800", "\\u202e"])
+@pytest.mark.slow
 async def test_signs_that_no_database_takes_do_no_harm_in_an_answer(storage, sign):
     chat, clock = await open_chat(storage, "1", ALICE), Clock()
     said = await say(chat, "I live in Lyon", *[tokens(600)] * 4)

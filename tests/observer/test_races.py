@@ -32,6 +32,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.slow
 async def test_a_process_that_is_killed_while_the_model_is_asked_leaves_its_stretch_to_another(storage_url):
     async with AsyncExitStack() as stack:
         if storage_url.startswith("postgres"):

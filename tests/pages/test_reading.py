@@ -47,6 +47,7 @@ async def test_pdfs_are_read_too(web: PagesWeb, pages: Pages) -> None:
         await pages.read(PageAddress.read("http://site.example/c"))
 
 
+@pytest.mark.slow
 async def test_a_page_that_takes_too_much_is_cut_off(web: PagesWeb) -> None:
     pages = Pages(PageFetcher(PublicNetwork(web.resolve, web)), read_html=HtmlReader(PageLimits(cpu_seconds=1)))
     web.pages["site.example/a/b"] = page("<div>" * 200_000 + "x")

@@ -151,6 +151,7 @@ def test_a_limit_below_the_length_of_an_answer_is_a_wrong_setting() -> None:
         budgets(person="100 tokens/day")
 
 
+@pytest.mark.slow
 async def test_two_hundred_calls_at_once_never_take_more_than_there_is(storage_url: str) -> None:
     # Two replicas where the database allows it; each call takes less than it reserved, so that room comes back.
     kinds = 2 if storage_url.startswith("postgres") else 1

@@ -235,6 +235,7 @@ async def test_a_prompt_of_a_program_raises_and_can_be_resumed_when_there_is_roo
     assert (await run.finish()).text == "and now"
 
 
+@pytest.mark.slow
 async def test_a_hundred_turns_at_once_never_take_more_than_there_is(storage_url: str) -> None:
     limit = 7_500
     owner = f"{limit} tokens/day"

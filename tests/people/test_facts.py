@@ -162,6 +162,7 @@ async def test_what_is_put_aside_to_be_deleted_is_told_to_nobody_though_it_had_e
     assert await storage.read(told) == []
 
 
+@pytest.mark.slow
 async def test_there_is_a_limit(sqlite_storage):
     chat = await open_chat(sqlite_storage, "telegram-a", ALICE)
     numbers = " ".join(f"number {n}" for n in range(MAX_FACTS + 1))

@@ -31,6 +31,7 @@ def parrots(storage):
     )
 
 
+@pytest.mark.slow
 async def test_everything_about_me_goes_when_it_is_confirmed_and_not_before(storage):
     async with parrots(storage) as bot:
         say = bot.messenger.say

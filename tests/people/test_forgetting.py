@@ -166,6 +166,7 @@ async def test_what_somebody_else_asked_meanwhile_is_answered_anew_without_it(st
     assert [each.text for each in await group.chat_history.messages()] == ["and mine is Rex", "an answer"]
 
 
+@pytest.mark.slow
 async def test_a_question_that_has_run_tools_is_given_up_with_an_apology_when_somebody_else_is_forgotten(storage):
     asked, go, paid = asyncio.Event(), asyncio.Event(), []
 

@@ -112,6 +112,7 @@ ANSWERED = Reference(ReferenceKind.FORWARD, BOT, ANSWER, is_of_assistant=True)
         pytest.param((ALICE, BOB), FORWARDED, id="a group-what they said", marks=pytest.mark.any_database),
     ],
 )
+@pytest.mark.slow
 async def test_what_is_carried_elsewhere_before_its_words_go_is_found_after_a_cut(storage, people, held):
     his = await open_chat(storage, "telegram-b", BOB)
     carried, number = True, 0

@@ -84,6 +84,7 @@ async def test_the_writer_does_no_more_at_once_to_delete_a_longer_chat(sqlite_st
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["with its chat", "by itself"])
+@pytest.mark.slow
 async def test_the_writer_does_no_more_at_once_to_forget_what_is_known_where_more_was_done_with_it(
     sqlite_storage: Storage, *, whole: bool
 ) -> None:

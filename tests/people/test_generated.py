@@ -8,6 +8,7 @@ from people.generated import generate
 TURNS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_TURNS", "800"))
 
 
+@pytest.mark.slow
 async def test_nobody_sees_the_words_of_another(storage):
     findings = await generate(storage, turns=200, people=15, groups=4)
     assert findings.leaks == []

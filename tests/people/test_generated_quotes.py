@@ -9,6 +9,7 @@ GROUPS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_GROUPS", "100"))
 IN_ONE_FILE = 50  # after each forgetting, all of it is looked through
 
 
+@pytest.mark.slow
 async def test_nothing_of_the_forgotten_is_left_with_others_and_no_fact_is_anothers(storage):
     groups = 20
     findings = await generate(storage, groups=groups)

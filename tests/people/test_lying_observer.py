@@ -9,6 +9,7 @@ from people.lying import observed, traces
 TURNS = int(os.environ.get("BOTSERVICE_TEST_LYING_TURNS", "800"))
 
 
+@pytest.mark.slow
 async def test_nothing_invented_is_kept_and_nobody_reads_of_another(storage):
     seen = await observed(storage, turns=200, people=6, groups=2, forgotten=[4, 5])
     assert seen.findings.leaks == []
@@ -20,6 +21,7 @@ async def test_nothing_invented_is_kept_and_nobody_reads_of_another(storage):
     assert seen.left_of_forgotten == []
 
 
+@pytest.mark.slow
 async def test_traces_of_a_person_are_found_where_they_are(storage):
     seen = await observed(storage, turns=30, people=12, groups=1, forgotten=[])
     assert seen.findings.prompts > 0

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from people.conversing import ALICE, open_chat
 from sqlalchemy import select
 
@@ -10,6 +11,7 @@ from botservice.storage.tables.access import model_usage
 from botservice.upkeep import Upkeep
 
 
+@pytest.mark.slow
 async def test_upkeep_looks_for_strangers_a_few_at_a_time_and_finds_them_all(storage):
     chat = await open_chat(storage, "telegram-a", ALICE)
     now, count = datetime.now(UTC), 2 * PEOPLE_AT_ONCE + 50

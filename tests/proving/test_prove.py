@@ -76,6 +76,7 @@ def test_two_processes_prove_it_on_postgres_and_leave_it_as_empty_as_it_was(tmp_
     assert execute(own_postgres_url, KEPT) == ["theirs"]
 
 
+@pytest.mark.slow
 def test_a_database_with_tables_is_refused_and_stays_as_it_is(tmp_path, own_postgres_url):
     execute(own_postgres_url, "CREATE TABLE theirs (id int)", "INSERT INTO theirs VALUES (1)")
     done = run(tmp_path, *SHORT, "--database", own_postgres_url)
@@ -86,6 +87,7 @@ def test_a_database_with_tables_is_refused_and_stays_as_it_is(tmp_path, own_post
 
 
 @pytest.mark.parametrize("url", ["sqlite:///here.db", "nonsense"])
+@pytest.mark.slow
 def test_a_database_that_is_no_postgres_is_refused(tmp_path, url):
     done = run(tmp_path, *SHORT, "--database", url)
     assert done.returncode == 1

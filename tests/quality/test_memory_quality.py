@@ -19,6 +19,7 @@ async def answered(storage, chat, kind):
     return shares, tokens, cost
 
 
+@pytest.mark.slow
 async def test_a_chat_that_is_observed_well_answers_more_in_no_more_tokens(sqlite_storage):
     (alone, observed), tokens, cost = await answered(sqlite_storage, "en-bakery", "good")
     assert observed >= 1.3 * alone

@@ -144,6 +144,7 @@ def public_folder(sqlite_template, tmp_path_factory):
     shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 def test_a_database_that_cannot_be_written_is_refused_when_it_is_opened(public_folder):
     done = subprocess.run(
         [sys.executable, "-c", AS_NOBODY, f"sqlite:///{public_folder / 'bot.db'}"],
@@ -155,6 +156,7 @@ def test_a_database_that_cannot_be_written_is_refused_when_it_is_opened(public_f
     assert "readonly" in done.stdout or "unable to open" in done.stdout
 
 
+@pytest.mark.slow
 async def test_many_new_files_can_be_opened_at_the_same_moment(tmp_path):
     async def use(number):
         async with Storage.open(f"sqlite:///{tmp_path / str(number)}.db") as storage:

@@ -97,6 +97,7 @@ async def test_processes_that_open_an_empty_database_at_once_migrate_it_once(kin
     with_tables.dispose()
 
 
+@pytest.mark.slow
 async def test_a_migration_waits_for_who_reads_a_table_for_long_and_holds_nobody_up_meanwhile(own_postgres_url):
     where, engine = DatabaseUrl.parse(own_postgres_url), engine_of(own_postgres_url)
     with engine.begin() as connection:

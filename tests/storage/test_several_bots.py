@@ -87,6 +87,7 @@ async def test_what_processes_of_one_bot_tell_each_other_is_not_heard_by_another
     assert {each for each in rest if each[0] == "ben"} <= {("ben", "1 stop"), ("ben", "3")}
 
 
+@pytest.mark.slow
 async def test_the_same_chat_and_person_are_strangers_to_each_bot(own_postgres_url):
     async with two_bots(own_postgres_url) as (ada, ben):
         answers = []

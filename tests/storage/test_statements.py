@@ -153,6 +153,7 @@ async def test_a_connection_keeps_nothing_of_the_rows_that_were_read(postgres_st
     await postgres_storage.read(read)
 
 
+@pytest.mark.slow
 async def test_nothing_of_a_transaction_is_kept_in_which_a_statement_could_not_even_be_sent(postgres_storage):
     def add(name):
         return lambda connection: execute(connection, INSERT, row(name)).all()

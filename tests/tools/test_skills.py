@@ -133,6 +133,7 @@ DOUBLED = [f"a{n}: &a{n} {{<<: [*a{n - 1}, *a{n - 1}]}}" for n in range(1, 200)]
         ("\n".join(["---", "a0: &a0 {x: 1}", *DOUBLED, "---"]), "its name must be"),
     ],
 )
+@pytest.mark.slow
 def test_a_broken_skill_is_named_and_the_others_work(folder: Path, caplog, text: str, reason: str) -> None:
     write(folder, "broken", text)
     write(folder, "works")

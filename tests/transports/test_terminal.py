@@ -247,6 +247,7 @@ def test_a_reminder_comes_while_nobody_types(terminal: Terminal, model: OpenAIAp
     assert terminal.ends() == 0
 
 
+@pytest.mark.slow
 def test_whoever_stops_reading_ends_the_chat(tmp_path: Path) -> None:
     command = f"yes hello | {sys.executable} -m botservice chat | head -1"
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "DATABASE_URL": f"sqlite:///{tmp_path / 'bot.db'}"}

@@ -101,6 +101,7 @@ async def test_nothing_that_is_rendered_is_more_than_text(screen, target, text, 
 
 
 @pytest.mark.parametrize("text", ["[" * 20_000, "> " * 5_000, "*a **b " * 4_000, "a\n\n" * 30_000])
+@pytest.mark.slow
 async def test_what_is_too_intricate_is_shown_as_it_is(screen, target, text):
     screen.begin()
     screen.show(text)

@@ -3,6 +3,7 @@
 import asyncio
 import re
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from turns.messenger import Messenger, message, office
@@ -58,12 +59,14 @@ async def _run(storage, plan: list[tuple[int, int]]) -> None:
         assert {mark for text in texts for mark in MARK.findall(text)} == {chat}
 
 
+@pytest.mark.slow
 async def test_thirty_contexts_at_once_on_one_agent_never_see_each_other(storage):
     await _run(storage, [(chat, number) for number in range(1, 5) for chat in range(30)])
 
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=st.lists(st.tuples(st.integers(0, 5), st.integers(1, 30)), min_size=2, max_size=25, unique=True))
+@pytest.mark.slow
 def test_no_interleaving_of_contexts_shows_one_to_another(plan):
     from botservice import Storage
 

@@ -3,6 +3,7 @@
 import asyncio
 import tracemalloc
 
+import pytest
 from turns.messenger import office
 
 from botservice import Storage
@@ -11,6 +12,7 @@ SIZE = 600_000
 TIMES, AT_ONCE = 40, 16
 
 
+@pytest.mark.slow
 async def test_large_messages_take_no_more_memory_however_many_come_and_small_ones_are_answered(
     sqlite_storage: Storage,
 ) -> None:

@@ -314,6 +314,7 @@ def walk(url: str, steps: list[str]) -> None:
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(st.sampled_from(STEPS), min_size=4, max_size=20))
+@pytest.mark.slow
 def test_whatever_happens_when_every_question_comes_to_its_end(walk_url: str, steps: list[str]) -> None:
     walk(walk_url, steps)
 

@@ -27,6 +27,7 @@ edits = st.one_of(
 
 @given(st.lists(edits, max_size=12))
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.slow
 async def test_any_edits_are_stored(sqlite_storage, done):
     context = await AgentContext.get_or_create(sqlite_storage, {"n": str(next(numbers))})
     service, _ = make_service(sqlite_storage, counting(20), max_steps=20)

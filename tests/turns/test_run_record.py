@@ -103,6 +103,7 @@ async def test_words_that_were_deleted_from_the_history_leave_the_record_too(con
     ]
 
 
+@pytest.mark.slow
 async def test_a_run_of_200_steps_takes_little_space_for_each(sqlite_storage, sqlite_url):
     context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})
     for number in range(20):

@@ -124,6 +124,7 @@ async def test_after_the_answer_there_is_nothing_to_resume(kill, storage_url, tm
         assert context.completed_steps[-1].step_number == 3
 
 
+@pytest.mark.slow
 async def test_killed_again_and_again_the_turn_still_ends_and_nothing_runs_twice(kill, storage_url, tmp_path):
     kill(steps=0)
     kill(resumes=True, steps=1)

@@ -98,6 +98,7 @@ async def test_a_toolset_that_is_broken_or_takes_names_costs_its_own_tools(conte
 
 
 @pytest.mark.any_database
+@pytest.mark.slow
 async def test_beyond_forty_tools_others_are_found_by_words_and_stay_for_the_turn(context, storage):
     shelves = [Shelf(*numbered("a", 500)), Shelf(*numbered("b", 2)), Shelf(*numbered("c", 60), lend)]
     script = [call("find_tool", query="lending books to readers"), call("books__lend", title="Emma"), "done", "again"]

@@ -60,6 +60,7 @@ async def goes_on(url: str) -> None:
         assert await answered(storage) == (0, accepted + CHATS)
 
 
+@pytest.mark.slow
 async def test_a_postgres_that_was_dumped_while_in_use_is_restored_and_goes_on(
     postgres_url, own_postgres_url, tmp_path
 ):

@@ -204,6 +204,7 @@ NO_TOKENS = [
         *((path, 302, NONSENSE[3:5]) for path in [*PATHS, "/token"]),
     ],
 )
+@pytest.mark.slow
 async def test_nonsense_in_the_place_of_an_answer_signs_nobody_in(bad, servers, alice, path, status, bodies) -> None:
     headers = {"location": "http://169.254.169.254/", "content-type": "application/json"}
     for said in bodies:

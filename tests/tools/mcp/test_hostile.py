@@ -127,6 +127,7 @@ async def test_a_server_that_never_answers_does_not_keep_a_turn_waiting_for_othe
     )
 
 
+@pytest.mark.slow
 def test_nothing_of_the_client_is_imported_before_a_server_is_wanted() -> None:
     import subprocess
     import sys

@@ -40,6 +40,7 @@ def is_alive(number: int) -> bool:
     return "Z" not in Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[:1]
 
 
+@pytest.mark.slow
 async def test_real_servers_are_called_by_stdio_and_by_http(servers: Make, call: Call, tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", str(tmp_path / "repo")], check=True)  # noqa: ASYNC221
     git = Path(sys.executable).with_name("mcp-server-git")

@@ -202,6 +202,7 @@ async def test_what_is_brought_to_the_address_of_another_server_is_not_taken(sto
     assert await come_back(servers, alice, came) == "wiki"
 
 
+@pytest.mark.slow
 async def test_tokens_are_renewed_also_after_a_restart(storage, server, make) -> None:
     servers, (accounts, _) = make(), server
     alice = await chat(storage, "1", ALICE)

@@ -83,6 +83,7 @@ async def test_words_that_were_taken_back_are_no_title(api: SlackApi, bot_on, ty
     assert "4711" not in str(api.calls(RENAME))
 
 
+@pytest.mark.slow
 async def test_words_that_were_changed_are_a_title_as_they_are_now(api: SlackApi, bot_on_both, typist) -> None:
     async with bot_on_both(api, typist) as bot:
         ts = api.person_says("My pin is 4711, is it safe?")

@@ -84,6 +84,7 @@ def spoil(value: Any, chance: random.Random) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.slow
 async def test_spoiled_events_harm_nobody(api: SlackApi, bot_on, seed: int, caplog: pytest.LogCaptureFixture) -> None:
     chance = random.Random(f"slack-{seed}")
     good = bodies(api)
@@ -113,6 +114,7 @@ def spoiled_everywhere(value: Any) -> Iterator[Any]:
         yield from ([each, *value[1:]] for each in spoiled_everywhere(value[0]))
 
 
+@pytest.mark.slow
 async def test_nothing_odd_in_any_place_of_an_event_is_asked_for_again(
     api: SlackApi, bot_on, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -69,6 +69,7 @@ async def test_what_is_no_text_is_named() -> None:
     assert await read(b"print(1)", "application/octet-stream", "a.py") == "[file, a.py]\nprint(1)"
 
 
+@pytest.mark.slow
 async def test_a_pdf_is_read_page_by_page() -> None:
     reading = Reading(read_pdf=PdfReader())
     assert (

@@ -246,6 +246,7 @@ KINDS = ["bold", "italic", "underline", "strikethrough", "spoiler", "code", "pre
     st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 60), st.integers(0, 60)), max_size=14),
     st.integers(10, 60),
 )
+@pytest.mark.slow
 def test_any_entities_become_ones_that_are_accepted(text: str, marks: list[tuple[str, int, int]], limit: int) -> None:
     entities = tuple(
         Entity(kind, begin, end, "https://example.com" if kind == "text_link" else None) for kind, begin, end in marks

@@ -165,6 +165,7 @@ contents = sorted(DESCRIBED | FILES | WORDS)
 
 @settings(max_examples=300, deadline=None)
 @given(st.dictionaries(st.sampled_from(sorted(KNOWN - {"chat"})) | st.text(min_size=1, max_size=10), odd, max_size=4))
+@pytest.mark.slow
 def test_no_update_makes_a_crash(content: dict[str, Any]) -> None:
     for kind in ("message", "edited_message", "guest_message"):
         update = {"update_id": 1, kind: BASE | content}
@@ -175,6 +176,7 @@ def test_no_update_makes_a_crash(content: dict[str, Any]) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(contents), st.dictionaries(st.text(max_size=6), odd, min_size=1, max_size=4))
+@pytest.mark.slow
 def test_whatever_somebody_sends_in_a_private_chat_is_heard(name: str, value: dict[str, Any]) -> None:
     assert read_event({"update_id": 1, "message": BASE | {name: value}}, BOT) is not None
     found = listen({"message": BASE | {name: value}}, BOT)

@@ -90,6 +90,7 @@ MANY = pytest.param(800, marks=[pytest.mark.slow, pytest.mark.timeout(600)])
 
 
 @pytest.mark.parametrize("count", [300, MANY])
+@pytest.mark.slow
 async def test_odd_updates_do_no_harm_to_good_ones(api: BotApi, bot_on, count: int, caplog) -> None:
     caplog.set_level(logging.ERROR)
     seed = random.Random(count)

@@ -122,6 +122,7 @@ async def test_a_block_that_is_complete_does_not_change_any_more(size):
         "a line **of** text\n",
     ],
 )
+@pytest.mark.slow
 async def test_the_work_grows_with_the_answer_and_not_with_its_square(block):
     text = ("| a | b | c |\n|---|---|---|\n" if "|" in block else "") + block * (40_000 // len(block))
     draft = await write(pieces_of(text, len(text) // 2_000))

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
 from sqlalchemy import insert, select
 from standins.tools import add
 
@@ -285,6 +286,7 @@ async def test_nothing_that_anybody_writes_does_anything_on_any_page(run_site):
             assert len(page) < 400_000
 
 
+@pytest.mark.slow
 async def test_nothing_that_is_looked_for_does_anything(run_site):
     async with run_site() as site:
         visitor = await said(site, "hello")

@@ -298,6 +298,7 @@ HOSTILE = ("\\", '"', "'", '\\"', "a \n", "(", "<", "<a ", "/*", "${", "{{", "`"
 
 
 @pytest.mark.parametrize("language", sorted({str(type(_lexer(each))): each for each in sorted(LANGUAGES)}.values()))
+@pytest.mark.slow
 def test_code_that_means_to_take_for_ever_does_not(language):
     for sign in HOSTILE:
         for begin, lines in (("", 10), ('"', 5), ("a = ", 5)):
