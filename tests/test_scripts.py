@@ -98,7 +98,7 @@ def test_a_path_is_tested_on_sqlite_and_what_is_slow_is_left_out(
         (tmp_path / name).chmod(0o755)
     shutil.copy(ROOT / "scripts" / "test", tmp_path / "scripts" / "test")
     run = subprocess.run([tmp_path / "scripts" / "test", *given], capture_output=True, text=True, check=True)
-    assert run.stdout.splitlines() == ["-m", "pytest", "-n", "2" if given else "3", "--dist", "worksteal", *passed_on]
+    assert run.stdout.splitlines() == ["-m", "pytest", "-n", "2" if given else "4", "--dist", "worksteal", *passed_on]
 
 
 @pytest.mark.parametrize(
