@@ -15,7 +15,6 @@ async def talk(visitor, text, **fields):
     async with visitor.events() as events:
         await events.until_idle()
         assert (await visitor.say(text, **fields)).status_code == 202
-        await events.until("state", lambda data: data["working"])
         await events.until_idle()
     return await shown(visitor)
 

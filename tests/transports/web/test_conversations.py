@@ -26,7 +26,6 @@ async def talk(visitor, text, conversation="first", **fields):
         await events.until_idle()
         answer = await visitor.say(text, conversation=conversation, **fields)
         assert answer.status_code == 202, answer.text
-        await events.until("state", lambda data: data["working"])
         await events.until_idle()
         return events
 
