@@ -168,11 +168,7 @@ def check_split(settings: Settings, service: AgentService) -> None:
 
 
 def build_web_app(application: Application, metrics: Metrics | None = None) -> Starlette:
-    """Return the web server's application.
-
-    Args:
-        metrics: What the process counts, for a page of its own.
-    """
+    """Return the web server's application; metrics is what the process counts, for a page of its own."""
 
     async def healthz(_: Request) -> Response:
         return PlainTextResponse("ok\n")
