@@ -130,14 +130,6 @@ def test_every_name_that_the_package_offers_is_there() -> None:
         _ = botservice.Nonsense
 
 
-def test_what_a_released_guide_imports_is_there_under_its_name() -> None:
-    from botservice import again, reruns
-
-    assert {name: getattr(again, name) for name in reruns.__all__} == {
-        name: getattr(reruns, name) for name in again.__all__
-    }
-
-
 def test_a_name_is_not_hidden_by_a_module_of_the_same_name() -> None:
     importlib.import_module("botservice.storage")
     assert callable(botservice.progress)

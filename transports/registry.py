@@ -26,7 +26,7 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
     Raises:
         SettingsError: one of the service's has the name of another one.
     """
-    from botservice.reruns.asker import Asker
+    from botservice.again.asker import Asker
     from transports.web.app import WebTransport
     from transports.web.entering.owner_token import Access
 

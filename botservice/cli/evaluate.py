@@ -56,10 +56,10 @@ def evaluate(
 async def _run(
     suite: "Suite", app: str | None, prompt: str | None, model: str | None
 ) -> "tuple[list[CaseResult], str]":
+    from botservice.again.asker import model_named
     from botservice.app import govern
     from botservice.cli.addresses import find_context_id
     from botservice.evaluation import evaluate as evaluate_suite
-    from botservice.reruns.asker import model_named
 
     settings = load_settings()
     service = quiet_service(settings, app)
@@ -76,9 +76,9 @@ async def _run(
 
 
 async def _export(source: str, turn: int, app: str | None) -> str:
+    from botservice.again.asking_again import read_again
     from botservice.cli.addresses import find_context_id
     from botservice.evaluation.turn_as_case import write_case
-    from botservice.reruns.asking_again import read_again
 
     settings = load_settings()
     service = quiet_service(settings, app)

@@ -19,7 +19,7 @@ from botservice.cli.turns import MOST_ID
 from botservice.errors import BotServiceError
 
 if TYPE_CHECKING:
-    from botservice.reruns import Changes, Comparison
+    from botservice.again import Changes, Comparison
     from botservice.storage import Storage
 
 _CHANGING = "--prompt, --without, --messages, --model, --call and --show-prompt"
@@ -108,8 +108,8 @@ async def _find(
 
 
 def _read_changes(prompt: Path | None, without: list[str], messages: Path | None) -> "Changes":
-    from botservice.reruns import Changes
-    from botservice.reruns.changed_conditions import read_messages
+    from botservice.again import Changes
+    from botservice.again.changed_conditions import read_messages
 
     given = None if messages is None else read_messages(read_text(messages))
     return Changes(None if prompt is None else read_text(prompt).strip(), tuple(without), given)
@@ -133,10 +133,10 @@ async def _ask(
     is_shown_only: bool,  # noqa: FBT001 - the option of the same name
 ) -> "Comparison | list[Any]":
     """Ask a turn again and return the comparison, or return the prompt that would be sent."""
+    from botservice.again import ask_again
+    from botservice.again.asker import model_named
+    from botservice.again.asking_again import prompt_again
     from botservice.app import govern
-    from botservice.reruns import ask_again
-    from botservice.reruns.asker import model_named
-    from botservice.reruns.asking_again import prompt_again
 
     settings = load_settings()
     service = quiet_service(settings, app)
@@ -160,8 +160,8 @@ def _show_comparison(compared: "Comparison | list[Any]", *, as_json: bool) -> No
     else:
         from rich.console import Console
 
+        from botservice.again.comparison_table import render_comparison
         from botservice.memory.replay import show
-        from botservice.reruns.comparison_table import render_comparison
 
         show(render_comparison(compared), Console())
     if compared.again.error is not None:

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
+from botservice.again.answers import CallMade, Origin
 from botservice.errors import BotServiceError
 from botservice.evaluation.languages import LANGUAGES
 from botservice.evaluation.yaml_lines import Place
 from botservice.llm.chat import ChatMessage
-from botservice.reruns.answers import CallMade, Origin
 
 _SUITE: Final = ("cases", "model", "prompt", "judge")
 _CASE: Final = (

@@ -8,9 +8,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from botservice.again.comparison_table import say_answer, say_cost, say_tokens
 from botservice.evaluation.running import CaseResult, total_cost
 from botservice.memory.replay import visible
-from botservice.reruns.comparison_table import say_answer, say_cost, say_tokens
 
 _LONGEST: Final = 240  # characters of an answer
 _LONGEST_NAME: Final = 80

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
+from botservice.again.answers import Answer
 from botservice.evaluation.cases import Expectations
 from botservice.evaluation.languages import language_of
 from botservice.llm.tokens import counter_for
 from botservice.policies import NANO
-from botservice.reruns.answers import Answer
 
 
 def find_failures(answer: Answer, expect: Expectations) -> list[str]:

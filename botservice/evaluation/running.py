@@ -11,6 +11,12 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from botservice.again.answers import Answer
+from botservice.again.asking_again import ask_again, model_of, offered_tools
+from botservice.again.changed_conditions import Changes
+from botservice.again.model_loop import Talk, models_asked
+from botservice.again.record import cost_of
+from botservice.again.recorded_results import RecordedResults
 from botservice.agents import Agent, Prompt
 from botservice.agents.functions_based import FunctionsBasedAgent
 from botservice.contexts.context import AgentContext
@@ -23,12 +29,6 @@ from botservice.messages import Author
 from botservice.people.facts import Fact, Refused, keep_fact
 from botservice.people.identities import ensure_identity, note_audience
 from botservice.policies import NANO
-from botservice.reruns.answers import Answer
-from botservice.reruns.asking_again import ask_again, model_of, offered_tools
-from botservice.reruns.changed_conditions import Changes
-from botservice.reruns.model_loop import Talk, models_asked
-from botservice.reruns.record import cost_of
-from botservice.reruns.recorded_results import RecordedResults
 from botservice.service import AgentService
 from botservice.storage import Storage
 from botservice.tools import Tool

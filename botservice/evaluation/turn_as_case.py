@@ -5,9 +5,9 @@ from typing import Any
 
 import yaml
 
+from botservice.again.record import Record
 from botservice.budgets.budgets import Budgets
 from botservice.memory.replay import visible
-from botservice.reruns.record import Record
 
 
 def write_case(record: Record) -> str:

@@ -16,10 +16,10 @@ from botservice import (
     TokenUsage,
     ToolCall,
 )
+from botservice.again.record import read_record
 from botservice.evaluation import evaluate, read_suite
 from botservice.evaluation.turn_as_case import write_case
 from botservice.llm.demo import DemoChatLLM
-from botservice.reruns.record import read_record
 
 ran: list[tuple[int, int]] = []
 

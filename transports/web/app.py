@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.routing import BaseRoute, Route
 
+from botservice.again.asker import Asker
 from botservice.capabilities import Capabilities
 from botservice.commands import Command
 from botservice.commands.accounts.web import LINK_PATH
 from botservice.commands.standard import standard_commands
 from botservice.messages import InboundMessage, Message
-from botservice.reruns.asker import Asker
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord

@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.access.access import Access as PeopleAccess
-from botservice.reruns.asker import Asker
+from botservice.again.asker import Asker
 from botservice.settings import Settings
 from botservice.storage.tables.conversations import contexts, events
 from botservice.turns.inbox import Inbox

@@ -9,14 +9,14 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from botservice.again import Answer, Changes, Comparison
+from botservice.again.asker import Asker
+from botservice.again.changed_conditions import SECTIONS
+from botservice.again.comparison_table import say_answer, say_call, say_cost, say_difference, say_tokens
+from botservice.again.record import Record
 from botservice.errors import BotServiceError
 from botservice.llm.chat import ChatMessage
 from botservice.memory.masked_secrets import mask
-from botservice.reruns import Answer, Changes, Comparison
-from botservice.reruns.asker import Asker
-from botservice.reruns.changed_conditions import SECTIONS
-from botservice.reruns.comparison_table import say_answer, say_call, say_cost, say_difference, say_tokens
-from botservice.reruns.record import Record
 from transports.web.backend import Refusal
 from transports.web.entering.gate import path_number, read_form
 from transports.web.inspector.desk import Desk, refusing

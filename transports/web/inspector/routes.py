@@ -6,9 +6,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
+from botservice.again.asker import Asker
 from botservice.commands.notes import erase_note
 from botservice.overview.conversations import export_context, forget_context
-from botservice.reruns.asker import Asker
 from botservice.telemetry import redact
 from botservice.turns.work.administration import drop_turn, retry_turn
 from transports.web.backend import Refusal

@@ -5,6 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from botservice.again.answers import Answer, CallMade
+from botservice.again.record import cost_of
+from botservice.again.recorded_results import RecordedResults
 from botservice.agents import Prompt
 from botservice.agents.sources import with_sources
 from botservice.budgets.budgets import Budgets
@@ -15,9 +18,6 @@ from botservice.memory import ActionStep, PlanningStep, ToolResult
 from botservice.memory.chat_messages import step_messages
 from botservice.memory.sub_runs import usage_of
 from botservice.messages import TokenUsage
-from botservice.reruns.answers import Answer, CallMade
-from botservice.reruns.record import cost_of
-from botservice.reruns.recorded_results import RecordedResults
 from botservice.tools import Tool
 from botservice.tools.hosted import HostedTool
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from botservice.again.answers import Answer, CallMade, Origin
 from botservice.agents import Prompt
 from botservice.budgets.budgets import Budgets
 from botservice.errors import BotServiceError
@@ -17,7 +18,6 @@ from botservice.memory.sub_runs import usage_of
 from botservice.messages import TokenUsage, ToolCall
 from botservice.overview.conversations import TurnRecord, check_context, read_turns
 from botservice.personas import prompt_of
-from botservice.reruns.answers import Answer, CallMade, Origin
 from botservice.storage import Storage
 
 

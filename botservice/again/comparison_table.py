@@ -3,10 +3,10 @@
 import json
 from typing import TYPE_CHECKING
 
+from botservice.again.answers import Answer, CallMade, Comparison, Origin
 from botservice.memory.masked_secrets import mask
 from botservice.memory.replay import visible
 from botservice.policies import NANO
-from botservice.reruns.answers import Answer, CallMade, Comparison, Origin
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -3,13 +3,13 @@
 import contextlib
 from collections.abc import AsyncIterator
 
+from botservice.again.answers import Comparison
+from botservice.again.asking_again import ask_again, read_again
+from botservice.again.changed_conditions import Changes, own_words
+from botservice.again.record import Record
 from botservice.errors import SettingsError
 from botservice.llm.chat import ChatLLM
 from botservice.llm.configured import configured_llm
-from botservice.reruns.answers import Comparison
-from botservice.reruns.asking_again import ask_again, read_again
-from botservice.reruns.changed_conditions import Changes, own_words
-from botservice.reruns.record import Record
 from botservice.service import AgentService
 from botservice.settings import Settings
 from botservice.storage import Storage

@@ -19,11 +19,11 @@ from botservice import (
     Tool,
     ToolCall,
 )
+from botservice.again import Changes, ask_again
+from botservice.again.asking_again import prompt_again
 from botservice.budgets.budgets import Budgets
 from botservice.budgets.usage import Payer, UsageBy, list_usage
 from botservice.policies import Scope, parse_limits, parse_prices
-from botservice.reruns import Changes, ask_again
-from botservice.reruns.asking_again import prompt_again
 from botservice.storage.tables.conversations import metadata
 from botservice.tools.hosted import WEB_SEARCH
 

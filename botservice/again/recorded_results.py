@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from botservice.again.answers import CallMade, Origin
 from botservice.messages import ToolCall
-from botservice.reruns.answers import CallMade, Origin
 
 ANY_ARGUMENTS: Final = "*"
 _MISSING: Final = (

@@ -8,17 +8,17 @@ from typing import Final
 
 from sqlalchemy import Connection, select
 
+from botservice.again.answers import Comparison
+from botservice.again.changed_conditions import Changes
+from botservice.again.model_loop import Talk, models_asked
+from botservice.again.record import Record, read_record
+from botservice.again.recorded_results import RecordedResults
 from botservice.agents import Agent, Prompt
 from botservice.agents.functions_based import FunctionsBasedAgent
 from botservice.budgets.usage import ModelCall, Payer, record_call
 from botservice.contexts.context import AgentContext
 from botservice.errors import BotServiceError
 from botservice.llm.chat import ChatLLM, ChatMessage
-from botservice.reruns.answers import Comparison
-from botservice.reruns.changed_conditions import Changes
-from botservice.reruns.model_loop import Talk, models_asked
-from botservice.reruns.record import Record, read_record
-from botservice.reruns.recorded_results import RecordedResults
 from botservice.service import AgentService
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import events, messages
