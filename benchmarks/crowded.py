@@ -29,7 +29,8 @@ from botservice.memory import StepCallbacks
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.due_contexts import put_off
 from botservice.turns.inbox import Inbox
-from botservice.turns.records import insert_event, insert_turn
+from botservice.turns.joining_messages import insert_event
+from botservice.turns.records import insert_turn
 from botservice.turns.retry_policies import DELIVERY_RETRIES
 from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent, TurnStatus

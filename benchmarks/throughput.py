@@ -20,7 +20,7 @@ from botservice import FunctionsBasedAgent, InboundMessage, MessageWindowMessage
 from botservice.llm import ChatResponse
 from botservice.memory import StepCallbacks
 from botservice.turns.inbox import Inbox
-from botservice.turns.records import MAX_OWN_TURNS
+from botservice.turns.joining_messages import MAX_OWN_TURNS
 from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent
 from botservice.turns.work.worker import Worker

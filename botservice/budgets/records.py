@@ -28,7 +28,7 @@ from botservice.budgets.periods import period_start
 from botservice.budgets.usage import Payer, day_of
 from botservice.people.names import PERSON_NAMES, person_parts
 from botservice.policies import Limit, Period, Scope, Unit
-from botservice.storage.postgres.claims import lock_space
+from botservice.storage.postgres.advisory_locks import lock_space
 from botservice.storage.statements import execute
 from botservice.storage.tables.access import (
     budget_notices,

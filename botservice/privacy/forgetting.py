@@ -14,7 +14,7 @@ from botservice.people.facts import drop_unsaid, facts_from
 from botservice.people.identities import find_identity
 from botservice.privacy.accounts import accounts_of, contexts_with, forget_whom
 from botservice.privacy.affected_turns import find_left
-from botservice.privacy.clearing import clear_work, empty_chat, forget_work, last_said
+from botservice.privacy.clearing_long_chats import clear_work, empty_chat, forget_work, last_said
 from botservice.privacy.deletion_counts import Forgotten, count_facts, take_stock
 from botservice.privacy.deletion_survey import Survey, is_current, survey_context
 from botservice.privacy.erasing import erase_chat, erase_messages

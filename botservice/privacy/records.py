@@ -27,7 +27,7 @@ from sqlalchemy import (
 from botservice.messages import Author, Role
 from botservice.people.facts import Known, drop_facts, put_aside
 from botservice.people.identities import identities_of
-from botservice.privacy.clearing import bites
+from botservice.privacy.clearing_long_chats import bites
 from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.own_messages import contexts_of
 from botservice.storage import Storage

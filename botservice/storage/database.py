@@ -32,7 +32,7 @@ from botservice.storage.engines import (
 from botservice.storage.failures import as_unavailable, check_writable
 from botservice.storage.limits import StorageLimits
 from botservice.storage.orphaned_files import sweep_files
-from botservice.storage.postgres.claims import AdvisoryClaims
+from botservice.storage.postgres.advisory_locks import AdvisoryClaims
 from botservice.storage.postgres.listener import Hear, Listener
 from botservice.storage.postgres.pooler import check_sessions
 from botservice.storage.readers import NotInPlace, ReaderInPlace, Readers

@@ -17,8 +17,8 @@ from botservice.storage.claims import SharedFile
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict
 from botservice.storage.limits import StorageLimits
+from botservice.storage.postgres.advisory_locks import lock_space
 from botservice.storage.postgres.building import finish_building
-from botservice.storage.postgres.claims import lock_space
 from botservice.storage.sqlite.files import STEPS_AT_ONCE, check_interrupted
 from botservice.storage.tables import telegram  # noqa: F401 - a transport owns it, and every process knows all tables
 from botservice.storage.url import DatabaseUrl

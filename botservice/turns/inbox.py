@@ -19,7 +19,8 @@ from botservice.storage import Storage
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.texts import in_language
-from botservice.turns.records import count_waiting, insert_event
+from botservice.turns.joining_messages import insert_event
+from botservice.turns.records import count_waiting
 from botservice.turns.run_options import Clock
 from botservice.turns.turn import EventKind, InboundEvent, Share, TurnStatus
 from botservice.turns.waiting.deciding import Decider, Decision, decide_now

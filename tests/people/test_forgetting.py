@@ -24,7 +24,7 @@ from botservice.budgets.usage import ModelCall, Payer, record_call
 from botservice.llm import ChatResponse
 from botservice.people.facts import facts_of, keep_fact
 from botservice.people.identities import find_identity
-from botservice.privacy.clearing import clear_work, forget_work
+from botservice.privacy.clearing_long_chats import clear_work, forget_work
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.privacy.quotes import find_quotes
 from botservice.privacy.records import erase_quotes

@@ -18,7 +18,7 @@ from storage.writing import Held, add, issue, names
 
 from botservice import Storage
 from botservice.errors import ClaimLost, DatabaseInUse
-from botservice.storage.postgres.claims import LOCK_SPACE
+from botservice.storage.postgres.advisory_locks import LOCK_SPACE
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 

@@ -10,7 +10,7 @@ from turns.messenger import HastyClock, Messenger, echo, message, office
 from botservice.errors import InboxFull
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.inbox import Inbox, Pressure
-from botservice.turns.records import MAX_OWN_TURNS
+from botservice.turns.joining_messages import MAX_OWN_TURNS
 from botservice.turns.turn import EventKind, InboundEvent
 
 

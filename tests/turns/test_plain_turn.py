@@ -12,7 +12,7 @@ from botservice import AgentContext, Storage
 from botservice.commands.standard import standard_commands
 
 PACKAGE = Path(botservice.__file__).parent
-MOST_MODULES = 12
+MOST_MODULES = 13
 NOT_NEEDED = {
     *("turns/edits_and_deletions.py", "turns/buttons.py", "turns/wakeups.py"),
     *("turns/work/reminders.py", "turns/work/failed_turns.py"),

@@ -39,11 +39,11 @@ from transports.slack.incoming.signed_requests import EventsEndpoint
 from transports.slack.outgoing.draft import Style, Tempo
 from transports.slack.outgoing.ending import Ending
 from transports.slack.outgoing.formatting import Pings
+from transports.slack.outgoing.growing_answer import Streams
 from transports.slack.outgoing.outbound import Sender
 from transports.slack.outgoing.planning import plan_answer
 from transports.slack.outgoing.sessions import Idle, Statuses, Titles
-from transports.slack.outgoing.streaming import Stage
-from transports.slack.outgoing.streams import Streams
+from transports.slack.outgoing.work_in_progress import Stage
 from transports.slack.suggested_prompts import Suggestions, ToolNames
 from transports.slack.workspaces.installing import Installing, OAuthApp
 from transports.slack.workspaces.refusals import Refusals

@@ -9,7 +9,9 @@ from botservice.errors import LLMError
 from botservice.llm.chat import ChatMessage, TextSink, ToolSchema
 from botservice.llm.openai import chat_wire, responses_wire
 from botservice.llm.openai.chat_answers import ChatAnswer
-from botservice.llm.openai.learned_refusals import (
+from botservice.llm.openai.options import CallOptions
+from botservice.llm.openai.responses_answers import ResponsesAnswer
+from botservice.llm.openai.unsupported_features import (
     WEB_SEARCH,
     ServerLimits,
     Wire,
@@ -18,8 +20,6 @@ from botservice.llm.openai.learned_refusals import (
     refused_field,
     refuses_schema,
 )
-from botservice.llm.openai.options import CallOptions
-from botservice.llm.openai.responses_answers import ResponsesAnswer
 
 if TYPE_CHECKING:
     import openai

@@ -14,8 +14,8 @@ from botservice.llm.openai.call import OpenAIAnswer, OpenAICall
 from botservice.llm.openai.clients import OpenAIClients
 from botservice.llm.openai.errors import reported, translate
 from botservice.llm.openai.events import DONE, EventReader
-from botservice.llm.openai.learned_refusals import WEB_SEARCH, ServerLimits, Wire
 from botservice.llm.openai.options import CallOptions, is_openai
+from botservice.llm.openai.unsupported_features import WEB_SEARCH, ServerLimits, Wire
 from botservice.setting_choices import ApiChoice, ReasoningEffort, ReasoningSummary
 from botservice.settings import ModelSettings, one_of
 

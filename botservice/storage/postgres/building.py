@@ -14,7 +14,7 @@ from botservice.progressing import Progress
 from botservice.storage.engines import create_building_engine, create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict
 from botservice.storage.limits import StorageLimits
-from botservice.storage.postgres.claims import lock_space
+from botservice.storage.postgres.advisory_locks import lock_space
 from botservice.storage.tables import conversations as tables  # noqa: F401 - they belong to the metadata
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.url import DatabaseUrl

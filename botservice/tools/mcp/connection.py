@@ -11,9 +11,9 @@ from botservice.tls import tls_context
 from botservice.tools.mcp.child_processes import Children
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import explain, is_closed
+from botservice.tools.mcp.http_and_stdio import Line, connected
 from botservice.tools.mcp.listing import ListedTool, clean, read_listing
 from botservice.tools.mcp.progress import progress_of_server
-from botservice.tools.mcp.wire import Line, connected
 from botservice.tools.outputs import OutputError
 
 if TYPE_CHECKING:

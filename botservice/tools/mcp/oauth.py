@@ -22,8 +22,8 @@ from botservice.storage import Storage
 from botservice.tools.mcp.allowed_networks import Reach
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import ServerDown
+from botservice.tools.mcp.http_and_stdio import Line, http_client
 from botservice.tools.mcp.sign_ins import Grant, SignIn, SignIns
-from botservice.tools.mcp.wire import Line, http_client
 
 _SECONDS: Final = 30.0
 _EARLY_SECONDS: Final = 30.0  # so that a token does not end on its way

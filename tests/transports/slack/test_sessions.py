@@ -9,8 +9,8 @@ from botservice.messages import ToolCall as Call
 from transports.slack.app import Manners
 from transports.slack.outgoing.draft import Tempo
 from transports.slack.outgoing.formatting import Pings
+from transports.slack.outgoing.growing_answer import Tasks
 from transports.slack.outgoing.sessions import title_from
-from transports.slack.outgoing.streams import Tasks
 
 QUICK = Tempo(first_sign=0.0, first_text=0.0, append=0.01, edit=0.01)
 RENAME = "agents.sessions.rename"

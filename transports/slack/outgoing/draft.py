@@ -11,7 +11,7 @@ from botservice.turns.transport import StreamRecord
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.outgoing.figures import as_chunks, drawn, find_figures, in_words, settled, suspect
 from transports.slack.outgoing.formatting import MAX_CHARACTERS, Pings, before_address, split_markdown, stable_part
-from transports.slack.outgoing.streams import OpenStream, Streams, Task
+from transports.slack.outgoing.growing_answer import OpenStream, Streams, Task
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace
 

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.outgoing.figures import drawn, find_figures, suspect
+from transports.slack.outgoing.growing_answer import OpenStream
 from transports.slack.outgoing.sessions import Idle
-from transports.slack.outgoing.streams import OpenStream
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace
 

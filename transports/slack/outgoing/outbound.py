@@ -21,8 +21,8 @@ from transports.slack.outgoing.formatting import (
     markdown,
     may_hold_figures,
 )
+from transports.slack.outgoing.growing_answer import Streams
 from transports.slack.outgoing.lost_answers import LostAnswers
-from transports.slack.outgoing.streams import Streams
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from sqlalchemy import Connection
 
-from botservice.turns.forms import note_refused, refused_in
+from botservice.turns.refused_forms import note_refused, refused_in
 from transports.refusals import Refusals
 
 logger = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from transports.growing_answers import Growing, joined
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound import Way, field, read_message, stored, timestamp, word
 from transports.slack.outgoing.draft import Draft, Style, Target
+from transports.slack.outgoing.growing_answer import Streams, Tasks
 from transports.slack.outgoing.sessions import Idle, Statuses
-from transports.slack.outgoing.streams import Streams, Tasks
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import People, Workspace, Workspaces
 
