@@ -55,7 +55,7 @@ class Application:
     """A service that runs: its storage is open and its worker works.
 
     Attributes:
-        worker: None where other processes do the work.
+        worker: None if other processes do the work.
     """
 
     settings: Settings

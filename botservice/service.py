@@ -201,12 +201,12 @@ class AgentService:
         return self._run(context, turn, claim)
 
     async def resume(self, context: AgentContext) -> AgentRun | None:
-        """Return the turn of this context that was cut off, has waited or failed last; None where there is none.
+        """Return the turn of this context that was cut off, has waited or failed last; None if there is none.
 
         A run of this process that is paused between two steps is taken over: the old object does nothing more.
 
         Raises:
-            TurnInProgress: somebody works on the turn at this moment.
+            TurnInProgress: a process works on the turn at this moment.
             ApprovalPending: there is only one that waits for a person's word; ResultPending: for a result.
         """
         claims = self._of(context).claims

@@ -240,7 +240,7 @@ class BodyLimit:
 
         async def take() -> Message:
             nonlocal size, is_complete
-            if is_complete:  # what comes now is only that somebody has left
+            if is_complete:  # what comes now is only that the client has left
                 return await receive()
             try:
                 async with asyncio.timeout_at(until):

@@ -17,9 +17,9 @@ class Pieces:
 
     Attributes:
         notes: Of the chat.
-        person: What is known of whoever asks.
+        person: What is known of the person who asks.
         waiting: Which calls wait for a person's word.
-        looking_at: What whoever asks has open.
+        looking_at: What the person who asks has open.
         found: Best first.
         is_group: Whether more than one person speaks in the chat: then the model is told who said what.
         earlier: The steps before the current prompt's work, oldest first. A step goes or stays as a whole, so that

@@ -60,13 +60,13 @@ _Known = tuple[list[StoredNote], list[Fact], str]  # notes, facts, which calls w
 class Prompt(list[ChatMessage]):
     """The chat-completions messages that a model is sent, and where they come from.
 
-    Whoever overrides `build_prompt` may change the list: what is said of its messages follows them.
+    A subclass that overrides `build_prompt` may change the list: what is said of its messages follows them.
 
     Attributes:
         model: The name of the model that it is made for, where it has one.
         cache_key: The same for all prompts of one conversation, and it says nothing about it: servers look for what
-            they have read before among prompts of the same key. None where nobody gave one.
-        facts: How it was made, as JSON values without anybody's words: for whoever looks into it later.
+            they have read before among prompts of the same key. None if nobody gave one.
+        facts: How it was made, as JSON values without anybody's words: for a later look into it.
     """
 
     model: str | None = None
@@ -97,7 +97,7 @@ class Prompt(list[ChatMessage]):
                 question or steps.
             sources: What of the history they show.
             is_copied: Put in copies, and take note of what they are copies of: the same objects come again with the
-                next prompt, and what somebody does to this one's must not reach them.
+                next prompt, and changes to this one's must not reach them.
             is_kept: Whether the record of what was sent may hold them.
         """
         first = len(self)
@@ -154,7 +154,7 @@ class Prompt(list[ChatMessage]):
         return self._moved(self._origins)
 
     def _places(self) -> list[int | None] | None:
-        """Return where each message that it was built of stands now; None where nothing has moved."""
+        """Return where each message that it was built of stands now; None if nothing has moved."""
         if len(self) == len(self._built) and all(map(operator.is_, self, self._built)):
             return None
         by_identity = {id(message): place for place, message in enumerate(self)}
@@ -234,7 +234,7 @@ class PromptBuilder:
         )
 
     def _read_known(self, connection: Connection, context: AgentContext, now: datetime) -> _Known:
-        """Return the notes of a context, what may be told there of whoever asks, and which calls wait for a word."""
+        """Return the notes of a context, what may be told of the person who asks, and which calls wait for a word."""
         question = context.chat_history.last_user_message
         author = (question and question.author) or Author()
         account = {"platform": storable(author.platform or ""), "platform_id": storable(author.id or "")}
@@ -246,7 +246,7 @@ class PromptBuilder:
         return noted, facts, waiting
 
     def _describe_known(self, context: AgentContext, known: _Known) -> tuple[str, str, str]:
-        """Return what a prompt says of the notes, of whoever asks, and of the calls that wait; nothing of none."""
+        """Return what a prompt says of the notes, the person who asks, and the calls that wait; nothing of none."""
         (noted, facts, waiting), count = known, counter_for(self.model).count
         question = context.chat_history.last_user_message
         if facts and question is not None:

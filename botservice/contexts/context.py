@@ -73,9 +73,9 @@ class AgentContext:
         chat_history: What people and the assistant said.
         memory: The agent's steps for the current prompt, or for the last one where none is open. What is put in here
             before a prompt comes before its question.
-        before_call: Awaited with the prompt and the tools before a model is asked; None where nobody limits calls.
-        on_text: Takes the pieces of an answer while a model writes it; None where nobody listens.
-        on_thought: Takes what a model says that it thinks, where it does; None where nobody listens.
+        before_call: Awaited with the prompt and the tools before a model is asked; None if nobody limits calls.
+        on_text: Takes the pieces of an answer while a model writes it; None if nobody listens.
+        on_thought: Takes what a model says that it thinks, where it does; None if nobody listens.
         delegate: Has another agent work on a task, while a turn runs; None elsewhere.
         language: Two letters, of the person who began the current turn; None if it is not known.
         turn_id: The turn that memory belongs to.

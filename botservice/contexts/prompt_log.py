@@ -189,7 +189,7 @@ class PromptLog:
 
 
 def said_way(message: Mapping[str, Any], source: Message, likely: int) -> int | None:
-    """Return the way in which a message of a prompt is one of the history; None where there is more or less to it.
+    """Return the way in which a message of a prompt is one of the history; None if there is more or less to it.
 
     Args:
         likely: The way that is tried first.
@@ -261,7 +261,7 @@ def _as_ranges(sequence: Sequence[int]) -> list[Range]:
 
 
 def _parts(content: str, source: Source, blobs: dict[str, bytes]) -> list[Any] | None:
-    """Return content in parts, some of which show what is in the history; None where it shows nothing of that."""
+    """Return content in parts, some of which show what is in the history; None if it shows nothing of that."""
     if isinstance(source, Records):
         found = [(source.text, _record_parts(source))] if source.text and source.text in content else []
     else:

@@ -182,7 +182,7 @@ class StepRecords:
         self.log.mark_saved(place for place, _ in changes.log_entries)
 
     def row_id(self, item: MemoryItem) -> int | None:
-        """Return the row of an item; None where it is not stored."""
+        """Return the row of an item; None if it is not stored."""
         known = self._find(item)
         return None if known is None else known.row_id
 
@@ -296,7 +296,7 @@ def _read(connection: Connection, context_id: int, row: Any, record: Any, logs: 
 
 
 def find_next_position(connection: Connection, context_id: int, position: float) -> float | None:
-    """Return the position of the next step of a context behind one; None where that is the last."""
+    """Return the position of the next step of a context behind one; None if that is the last."""
     found: float | None = execute(
         connection, _NEXT_POSITION, {"context": context_id, "after": position}
     ).scalar_one_or_none()
@@ -310,7 +310,7 @@ def find_last_position(connection: Connection, context_id: int, *, without_turns
 
 
 def _place_between(known: Sequence[float | None], floor: float, stride: float = 1.0) -> list[float] | None:
-    """Return a place for each item, rising from above floor; None where there is no room between two of them.
+    """Return a place for each item, rising from above floor; None if there is no room between two of them.
 
     A new one gets the middle of its neighbours' places.
 

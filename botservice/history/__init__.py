@@ -35,7 +35,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # What calculates with vectors is loaded where somebody wants it.
+    # What calculates with vectors is loaded when it is first used.
     if name == "EmbeddingIndexer":
         from botservice.history.indexing import EmbeddingIndexer
 

@@ -43,7 +43,7 @@ class NewWords:
 
     Attributes:
         token_count: Tokens of the full text, in token_encoding; None for not counted.
-        own_text: What its author says in their own words; None where that is all of text.
+        own_text: What its author says in their own words; None if that is all of text.
         references: What it holds of others.
     """
 

@@ -272,7 +272,7 @@ class ChatHistory:
         return await indexes.read(self._storage, query)
 
     async def _question(self, message: Message, search_k: int, window: Sequence[Message]) -> Question | None:
-        """Return what to look for besides a window, for a person's message; None where nothing is to be looked for."""
+        """Return what to look for besides a window, for a person's message; None if nothing is to be looked for."""
         if not search_k:
             return None
         indexes = await search_indexes(self._storage)
@@ -336,7 +336,7 @@ class ChatHistory:
 
 async def search_indexes(storage: Storage) -> "SearchIndexes":
     """Return the indexes of a storage; what searches is loaded for the first search, beside the event loop."""
-    if not hasattr(sys.modules.get(_SEARCH), "SearchIndexes"):  # whoever else asks waits for it in a thread, too
+    if not hasattr(sys.modules.get(_SEARCH), "SearchIndexes"):  # other searches wait for it in a thread, too
         await asyncio.to_thread(importlib.import_module, _SEARCH)
     from botservice.history.finding.search import SearchIndexes
 

@@ -27,7 +27,7 @@ class Embedder(Protocol):
     Attributes:
         model_key: Names the model and everything else that changes the vectors: those of different keys are never
             compared, and a new key embeds everything anew.
-        dim: Numbers per vector; None where that is not known yet.
+        dim: Numbers per vector; None if that is not known yet.
     """
 
     @property

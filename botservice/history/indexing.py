@@ -143,7 +143,7 @@ class EmbeddingIndexer:
             await asyncio.sleep(pause_seconds)
 
     async def _find_batch(self) -> list[Row[*tuple[Any, ...]]]:
-        """Return the newest messages without a vector; none where all have one."""
+        """Return the newest messages without a vector; none if all have one."""
         await self._look_for_newer()
         key = self._model_key
         while self._todo:

@@ -129,7 +129,7 @@ def insert_notes(
 
 
 def delete_note(connection: Connection, context_id: int, number: int) -> str | None:
-    """Delete a note for good, and return its text; None where there is none of this number.
+    """Delete a note for good, and return its text; None if there is none of this number.
 
     Its words are remembered as a digest, and a reading that is under way writes nothing: it does not come back.
     """

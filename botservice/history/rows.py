@@ -42,7 +42,7 @@ class NewMessage:
     Attributes:
         event_id: The event that brought it; it is stored once for each.
         answers_turn_id: The turn that it answers; it is stored once for each.
-        own_text: What its author says in their own words; None where that is all of text.
+        own_text: What its author says in their own words; None if that is all of text.
         references: What it holds of others.
     """
 
@@ -237,7 +237,7 @@ def read_period(
 
 
 def find_position(connection: Connection, context_id: int, message_id: int | None) -> int | None:
-    """Return where a message stands in its context; None where it is not there."""
+    """Return where a message stands in its context; None if it is not there."""
     sought = {"context": context_id, "message": message_id}
     position: int | None = execute(connection, _POSITION, sought).scalar_one_or_none()
     return position
@@ -246,7 +246,7 @@ def find_position(connection: Connection, context_id: int, message_id: int | Non
 def find_window(connection: Connection, context_id: int, message_id: int | None) -> tuple[int, int | None, int | None]:
     """Return between which positions the conversation before a message lies, and how many messages there are in all.
 
-    The first position is that of the fresh start; the second is None where the message is not there, and the number
+    The first position is that of the fresh start; the second is None if the message is not there, and the number
     where it is not known yet.
     """
     sought = {"context": context_id, "message": message_id}

@@ -1,4 +1,4 @@
-"""How a prompt shows messages of the history: the same for whoever builds one and for its record, which keeps ids."""
+"""How a prompt shows messages of the history: the same for building one and for its record, which keeps ids."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace

@@ -79,7 +79,7 @@ def read_vectors(
 def read_vectors_of(
     connection: Connection, context_id: int, model_key: str, message_ids: Collection[int]
 ) -> VectorPage | None:
-    """Return the vectors of one model that some messages have; None where none has any."""
+    """Return the vectors of one model that some messages have; None if none has any."""
     rows: list[Any] = []
     for ids in chunks(message_ids):
         rows += connection.execute(_OF_MESSAGES, {"context": context_id, "model": model_key, "ids": ids})

@@ -43,7 +43,7 @@ class Circuit:
         return True
 
     def fail(self, era: int, now: float, *, first_pause_seconds: float, least_seconds: float = 0.0) -> float | None:
-        """Take note that a call failed; return how long the pause is that begins by that, None where none does.
+        """Take note that a call failed; return how long the pause is that begins by that, None if none does.
 
         Args:
             first_pause_seconds: The pause after a first failure; after each further one it is twice as long.

@@ -23,7 +23,7 @@ class FallbackCall:
     """A prompt, and what came of it until now.
 
     Attributes:
-        is_shown: Whether somebody has seen the beginning of an answer.
+        is_shown: Whether a person has seen the beginning of an answer.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class FallbackCall:
             raise LLMError(f"the model failed with {type(error).__name__}") from error
 
     def _sinks(self, llm: ChatLLM) -> dict[str, Any]:
-        """Return who listens to a model, each only where somebody does, and the form of the answer, if it has one."""
+        """Return the listeners to a model, each only where there is one, and the form of the answer, if it has one."""
         sinks: dict[str, Any] = {}
         if self._schema is not None and takes_schema(llm):
             sinks["schema"] = self._schema

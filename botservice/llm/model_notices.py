@@ -1,4 +1,4 @@
-"""What has to be done about the models that somebody uses: before one of them ends, and where one is not there."""
+"""What has to be done about the models in use: before one of them ends, and where one is not there."""
 
 import difflib
 import re
@@ -22,11 +22,11 @@ _TOOLS_BY_RESPONSES_ONLY: Final = (5, 6)
 
 @dataclass(frozen=True, slots=True)
 class UsedModel:
-    """A model that somebody uses.
+    """A model in use.
 
     Attributes:
         setting: Where its name stands, such as OPENAI_MODEL.
-        takes_tools_by_chat: Whether it thinks and is given tools by chat.completions, because somebody wants that.
+        takes_tools_by_chat: Whether it thinks and is given tools by chat.completions, because it is configured so.
     """
 
     name: str
@@ -110,7 +110,7 @@ def _unknown_notice(model: UsedModel, names: Iterable[str]) -> ModelNotice:
 
 
 def near_names(name: str, names: Iterable[str]) -> list[str]:
-    """Return the names that somebody may have meant, the nearest first."""
+    """Return the names that may have been meant, the nearest first."""
     return difflib.get_close_matches(name, list(names), n=_MOST_NEAR)
 
 

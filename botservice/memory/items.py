@@ -75,12 +75,12 @@ class MemoryItem:
         return list(self._fields)
 
     def get_value(self, key: str) -> Any:
-        """Return the field's value; None where there is no such field."""
+        """Return the field's value; None if there is no such field."""
         key = self._aliases.get(key, key)
         return self._fields[key] if key in self._fields else self._declared.get(key)
 
     def get_values(self, keys: Iterable[str]) -> dict[str, Any]:
-        """Return the fields' values by their keys; None where there is no such field."""
+        """Return the fields' values by their keys; None if there is no such field."""
         return {key: self.get_value(key) for key in _names(keys)}
 
     def filter(self, keys: Iterable[str] = ()) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class MemoryItem:
         self.set_values_from_dict({key: value})
 
     def set_values_from_dict(self, values: Mapping[str, Any]) -> None:
-        """Set several fields: all of them, or none where one is refused."""
+        """Set several fields: all of them, or none if one is refused."""
         frozen = {}
         for key, value in values.items():
             name = self._aliases.get(key, key)

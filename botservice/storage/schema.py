@@ -36,7 +36,7 @@ _upgrading = threading.Lock()  # alembic knows one migration of a process at a t
 
 
 def read_version(connection: Connection) -> str | None:
-    """Return the version of a database's tables, or None where there are none."""
+    """Return the version of a database's tables, or None if there are none."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()

@@ -234,7 +234,7 @@ class Writer:
             _fail([operation], failure)
 
     def _attempt(self, batch: Sequence[Operation]) -> Failure | None:
-        """Return why a transaction of all these operations failed; None where it is committed."""
+        """Return why a transaction of all these operations failed; None if it is committed."""
         for _ in range(_MAX_CONFLICTS):
             has_begun = False
             try:

@@ -153,7 +153,7 @@ async def apply_changes(
     """Apply edits and deletions to the history. What cannot be read changes nothing, and is logged.
 
     Args:
-        may: Says whether an edit may take effect. Whoever is not let in may still delete what they wrote.
+        may: Says whether an edit may take effect. A person who is not let in may still delete what they wrote.
     """
     by_message: dict[str, list[Change]] = {}
     for change in due.changes:
@@ -166,7 +166,7 @@ async def apply_changes(
         write = _writer(claim.context_id, external_id, newest, words, ids, now)
         await storage.write(write, fence=claim, sort_key=(claim.context_id,))
     if due.stale:
-        # Of messages that are not kept: of somebody who was not let in, perhaps.
+        # Of messages that are not kept: of a person who was not let in, perhaps.
         await storage.write(lambda connection: mark_handled(connection, due.stale, now), fence=claim)
 
 

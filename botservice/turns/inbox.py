@@ -119,7 +119,7 @@ class LocalWork:
     """What of all that is new this process works on; the other processes are told of the rest.
 
     Attributes:
-        share: Which conversations; None where this process has no worker.
+        share: Which conversations; None if this process has no worker.
         shown_here: Transports that show what this process does while it does it: it works on all of theirs.
         holds: Returns whether it works on a conversation at the moment, whosever share that is.
     """

@@ -45,7 +45,7 @@ _LAST_WAITING = (
     .order_by(turns.c.order_key.desc(), turns.c.id.desc())
     .limit(1)
 )
-# Of a turn that somebody begins at this moment this waits for the outcome: what joins it is read, or it does not join.
+# While a process begins the turn, this waits for the outcome: what joins is read with it, or does not join.
 _JOIN_TURN = (
     update(turns)
     .where(turns.c.id == bindparam("turn"), TURN_IS_QUEUED, turns.c.joined_events < _MAX_JOINED)

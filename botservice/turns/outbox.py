@@ -286,7 +286,7 @@ def owe_in_place(connection: Connection, turn: Turn, delivery_id: int, payload: 
 def begin_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> Delivery | None:
     """Store the deliveries of an answer, and return the first one, for the caller to send at once.
 
-    It counts as on its way from this commit on. None where the context owes something older, which comes first.
+    It counts as on its way from this commit on. None if the context owes something older, which comes first.
     """
     owed = _find_owed(connection, turn.context_id)
     is_next = not any(row.kind == DeliveryKind.MESSAGE.value for row in owed)

@@ -106,7 +106,7 @@ def mark_running(
         system_prompt: The digest of the blob with what the agent is told to be then.
 
     Raises:
-        TurnGrew: it has others now, or somebody has dropped it.
+        TurnGrew: it has other messages now, or was dropped.
     """
     values: dict[str, Any] = {"turn": turn_id, "status": TurnStatus.RUNNING.value}
     if not is_first:

@@ -28,7 +28,7 @@ class RunResult:
     """What came of a run.
 
     Attributes:
-        output: The answer as the agent or a final tool gave it; None where there is none.
+        output: The answer as the agent or a final tool gave it; None if there is none.
         token_usage: Of every call of a model, those of sub-agents too.
         timing: From the beginning of the turn to its end.
         steps: Those of this prompt, its task first.

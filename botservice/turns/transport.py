@@ -17,7 +17,7 @@ THEN: Final = "then"
 """The field of a payload that holds the payloads that are to be sent behind it, in the same place of the order."""
 
 ReadEvent = Callable[[StoredEvent], Awaitable[InboundMessage | None]]
-"""Returns what an event says; None where it says nothing to anybody."""
+"""Returns what an event says; None if it says nothing to anybody."""
 
 
 OpenTopic = Callable[[str], Awaitable[bool]]
@@ -107,7 +107,7 @@ class Transport(Protocol):
     name: str
 
     async def read(self, event: StoredEvent) -> InboundMessage | None:
-        """Return what an event says; None where it says nothing to anybody."""
+        """Return what an event says; None if it says nothing to anybody."""
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""

@@ -19,14 +19,14 @@ class EventKind(StrEnum):
     EDIT = "edit"  # a control: what a message says from now on
     DELETE = "delete"  # a control: a message is gone
     MOVE = "move"  # a control: the conversation goes on at the end of another one
-    DECISION = "decision"  # no event is stored of it: replicas tell each other that somebody had their word
+    DECISION = "decision"  # no event is stored of it: replicas tell each other that a person decided
 
 
 class TurnStatus(StrEnum):
     """Where a turn is."""
 
     QUEUED = "queued"  # accepted, not begun
-    RUNNING = "running"  # begun; whoever holds its context goes on with it
+    RUNNING = "running"  # begun; the process that claims its context goes on with it
     WAITING = "waiting"  # parked with a call that waits; nobody holds its context for it
     DONE = "done"  # nothing more to do
     SET_ASIDE = "set_aside"  # given up; a person may have it tried again
@@ -37,7 +37,7 @@ class Outcome(StrEnum):
 
     ANSWERED = "answered"
     LISTENED = "listened"  # kept in the history, not answered: the bot was not meant
-    REFUSED = "refused"  # whoever asked is not let in, or a budget does not reach
+    REFUSED = "refused"  # the person who asked is not let in, or a budget does not reach
     STOPPED = "stopped"  # interrupted; what was said until then is kept
     FAILED = "failed"  # the person was told so, where there is one
 
@@ -159,7 +159,7 @@ class Delivery:
         external_id: The platform's id of the message, where it is known already.
         is_replacing: Whether it says something else in the place of a message that was sent; that one's buttons go.
         attempts: How often it was tried before; above 0, an earlier try may have arrived.
-        created_at: Since when it is owed; None where it is shown with another one.
+        created_at: Since when it is owed; None if it is shown with another one.
         turn_created_at: When its turn was accepted, where that is known.
     """
 
@@ -187,7 +187,7 @@ class Waiting(Protocol):
 
     @property
     def due_set_at(self) -> datetime | None:
-        """When that time was set, by the same clock; None where it is sure to be right."""
+        """When that time was set, by the same clock; None if it is sure to be right."""
 
 
 def is_due(waiting: Waiting, now: datetime) -> bool:

@@ -18,7 +18,7 @@ class Wakeup:
     """Something new in a context.
 
     Attributes:
-        is_open: Whether whoever accepted it does not work on it: somebody else has to.
+        is_open: Whether the process that accepted it does not work on it: another one has to.
     """
 
     context_id: int
@@ -36,7 +36,7 @@ class Wakeup:
 
     @classmethod
     def decode(cls, payload: str) -> "Wakeup | None":
-        """Return what was sent; None where it is not understood, as from a newer release."""
+        """Return what was sent; None if it is not understood, as from a newer release."""
         number, *words = payload.split()[:8] or [""]
         if not (number.isascii() and number.isdecimal()):
             return None

@@ -61,7 +61,7 @@ class ContextIndex:
     Attributes:
         after: It holds messages of higher positions only: all of them, but of a very long chat a part.
         is_long: Whether it is of a very long chat: then older messages are found by the words written down.
-        making: The last position of a stretch that is taken in to be written down; None where that is done.
+        making: The last position of a stretch that is taken in to be written down; None if that is done.
         full: That stretch, once it is.
         answered: The last question: every step of a turn asks the same again.
         size_bytes: What it took at the end of the last search.

@@ -42,7 +42,7 @@ class QuestionVectors:
         return self._embedder.model_key
 
     async def vector_of(self, text: str) -> NDArray[Any] | None:
-        """Return the vector of text; None where the embedder fails or takes too long."""
+        """Return the vector of text; None if the embedder fails or takes too long."""
         key = (self._embedder.model_key, text)
         known = self._known.get(key)
         if known is not None:

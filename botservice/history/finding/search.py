@@ -38,7 +38,7 @@ class SearchIndexes:
     """The indexes of one storage's contexts; the least recently used go when they take too many bytes.
 
     Attributes:
-        question_vectors: Gives questions their meaning; None where words have to do.
+        question_vectors: Gives questions their meaning; None if words have to do.
     """
 
     _of_storage: ClassVar["weakref.WeakKeyDictionary[Storage, SearchIndexes]"] = weakref.WeakKeyDictionary()
@@ -68,7 +68,7 @@ class SearchIndexes:
         return self._size
 
     async def vector_of(self, storage: Storage, context_id: int, text: str) -> "NDArray[Any] | None":
-        """Return the meaning of a question to a context; None where there is nothing to compare it with, or no time."""
+        """Return the meaning of a question to a context; None if there is nothing to compare it with, or no time."""
         question_vectors = self.question_vectors
         if question_vectors is None:
             return None
@@ -130,7 +130,7 @@ class SearchIndexes:
     def _caught_up(
         self, connection: Connection, context_id: int, asked: str
     ) -> Iterator[tuple[ContextIndex | None, bool]]:
-        """Hold a context's index, and say whether it has seen everything; None where the context is gone."""
+        """Hold a context's index, and say whether it has seen everything; None if the context is gone."""
         state = execute(connection, _STATE, {"context": context_id}).one_or_none()
         if state is None:
             self.forget(context_id)

@@ -61,7 +61,7 @@ def find_stretches(connection: Connection, context_id: int) -> set[tuple[int, in
 
 def write_stretch(connection: Connection, stretch: Stretch) -> None:
     """Write a stretch down in the place of what was there, unless messages have changed or gone since it was read."""
-    # The lock: whoever deletes a message takes it as well, before it deletes the words.
+    # The lock: deleting a message takes it as well, before the words are deleted.
     version = connection.execute(_LOCK, {"context": stretch.context_id}).scalar_one_or_none()
     if version != stretch.deletion_version:
         return

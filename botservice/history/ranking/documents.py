@@ -17,7 +17,7 @@ class Document:
         id: The message's id in storage.
         text: What was said, with captions, transcripts and file names in it.
         author_name: The display name, where one is known.
-        author_key: What tells two people of one name apart; None where nothing does.
+        author_key: What tells two people of one name apart; None if nothing does.
         created_at: When it was said (aware).
         position: Its number in its context; needed for very long ones only.
         has_files: Whether files came with it.

@@ -41,7 +41,7 @@ class Vocabulary:
         return len(self) * _BYTES_PER_WORD + len(self._groups) * _BYTES_PER_STEM + self._grams.size_bytes
 
     def find(self, word: str) -> int | None:
-        """Return the id of word, or None where the chat does not have it."""
+        """Return the id of word, or None if the chat does not have it."""
         return self._ids.get(word)
 
     def encode(self, tokens: list[str]) -> NDArray[np.int32]:

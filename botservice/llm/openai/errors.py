@@ -160,7 +160,7 @@ def _is_transient(error: "openai.APIStatusError", kind: LLMFailure) -> bool:
 
 
 def _code(error: "openai.APIError") -> str:
-    """Return the server's code where it is one, and no text that somebody wrote."""
+    """Return the server's code where it is one, and no text that a person wrote."""
     return _own_code(error) or type(error).__name__
 
 

@@ -34,7 +34,7 @@ class OpenAIChatLLM:
         timeout_seconds: How long the server may send nothing.
         max_answer_tokens: How long an answer may become; None for what the server allows.
         reasoning_effort: How hard the model thinks; None for its own default.
-        reasoning_summary: How its thoughts are summed up for whoever watches; None for not at all.
+        reasoning_summary: How its thoughts are summed up for a person who watches; None for not at all.
         temperature: None for the server's own.
         takes_schema: It takes schema=, an `AnswerSchema`.
     """

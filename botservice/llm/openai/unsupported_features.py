@@ -59,7 +59,7 @@ class ServerLimits:
 
 
 def other_wire(error: "openai.APIStatusError", wire: Wire) -> Wire | None:
-    """Return the API that a refusal points to; None where it points to none."""
+    """Return the API that a refusal points to; None if it points to none."""
     if wire is Wire.CHAT:
         is_pointed_to = error.status_code == 400 and bool(_RESPONSES.search(str(error)))
         return Wire.RESPONSES if is_pointed_to else None

@@ -28,7 +28,7 @@ def register(cls: type[Any], kind: str | None, version: int) -> str:
 
 
 def find(kind: str, version: int) -> type[Any] | None:
-    """Return the class that reads such records; None where there is none, it is older, or two come into question."""
+    """Return the class that reads such records; None if there is none, it is older, or two come into question."""
     cls, known_version = _classes.get(kind) or _namesake(kind)
     return cls if version <= known_version else None
 

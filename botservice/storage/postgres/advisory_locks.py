@@ -46,7 +46,7 @@ class AdvisoryClaims:
         writer.on_connection_lost(self._forget)
 
     async def try_claim(self, context_id: int) -> Claim | None:
-        """Return a claim, or None where another replica holds it."""
+        """Return a claim, or None if another replica holds it."""
         if context_id in self._held:
             return None
         claim = Claim(context_id, self._held)

@@ -114,7 +114,7 @@ def _copy(path: Path, target: Path, progress: Progress) -> None:
         contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as source,
         contextlib.closing(sqlite3.connect(target)) as copy,
     ):
-        # Within one transaction that reads: a copy in pieces would otherwise begin anew whenever somebody writes in
+        # Within one transaction that reads: a copy in pieces would otherwise begin anew at every write in
         # between (SQLite, "Backup API"). With a write-ahead log nobody waits for it: it reads what was there at first.
         source.execute("BEGIN")
         source.execute("SELECT count(*) FROM sqlite_schema").fetchone()

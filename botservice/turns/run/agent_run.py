@@ -96,7 +96,7 @@ class AgentRun:
             ApprovalPending: a call waits for a person's word; ResultPending: for its result. The turn stays, and waits.
             RunFinished: the run has its answer already.
             LLMError: the model did not answer; the step may be tried again.
-            ClaimLost: somebody else goes on with this turn.
+            ClaimLost: another process goes on with this turn.
             TurnInProgress: another task is in the middle of a step of this run.
         """
         if self.answer is not None:
@@ -135,8 +135,8 @@ class AgentRun:
         """Do step after step until there is an answer, and yield what the model says as it comes.
 
         Texts of different calls of the model stand in paragraphs of their own; the answer is the last one, also where
-        it came all at once, from a final tool or past checks. Whoever stops listening leaves the turn open: `resume`
-        goes on with it. Raises what `step` does.
+        it came all at once, from a final tool or past checks. A caller that stops listening leaves the turn open:
+        `resume` goes on with it. Raises what `step` does.
         """
         pieces = _Pieces()
         self._work.listen(pieces)

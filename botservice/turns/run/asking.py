@@ -88,7 +88,7 @@ class Interruption:
         """Return the result of work, which an interruption cancels; outside of this nothing is cancelled.
 
         Raises:
-            WorkCut: somebody interrupted it.
+            WorkCut: it was interrupted.
         """
         task = asyncio.current_task()
         assert task is not None, "a coroutine runs in a task"  # noqa: S101 - an invariant
@@ -96,7 +96,7 @@ class Interruption:
         if self.is_asked:
             work.close()
             raise WorkCut
-        self._busy = task  # that of whoever waits, as `asyncio.timeout` does it: nothing is made for each call
+        self._busy = task  # that of the caller that waits, as `asyncio.timeout` does it: nothing is made for each call
         try:
             return await work
         except asyncio.CancelledError:
@@ -128,7 +128,7 @@ async def ask_model(call: Callable[[], Coroutine[Any, Any, T]], policy: RetryPol
 
     Raises:
         LLMError: it failed for good, or for too long.
-        WorkCut: somebody interrupted it.
+        WorkCut: it was interrupted.
     """
     failed = 0
     first_failure = 0.0
@@ -157,7 +157,7 @@ class Figures:
     Attributes:
         cost: In billionths of the currency.
         model_ms: How long the model took, in milliseconds.
-        first_token_ms: How long it was before its first words; None where it said none.
+        first_token_ms: How long it was before its first words; None if it said none.
         tools: The names of the tools that it called.
     """
 
@@ -178,7 +178,7 @@ class Attempt:
     """One call of a model.
 
     Attributes:
-        asked_at: When its prompt was ready; None where the agent does not say.
+        asked_at: When its prompt was ready; None if the agent does not say.
     """
 
     began_at: datetime

@@ -108,7 +108,7 @@ class Bill:
 
         Args:
             said: What the model said.
-            model: Which one answered; servers may call it by a longer name than whoever asks.
+            model: Which one answered; servers may call it by a longer name than the caller.
         """
         if usage is None:
             usage = self._estimate(said)

@@ -55,7 +55,7 @@ class CallRunner:
             is_resumed: Whether the calls without a result may have run before: then only idempotent ones run again.
 
         Raises:
-            ClaimLost: somebody else works on the context.
+            ClaimLost: another process works on the context.
         """
         self._tools = tools
         self.outcomes = {**find_too_many(self._tools, calls, self._done()), **ended}

@@ -40,7 +40,7 @@ class OpenStep:
         final: The step whose tool gave the answer, once there is one.
         tools: What could be called when calls were last looked at.
         waiting: What the turn waits for, once that is stored: then nobody works on it.
-        live: What shows somebody what is done.
+        live: What shows people what is done.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class OpenStep:
         """Open the step that the agent wants to take, and run its calls once none needs approval.
 
         Raises:
-            TurnWaiting: somebody has to be, or a result comes later.
+            TurnWaiting: a person has to be asked, or a result comes later.
         """
         context = self._context
         number, taken = context.last_step_number + 1, context.steps_taken + 1
@@ -110,7 +110,7 @@ class OpenStep:
         return await self._run_calls(step, {}, tools)  # what was judged, and nothing that has come since
 
     async def finish(self) -> ActionStep | None:
-        """Go on with the step that a process had begun, or that the turn waits with; None where there is none."""
+        """Go on with the step that a process had begun, or that the turn waits with; None if there is none."""
         if self.step is not None and not self._is_waiting:
             self._is_waiting = await self._wait_again()
         if self._is_waiting:

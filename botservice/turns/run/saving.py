@@ -31,7 +31,7 @@ T = TypeVar("T")
 Also = Callable[[Connection, Sequence[int]], T]
 """Writes something in the same transaction; takes the ids of the rows that steps were added as."""
 
-# Locked, so that whoever forgets it at this moment waits: the turn goes first, and then what it wrote.
+# Locked, so that forgetting it at this moment waits: the turn goes first, and then what it wrote.
 _TURN = select(turns.c.id).where(turns.c.id == bindparam("turn")).with_for_update(read=True, key_share=True)
 
 
@@ -49,7 +49,7 @@ class Saver:
             opened: A step that is in no list yet, because its calls have not all ended.
 
         Raises:
-            ClaimLost: somebody else works on the context.
+            ClaimLost: another process works on the context.
             InvalidField: something that is no item was put among the steps.
         """
         await self._write(None, None, opened)

@@ -81,7 +81,7 @@ class SubAgents:
             await bill.open()
             try:
                 said = await ask_model(lambda: call(asking), self._options.model_retries, Interruption())
-            except BaseException:  # also where somebody stops the turn: what was reserved is not kept from others
+            except BaseException:  # also where a person stops the turn: what was reserved is not kept from others
                 await asyncio.shield(bill.give_back())
                 raise
             bill.take(said.token_usage, "", said.model)

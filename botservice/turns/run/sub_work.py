@@ -40,7 +40,7 @@ _ASKS: Final = (
 _TOO_LATE: Final = "its result comes later, and nobody waits for that within another's task"
 T = TypeVar("T", bound=Asked)
 Ask = Callable[[AgentContext, Callable[[AgentContext], Coroutine[Any, Any, Any]]], Coroutine[Any, Any, Any]]
-"""Asks a model in a context: with retries, and on somebody's bill."""
+"""Asks a model in a context: with retries, and on the bill of the turn."""
 
 
 class SubWork:

@@ -107,7 +107,7 @@ class TurnWork:
             agent: What callbacks are given.
 
         Raises:
-            WorkCut: somebody interrupted it.
+            WorkCut: it was interrupted.
         """
         self._agent, self._context.on_text = agent, self._on_text
         self._context.on_thought = None if self._live is None else self._show_thought

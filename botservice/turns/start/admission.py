@@ -1,6 +1,6 @@
 """Admission: strangers are turned away, and people who write too fast are slowed down.
 
-What was said by somebody who is turned away is not kept: neither in the history nor in the stored event.
+What was said by a person who is turned away is not kept: neither in the history nor in the stored event.
 """
 
 import logging
@@ -47,7 +47,7 @@ class Heard:
         said: What is let in.
         roles: What those may do who said it, by event.
         refused: What is not let in.
-        rights: Events in which somebody who is not let in asks for what is theirs, by event.
+        rights: Events in which a person who is not let in asks for what is theirs, by event.
         read: What it was read with: where anything is limited, files are only named at first.
     """
 
@@ -123,7 +123,7 @@ class Admission:
     def tell_unread(
         self, inbound: Sequence[Inbound], turn: Turn, context: AgentContext, transport: Transport
     ) -> Write | None:
-        """Return what tells people which of their files were not read; None where all were."""
+        """Return what tells people which of their files were not read; None if all were."""
         names = [name for _, message in inbound for name in message.unread]
         if not names:
             return None
@@ -132,7 +132,7 @@ class Admission:
         return lambda connection: write_deliveries(connection, turn, payloads, now)
 
     def turn_away(self, heard: Heard, turn: Turn, controls: Controls, transport: Transport) -> Write | None:
-        """Return what tells those who are not let in, and forgets what they said; None where everybody is."""
+        """Return what tells those who are not let in, and forgets what they said; None if everybody is."""
         if not heard.refused and not heard.rights:
             return None
         now = self._clock()

@@ -28,9 +28,9 @@ class CommandRequest:
     Attributes:
         message: Who gave it, in which language, and whether others listen.
         claim: The right to work on the context, which a change of it needs.
-        role: What whoever gave it may do; None for somebody whom no owner has named.
-        is_let_in: Whether whoever gave it is let in; others are asked nothing, and nothing of them is kept.
-        tools: The names of the agent's own tools; None where any could be there.
+        role: What the person who gave it may do; None for one whom no owner has named.
+        is_let_in: Whether that person is let in; others are asked nothing, and nothing of them is kept.
+        tools: The names of the agent's own tools; None if any could be there.
         open_topic: Makes a place for a new conversation in this chat, by its name, and returns whether it is there.
         capabilities: What the platform shows, and what stands before a command there.
     """
@@ -71,7 +71,7 @@ class CommandAnswer:
         apply: What it changes, in the transaction that stores the answer: both happen or none.
         ask: What the agent is asked in its place.
         after: What is done once the answer is stored. It need not happen: a process may end before.
-        is_personal: Whether it concerns nobody but whoever gave the command.
+        is_personal: Whether it concerns nobody but the person who gave the command.
         moments: The times that the text names.
     """
 
@@ -122,7 +122,7 @@ class NoCommands:
 
 
 def parse_command(text: str) -> CommandCall | None:
-    """Return the command that a text is, such as "/forget chat"; None where it is none."""
+    """Return the command that a text is, such as "/forget chat"; None if it is none."""
     found = _COMMAND.fullmatch(text.strip())
     return None if found is None else CommandCall(found[1].lower(), (found[2] or "").strip())
 

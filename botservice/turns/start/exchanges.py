@@ -94,7 +94,7 @@ class Attempt:
     """What the agent did in one turn, or a reminder said, however that ended.
 
     Attributes:
-        questions: Oldest first; none where no message asked, as for a reminder, or where they are forgotten.
+        questions: Oldest first; none if no message asked, as for a reminder, or where they are forgotten.
         is_reminder: Whether nobody asked just then: it was due.
         is_refused_since: Whether a question was refused since.
     """
@@ -112,7 +112,7 @@ class Attempt:
 
 
 def find_last_attempt(connection: Connection, context_id: int, before_turn: int) -> Attempt | None:
-    """Return what was last attempted in the conversation that goes on, before a turn; None where nothing is kept."""
+    """Return what was last attempted in the conversation that goes on, before a turn; None if nothing is kept."""
     sought = {"context": context_id, "before": before_turn}
     row = connection.execute(_LAST_ATTEMPT, sought).one_or_none()
     if row is None:
@@ -126,7 +126,7 @@ def find_last_attempt(connection: Connection, context_id: int, before_turn: int)
 
 
 def find_attempt(connection: Connection, context_id: int, message_id: int) -> Attempt | None:
-    """Return what led to an answer, given by the number of its message; None where nothing of it is kept."""
+    """Return what led to an answer, given by the number of its message; None if nothing of it is kept."""
     row = connection.execute(_OF_ANSWER, {"context": context_id, "message": message_id}).one_or_none()
     return None if row is None else _as_attempt(connection, context_id, row, is_refused_since=False)
 

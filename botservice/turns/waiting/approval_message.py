@@ -38,8 +38,8 @@ class Asked:
 
     Attributes:
         number: What people call it by.
-        is_nameable: Whether whoever asks can be told apart from others, so that it can be allowed for always.
-        decided_by: Who had their word, where that was somebody else.
+        is_nameable: Whether the person who asks can be told apart from others, so that it can be allowed for always.
+        decided_by: Who decided, where that was another person.
     """
 
     number: int

@@ -23,7 +23,7 @@ class PendingStatus(StrEnum):
     ALLOWED = "allowed"
     DENIED = "denied"
     EXPIRED = "expired"  # nobody had a word in time, or nothing came
-    WITHDRAWN = "withdrawn"  # its turn was stopped, or whoever asked may not ask any more
+    WITHDRAWN = "withdrawn"  # its turn was stopped, or the person who asked may not ask any more
     HANDED_IN = "handed_in"
 
 

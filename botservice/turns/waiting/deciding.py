@@ -26,7 +26,7 @@ class Decision:
     """What came of a pressed button.
 
     Attributes:
-        text: What whoever pressed it is told, and nobody else.
+        text: What the person who pressed it is told, and nobody else.
         is_taken: Whether it decided something.
     """
 

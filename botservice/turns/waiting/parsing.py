@@ -23,8 +23,8 @@ class Order:
 
     Attributes:
         is_allowing: Whether they may run.
-        numbers: Which; none for the newest of whoever says it.
-        is_all: All of whoever says it.
+        numbers: Which; none for the newest of the person who says it.
+        is_all: All of the person who says it.
         is_always: From now on without being asked about.
         is_showing: Only to be seen, with all their arguments.
     """
@@ -37,7 +37,7 @@ class Order:
 
 
 def parse_order(command: CommandCall | None) -> Order | None:
-    """Return what a command wants to become of calls; None where it is about something else, or not understood."""
+    """Return what a command wants to become of calls; None if it is about something else, or not understood."""
     if command is None or command.name not in (ALLOW, DENY):
         return None
     words = command.arguments.lower().replace(",", " ").split()
@@ -57,7 +57,7 @@ def parse_order(command: CommandCall | None) -> Order | None:
 
 
 def order_of(says: str) -> Order | None:
-    """Return what a button wants to become of calls; None where it says something else."""
+    """Return what a button wants to become of calls; None if it says something else."""
     return parse_order(parse_command(says))
 
 

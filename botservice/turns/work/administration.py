@@ -257,7 +257,7 @@ def _withdraw(connection: Connection, row: Any, now: datetime) -> None:
 
 
 def _find(connection: Connection, turn_id: int) -> Any:
-    # Whoever begins the turn at this moment changes its row: one of the two waits for the other.
+    # A process that begins the turn at this moment changes its row: one of the two waits for the other.
     row = connection.execute(_TURN.with_for_update(), {"turn": turn_id}).one_or_none()
     if row is None:
         raise StorageError(f"there is no turn {turn_id}: `botservice turns` lists them")

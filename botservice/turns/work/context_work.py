@@ -181,7 +181,7 @@ class ContextWork:
         self._decided.add(context_id)
 
     async def find(self, claim: Claim, *, gives_way: bool) -> Work | None:
-        """Return what a context has to do next; None where there is nothing, or all of it has to wait.
+        """Return what a context has to do next; None if there is nothing, or all of it has to wait.
 
         Args:
             gives_way: Whether a turn may begin first where other people wait behind a long answer.

@@ -35,7 +35,7 @@ _OTHERS: Final = [
 async def move_here(storage: Storage, claim: Claim, change: Change, now: datetime) -> bool:
     """Move a conversation to the keys that a control names; return whether it was moved.
 
-    Where somebody has spoken under them already, that becomes its end, as soon as nobody works on it.
+    Where somebody has spoken under them already, that becomes its end, as soon as no process works on it.
 
     Args:
         claim: On the conversation that moves.

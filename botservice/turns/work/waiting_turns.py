@@ -143,7 +143,7 @@ def _read_names(connection: Connection, calls: Sequence[WaitingCall]) -> dict[in
 
 
 def _plan(transport: Transport, shown: Message, turn: Turn) -> Payload | None:
-    """Return what shows a message; None where its transport shows none, or cannot."""
+    """Return what shows a message; None if its transport shows none, or cannot."""
     try:
         payloads = transport.plan(shown, turn.events)
     except Exception:

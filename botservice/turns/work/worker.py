@@ -327,7 +327,7 @@ class Worker:
         """Do what a context has to do, as far as it belongs in a lane and others do not wait for the place in it.
 
         Returns:
-            The lane in which to go on; None where there is nothing more, or all of it has to wait.
+            The lane in which to go on; None if there is nothing more, or all of it has to wait.
         """
         done: Work | None = None
         while True:

@@ -77,7 +77,7 @@ def without_pings(text: str, pings: Pings) -> str:
 
 
 def format_answer(text: str, pings: Pings) -> list[str]:
-    """Return the messages that an answer makes, in order; none where there is nothing to read."""
+    """Return the messages that an answer makes, in order; none if there is nothing to read."""
     return split_markdown(without_pings(storable(text), pings), max_characters=MAX_CHARACTERS)
 
 
@@ -93,7 +93,7 @@ def stable_part(text: str, pings: Pings) -> str:
 
 
 def split_markdown(text: str, *, max_characters: int) -> list[str]:
-    """Return markdown in pieces, each of which reads well by itself; none where there is nothing to read.
+    """Return markdown in pieces, each of which reads well by itself; none if there is nothing to read.
 
     Raises:
         ValueError: max_characters is below 100.

@@ -80,7 +80,7 @@ _STYLE = _style()
 
 
 def format_markdown(markdown: str, *, max_units: int = MAX_TEXT_UNITS, moments: Sequence[Moment] = ()) -> list[Rich]:
-    """Return the messages that markdown makes, in order; none where there is nothing to read."""
+    """Return the messages that markdown makes, in order; none if there is nothing to read."""
     rich = render(markdown)
     return _pieces(with_moments(rich, moments) if moments else rich, max_units)
 
