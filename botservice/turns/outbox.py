@@ -18,9 +18,10 @@ from botservice.storage.statements import Rows, execute
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.telemetry.measuring import Sending, TurnIdentity, in_turn, measured, turn_now
+from botservice.turns.delivery_retries import DELIVERY_RETRIES, delivery_delay
 from botservice.turns.due_conditions import when_due_was_set
 from botservice.turns.due_contexts import put_off
-from botservice.turns.retry_policies import DELIVERY_RETRIES, RetryPolicy, delivery_delay
+from botservice.turns.retry_policies import RetryPolicy
 from botservice.turns.transport import BUTTONS, THEN, Payload, Transport
 from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus, Turn, set_due
 

@@ -5,7 +5,8 @@ from datetime import timedelta
 
 from people.conversing import ALICE, ALICE_ON_SLACK, BOB, NOW
 
-from botservice.people.browser_logins import (
+from botservice.people.identities import ensure_identity, find_identity, join_identities, part_identity
+from botservice.people.web_login_links import (
     LINK_LIFETIME,
     LOGIN_LIFETIME,
     MOST_LINKS,
@@ -18,7 +19,6 @@ from botservice.people.browser_logins import (
     offer_browser,
     open_browser,
 )
-from botservice.people.identities import ensure_identity, find_identity, join_identities, part_identity
 
 
 async def test_a_link_opens_one_browser_and_the_login_lasts_thirty_days(storage):

@@ -19,9 +19,9 @@ from transports.files.documents import Reading
 from transports.web.backend import Backend
 from transports.web.chat import Chat
 from transports.web.conversations.endpoints import Conversations
-from transports.web.entering.browser_logins import Browsers
 from transports.web.entering.gate import Gate
 from transports.web.entering.link_page import Links
+from transports.web.entering.logged_in_browsers import Browsers
 from transports.web.entering.owner_token import Access, Mode
 from transports.web.entering.sessions import EndedLogins
 from transports.web.files import Documents

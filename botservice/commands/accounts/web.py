@@ -7,7 +7,8 @@ from sqlalchemy import Connection
 
 from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
-from botservice.people.browser_logins import (
+from botservice.people.names import is_browser_account
+from botservice.people.web_login_links import (
     LINK_LIFETIME,
     close_browsers,
     count_browsers,
@@ -15,7 +16,6 @@ from botservice.people.browser_logins import (
     new_secret,
     offer_browser,
 )
-from botservice.people.names import is_browser_account
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 LINK_PATH: Final = "/web/link"

@@ -7,8 +7,8 @@ from sqlalchemy import Connection, insert, select, update
 
 from botservice.history.ranking.block_format import BLOCKS, FORMAT
 from botservice.messages import Author
-from botservice.people.browser_logins import offer_browser, open_browser
 from botservice.people.identities import find_identity
+from botservice.people.web_login_links import offer_browser, open_browser
 from botservice.storage.tables.access import (
     access_codes,
     access_invitations,

@@ -14,8 +14,8 @@ from starlette.routing import Route
 from botservice import Author
 from botservice.commands import Catalogue
 from botservice.commands.accounts.web import web_command
-from botservice.people.browser_logins import MOST_LINKS, MOST_LOGINS
 from botservice.people.identities import find_identity
+from botservice.people.web_login_links import MOST_LINKS, MOST_LOGINS
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.people import web_links

@@ -12,8 +12,8 @@ from botservice.errors import InboxFull, StorageError
 from botservice.texts import in_language
 from transports.request_bodies import TooLargeError, read_body
 from transports.web.backend import Refusal
-from transports.web.entering.browser_logins import Browsers
 from transports.web.entering.link_page import language_of
+from transports.web.entering.logged_in_browsers import Browsers
 from transports.web.entering.login_attempts import Guesses
 from transports.web.entering.owner_token import (
     LOGIN_COOKIE,

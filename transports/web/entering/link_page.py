@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from botservice.errors import StorageError
 from botservice.texts import in_language
-from transports.web.entering.browser_logins import Browsers
+from transports.web.entering.logged_in_browsers import Browsers
 from transports.web.entering.login_attempts import Guesses
 from transports.web.entering.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Access
 from transports.web.entering.sessions import drop_session, set_cookie

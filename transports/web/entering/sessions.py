@@ -14,7 +14,7 @@ from sqlalchemy import Connection, delete, insert, select
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from botservice.people.browser_logins import Browser
+from botservice.people.web_login_links import Browser
 from botservice.storage.tables.access import ended_logins
 from transports.web.backend import Backend
 from transports.web.entering.owner_token import LOGIN_SECONDS, cookie_name

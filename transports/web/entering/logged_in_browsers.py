@@ -8,8 +8,8 @@ from typing import Any, Final
 from starlette.requests import HTTPConnection
 
 from botservice.errors import StorageError
-from botservice.people.browser_logins import Browser, asker_of, close_browser, find_browser, new_secret, open_browser
 from botservice.people.identities import Identity
+from botservice.people.web_login_links import Browser, asker_of, close_browser, find_browser, new_secret, open_browser
 from transports.web.backend import Backend
 from transports.web.entering.owner_token import Access
 
