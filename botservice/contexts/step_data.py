@@ -1,8 +1,8 @@
 """A step's record as its row keeps it: its numbers in short, and the bytes of files beside it, once per context.
 
-In short are when the step ran, and how its prompt was made and sent. These numbers stand together in the field of the
-prompt's facts: earlier releases show nothing of what they do not know there. A record that holds anything else than
-usual in one of them stays as it is.
+In short are when the step ran, how its prompt was made and sent, and of an answer who gave it, what it took and why it
+ended. These facts stand together in the field of the prompt's facts: earlier releases show nothing of what they do not
+know there. A record that holds anything else than usual in one of them stays as it is.
 """
 
 import base64
@@ -28,6 +28,11 @@ _SECTIONS: Final = (
 _MOMENTS: Final = ("began", "asked", "first_text", "ended")
 _TIMES: Final = ("start_time", "end_time")
 _PARTS: Final = ("max_tokens", "found", "left_out", "tools")
+_REASONS: Final = ("stop", "length", "refusal", "tool_calls")
+_TOKENS: Final = ("input_tokens", "output_tokens", "cached_tokens")
+# Of answers alone: earlier releases write other steps anew, without what they do not know.
+_OF_ANSWERS: Final = ("token_usage", "finish_reason", "model")
+_ANSWER: Final = "final_answer"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _UNUSUAL: Final = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -101,7 +106,9 @@ def _attached(value: Any, files: Mapping[str, bytes]) -> Any:
 
 def shorten_facts(record: dict[str, Any]) -> dict[str, Any]:
     """Return a step's record in short; `lengthen_facts` is the inverse."""
-    named = {name: record[name] for name in _FORMS if record.get(name) is not None}
+    is_answer = record.get("kind") == _ANSWER
+    forms = (name for name in _FORMS if is_answer or name not in _OF_ANSWERS)
+    named = {name: record[name] for name in forms if record.get(name) is not None}
     if not named:
         return record
     try:
@@ -195,6 +202,21 @@ def _read_prompt_facts(values: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(_PARTS, (limit, found, *others), strict=False))
 
 
+def _shorten_usage(usage: Mapping[str, Mapping[str, int]]) -> list[int]:
+    [(tag, numbers)] = usage.items()
+    _require(tag == "$token_usage" and list(numbers) == list(_TOKENS[: len(numbers)]))
+    return list(numbers.values())
+
+
+def _read_usage(numbers: Sequence[int]) -> dict[str, Any]:
+    return {"$token_usage": dict(zip(_TOKENS, numbers, strict=False))}
+
+
+def _as_text(value: Any) -> str:
+    _require(isinstance(value, str))
+    return str(value)
+
+
 def _whole(numbers: Sequence[float], factor: int) -> list[int]:
     """Return how many parts of one each number is, where it is a whole number of them."""
     whole = [round(number * factor) for number in numbers]
@@ -212,4 +234,7 @@ _FORMS: Final[Mapping[str, tuple[str, Callable[[Any], Any], Callable[[Any], Any]
     "timing": ("t", _shorten_timing, _read_timing),
     "model_attempts": ("a", _shorten_attempts, _read_attempts),
     _FACTS: ("f", _shorten_prompt_facts, _read_prompt_facts),
+    "token_usage": ("u", _shorten_usage, _read_usage),
+    "model": ("m", _as_text, _as_text),
+    "finish_reason": ("r", _REASONS.index, _REASONS.__getitem__),
 }
