@@ -9,7 +9,7 @@ from telegram.error import InvalidToken, TelegramError
 
 from botservice.messages import Attachment, Button, Message, Moment, Role
 from transports.telegram.client import BotClient, InputFile, as_media
-from transports.telegram.inbound import UNSEEN
+from transports.telegram.inbound_events import UNSEEN
 from transports.telegram.keyboards import make_chosen, make_disabled
 from transports.telegram.outgoing.chosen_button import Shown
 from transports.telegram.outgoing.extras import as_parameters

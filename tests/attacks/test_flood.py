@@ -102,7 +102,7 @@ async def test_many_requests_leave_nothing_behind(sqlite_storage: Storage) -> No
 
 @pytest.mark.parametrize("subtype", [["message_changed"], {"a": 1}, 7, [["x"]]])
 async def test_a_subtype_that_is_no_text_is_taken_as_nothing(sqlite_storage: Storage, subtype: Any) -> None:
-    from transports.slack.inbound import read_message
+    from transports.slack.inbound_events import read_message
     from transports.slack.incoming.intake import read_change
 
     event = {"type": "message", "subtype": subtype, "channel": "D1", "user": "U1", "text": "hi", "ts": "1.000001"}

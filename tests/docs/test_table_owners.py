@@ -30,7 +30,7 @@ OTHERS = {
     "botservice/turns/edits_and_deletions.py": ({"events"}, "says which edits have taken effect"),
     "botservice/turns/unsent_parts.py": ({"deliveries"}, "gives up what cannot be delivered any more"),
     "botservice/turns/start/admission.py": ({"events"}, "empties what somebody sent who is not let in"),
-    "botservice/turns/start/readings.py": ({"events"}, "says whose files are being read"),
+    "botservice/turns/start/interrupted_readings.py": ({"events"}, "says whose files are being read"),
     "botservice/turns/waiting/resuming.py": ({"pending_calls"}, "puts off the calls of a turn"),
     "botservice/turns/waiting/records.py": ({"deliveries", "turns"}, "parks a turn with the call that it waits for"),
     "botservice/turns/work/administration.py": (

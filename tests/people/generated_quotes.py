@@ -20,7 +20,7 @@ from botservice.people.facts import Refused, keep_fact
 from botservice.privacy.archive import as_values, read_person
 from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.storage.tables.conversations import messages
-from transports.telegram.inbound import BotIdentity
+from transports.telegram.inbound_events import BotIdentity
 from transports.telegram.incoming.reading import listen
 
 MARK = re.compile(r"w(\d+)x(\d+)x(\d+)")

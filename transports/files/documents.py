@@ -14,7 +14,7 @@ from typing import Final, Protocol, Self
 from botservice.messages import Attachment, storable
 from botservice.reading.reader import TooMuchToRead
 from botservice.storage import Storage
-from botservice.turns.start.readings import begin_reading, end_reading
+from botservice.turns.start.interrupted_readings import begin_reading, end_reading
 from transports.files.read_cache import FileKey, FileText, KeptTexts
 
 logger = logging.getLogger(__name__)

@@ -27,7 +27,7 @@ from transports.files.stored import read_stored_file
 from transports.pacing import Pace
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.home import Home, HomeSection
-from transports.slack.inbound import COMMAND_PREFIX
+from transports.slack.inbound_events import COMMAND_PREFIX
 from transports.slack.incoming.bolt import PATH, SocketListener, build_bolt
 from transports.slack.incoming.decisions import Decisions
 from transports.slack.incoming.files import Files
@@ -40,8 +40,8 @@ from transports.slack.outgoing.draft import Style, Tempo
 from transports.slack.outgoing.ending import Ending
 from transports.slack.outgoing.formatting import Pings
 from transports.slack.outgoing.growing_answer import Streams
-from transports.slack.outgoing.outbound import Sender
 from transports.slack.outgoing.planning import plan_answer
+from transports.slack.outgoing.sending import Sender
 from transports.slack.outgoing.sessions import Idle, Statuses, Titles
 from transports.slack.outgoing.work_in_progress import Stage
 from transports.slack.suggested_prompts import Suggestions, ToolNames

@@ -15,7 +15,7 @@ from botservice.storage import Storage
 from botservice.storage.tables.conversations import messages
 from botservice.texts import in_language
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.inbound import context_keys
+from transports.slack.inbound_events import context_keys
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import People, Workspace, Workspaces
 

@@ -25,7 +25,7 @@ from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
 from transports.telegram.guests import Guests, plan_guest
-from transports.telegram.inbound import BotIdentity, allowed_updates, asked_as_guest, identified, was_spoken
+from transports.telegram.inbound_events import BotIdentity, allowed_updates, asked_as_guest, identified, was_spoken
 from transports.telegram.incoming.files import Files
 from transports.telegram.incoming.intake import Intake
 from transports.telegram.incoming.polling import Poller
@@ -34,9 +34,9 @@ from transports.telegram.incoming.webhook import PATH, WebhookEndpoint, WebhookK
 from transports.telegram.outgoing.chosen_button import Choices
 from transports.telegram.outgoing.drafts import Tempo
 from transports.telegram.outgoing.forms import Forms
-from transports.telegram.outgoing.outbound import Sender
 from transports.telegram.outgoing.planning import plan_answer
-from transports.telegram.outgoing.streaming import Stage
+from transports.telegram.outgoing.sending import Sender
+from transports.telegram.outgoing.work_in_progress import Stage
 from transports.telegram.topics import Topics
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from botservice.turns.turn import Delivery, StoredEvent
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.failures import as_delivery_error, is_about_entities, is_not_modified, wait_of
-from transports.telegram.inbound import asked_as_guest, field, integer
+from transports.telegram.inbound_events import asked_as_guest, field, integer
 from transports.telegram.outgoing.drafts import Tempo
 from transports.telegram.outgoing.formatting import as_wire, format_markdown
 from transports.too_long_messages import MAX_CHARACTERS, head_of

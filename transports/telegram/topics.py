@@ -8,7 +8,7 @@ from telegram.error import BadRequest, Forbidden, InvalidToken, TelegramError
 
 from transports.telegram.client import BotClient
 from transports.telegram.failures import is_unreadable
-from transports.telegram.inbound import BotIdentity
+from transports.telegram.inbound_events import BotIdentity
 
 logger = logging.getLogger(__name__)
 

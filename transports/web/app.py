@@ -25,7 +25,7 @@ from transports.web.entering.logged_in_browsers import Browsers
 from transports.web.entering.owner_token import Access, Mode
 from transports.web.entering.sessions import EndedLogins
 from transports.web.files import Documents
-from transports.web.inbound import NAME, chat_in, read_event
+from transports.web.inbound_events import NAME, chat_in, read_event
 from transports.web.inspector.desk import Desk
 from transports.web.inspector.routes import inspector_routes
 from transports.web.outgoing.events import PACE, Pace

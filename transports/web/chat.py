@@ -15,7 +15,7 @@ from botservice.messages import Attachment, Author
 from botservice.storage.tables.conversations import deliveries, messages
 from botservice.turns.turn import InboundEvent
 from transports.files.size_limits import BROWSER_FILES, BROWSER_FILES_BYTES
-from transports.web import inbound
+from transports.web import inbound_events
 from transports.web.backend import Backend, Refusal
 from transports.web.conversations.conversation_list import find_chat_of, find_mine
 from transports.web.entering.gate import path_number
@@ -28,7 +28,7 @@ from transports.web.entering.sessions import (
     open_session,
     set_cookie,
 )
-from transports.web.inbound import FIRST, chat_of, session_in
+from transports.web.inbound_events import FIRST, chat_of, session_in
 from transports.web.outgoing.events import Pace, PageStream
 from transports.web.outgoing.outbound import SHOWN_IMAGES
 from transports.web.outgoing.streaming import Hub
@@ -64,7 +64,7 @@ class Chat:
         self._hub = hub
         self._backend = backend
         self._pace = pace
-        self._order_keys = inbound.OrderKeys(lambda: backend.storage.now())  # noqa: PLW0108 - it is not there yet
+        self._order_keys = inbound_events.OrderKeys(lambda: backend.storage.now())  # noqa: PLW0108 - it is not there yet
 
     async def page(self, request: Request) -> Response:
         """Answer with the page of a conversation, and give the browser a session where it has none."""
@@ -75,7 +75,7 @@ class Chat:
             session=session,
             conversation=await self._conversation(request, session),
             account=None if browser is None else browser.asker.label.replace("`", ""),
-            max_text=inbound.MAX_TEXT,
+            max_text=inbound_events.MAX_TEXT,
             max_files=BROWSER_FILES,
             max_files_bytes=BROWSER_FILES_BYTES,
             can_log_out=browser is not None or self._access.mode is Mode.TOKEN,
@@ -87,26 +87,26 @@ class Chat:
 
     async def post_message(self, request: Request) -> Response:
         """Accept a message; the answer comes only once it is stored."""
-        body = await read_json(request, inbound.MAX_BODY_BYTES)
-        fields = inbound.parse_fields(body)
-        chat, post = chat_of_fields(request, fields), inbound.parse_post(fields)
+        body = await read_json(request, inbound_events.MAX_BODY_BYTES)
+        fields = inbound_events.parse_fields(body)
+        chat, post = chat_of_fields(request, fields), inbound_events.parse_post(fields)
         if post.edits is None:
-            return await self._accept(chat, inbound.message_event(chat, post, body, self._order_keys.next()))
-        edit = inbound.edit_event(chat, post, body, self._order_keys.next())
-        return await self._accept(chat, edit, inbound.again_event(chat, post.client_id, self._order_keys.next()))
+            return await self._accept(chat, inbound_events.message_event(chat, post, body, self._order_keys.next()))
+        edit = inbound_events.edit_event(chat, post, body, self._order_keys.next())
+        return await self._accept(chat, edit, inbound_events.again_event(chat, post.client_id, self._order_keys.next()))
 
     async def post_stop(self, request: Request) -> Response:
         """Accept the wish that what runs be stopped."""
         fields = await read_fields(request)
-        chat, client_id = chat_of_fields(request, fields), inbound.parse_client_id(fields)
-        return await self._accept(chat, inbound.stop_event(chat, client_id, self._order_keys.next()))
+        chat, client_id = chat_of_fields(request, fields), inbound_events.parse_client_id(fields)
+        return await self._accept(chat, inbound_events.stop_event(chat, client_id, self._order_keys.next()))
 
     async def post_decision(self, request: Request) -> Response:
         """Carry out what a pressed button decides about a call of a tool; the message that asked will say so."""
         fields = await read_fields(request, _MAX_DECISION_BYTES)
-        chat, post = chat_of_fields(request, fields), inbound.parse_post(fields)
-        author = Author(inbound.NAME, session_in(chat), post.name)
-        decision = await self._backend.inbox.decide(inbound.context_keys(chat), post.text, author)
+        chat, post = chat_of_fields(request, fields), inbound_events.parse_post(fields)
+        author = Author(inbound_events.NAME, session_in(chat), post.name)
+        decision = await self._backend.inbox.decide(inbound_events.context_keys(chat), post.text, author)
         if decision is None:
             raise Refusal(400, "This button decides nothing.")
         self._hub.note_stored(chat)
@@ -168,7 +168,7 @@ class Chat:
         return found[0].name if found else FIRST
 
     async def _accept(self, chat: str, *events: InboundEvent) -> Response:
-        is_new = await self._backend.inbox.accept(inbound.NAME, events) > 0
+        is_new = await self._backend.inbox.accept(inbound_events.NAME, events) > 0
         self._hub.note_stored(chat)
         return JSONResponse({"accepted": True, "is_new": is_new}, 202, headers=HEADERS)
 

@@ -6,7 +6,7 @@ from standins.slack_api import BOT_USER, Refuse, SlackApi
 from botservice import Storage
 from botservice.messages import Message, Role
 from botservice.turns.turn import StoredEvent
-from transports.slack.inbound import Way, raw
+from transports.slack.inbound_events import Way, raw
 from transports.slack.outgoing.formatting import Pings
 from transports.slack.outgoing.planning import plan_answer
 

@@ -16,7 +16,7 @@ from botservice.storage.tables.slack import feedback
 from botservice.tools.remembering import remember
 from botservice.turns.turn import StoredEvent
 from transports.slack.app import Manners
-from transports.slack.inbound import Way, raw
+from transports.slack.inbound_events import Way, raw
 from transports.slack.incoming.interactions import ASK_ANYTHING, ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
 
 

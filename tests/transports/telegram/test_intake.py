@@ -25,7 +25,7 @@ from botservice.errors import SettingsError, StorageUnavailable
 from botservice.turns.inbox import Pressure
 from transports.telegram.app import TelegramTransport
 from transports.telegram.client import POLL_SECONDS
-from transports.telegram.inbound import ALLOWED_UPDATES
+from transports.telegram.inbound_events import ALLOWED_UPDATES
 from transports.telegram.incoming.polling import poller_of
 from transports.telegram.incoming.webhook import derive_secret
 

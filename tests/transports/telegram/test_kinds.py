@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from standins.bot_api import BotApi
 from telegram import Message
 
-from transports.telegram.inbound import BotIdentity, read_event
+from transports.telegram.inbound_events import BotIdentity, read_event
 from transports.telegram.incoming.described_content import (
     DESCRIBED,
     DESCRIBED_HERE,

@@ -12,7 +12,7 @@ import pytest
 from standins.bot_api import BotApi
 
 from botservice.turns.turn import EventKind
-from transports.telegram.inbound import BotIdentity, read_event
+from transports.telegram.inbound_events import BotIdentity, read_event
 from transports.telegram.incoming.webhook import derive_secret
 
 BOT = BotIdentity(7140000001, "stand_in_bot")

@@ -105,7 +105,7 @@ async def test_a_thousand_characters_cost_at_most_fifteen_calls_however_slowly_t
 
 
 async def test_a_tool_that_runs_is_named_in_the_draft(api: BotApi, bot_on, typist, monkeypatch) -> None:
-    monkeypatch.setattr("transports.telegram.outgoing.streaming._TEXT_IS_FRESH_SECONDS", 0.2)
+    monkeypatch.setattr("transports.telegram.outgoing.work_in_progress._TEXT_IS_FRESH_SECONDS", 0.2)
     running = asyncio.Event()
 
     async def search_web() -> str:

@@ -8,7 +8,7 @@ from sqlalchemy import func, select, text
 from botservice import AgentContext, ToolCall, remember, tool
 from botservice.messages import Author
 from botservice.storage.tables.conversations import contexts, messages
-from transports.web.inbound import context_keys
+from transports.web.inbound_events import context_keys
 
 HOSTILE = '<img src=x onerror="window.pwned=1">\u202e gpj.exe'
 

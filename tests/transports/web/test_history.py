@@ -7,7 +7,7 @@ import pytest
 
 from botservice import AgentContext
 from botservice.storage.tables.conversations import contexts
-from transports.web.inbound import context_keys
+from transports.web.inbound_events import context_keys
 from transports.web.outgoing.events import Pace, PageStream
 from transports.web.outgoing.streaming import Hub
 from transports.web.outgoing.timeline import Cursor

@@ -8,7 +8,7 @@ from botservice.contexts.context import ContextKeys, find_context
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import events, messages, turns
 from botservice.turns.turn import Outcome
-from transports.slack.inbound import SlackMessage, account_of
+from transports.slack.inbound_events import SlackMessage, account_of
 from transports.slack.workspaces.workspaces import Workspace
 
 _PLATFORM: Final = "slack"

@@ -12,7 +12,7 @@ from botservice.turns.waiting.deciding import Decision
 from botservice.turns.waiting.parsing import order_of
 from transports.background_tasks import Errands
 from transports.slack.client import SlackClient
-from transports.slack.inbound import account_of, context_keys
+from transports.slack.inbound_events import account_of, context_keys
 from transports.slack.incoming.interactions import Interactions, Press, read_press
 from transports.slack.workspaces.workspaces import People, Person, Workspaces
 

@@ -13,7 +13,7 @@ from transports.files.documents import Attempt, Fetched, Reading, read_document
 from transports.files.read_cache import FileText
 from transports.files.size_limits import SLACK_FILE_BYTES
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.inbound import field, word
+from transports.slack.inbound_events import field, word
 from transports.slack.incoming.shared_documents import DocumentKind, SharedDocuments, kind_of
 from transports.slack.workspaces.workspaces import Workspace
 

@@ -13,7 +13,7 @@ from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import EventKind, InboundEvent
 from transports.background_tasks import Errands
-from transports.slack.inbound import (
+from transports.slack.inbound_events import (
     SlackMessage,
     Way,
     bots_of,

@@ -20,7 +20,17 @@ from botservice.storage.tables.conversations import contexts, turns
 from botservice.texts import in_language
 from botservice.turns.turn import EventKind, InboundEvent
 from transports.slack.client import SlackClient
-from transports.slack.inbound import Way, account_of, context_keys, field, order_of, raw, team_of, timestamp, word
+from transports.slack.inbound_events import (
+    Way,
+    account_of,
+    context_keys,
+    field,
+    order_of,
+    raw,
+    team_of,
+    timestamp,
+    word,
+)
 from transports.slack.incoming.reactions import Reactions
 from transports.slack.outgoing.formatting import BUTTON, FEEDBACK
 from transports.slack.workspaces.workspaces import People, Workspaces

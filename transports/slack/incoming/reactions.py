@@ -22,7 +22,7 @@ from botservice.storage.tables.slack import feedback
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import DeliveryStatus
-from transports.slack.inbound import account_of, bots_of, field, order_of, team_of, timestamp, word
+from transports.slack.inbound_events import account_of, bots_of, field, order_of, team_of, timestamp, word
 from transports.slack.workspaces.workspaces import People, Workspaces
 
 logger = logging.getLogger(__name__)

@@ -18,7 +18,17 @@ from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import StoredEvent
 from transports.files.documents import Fetched
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
-from transports.slack.inbound import SlackMessage, Way, field, order_of, read_message, stored, team_of, timestamp, word
+from transports.slack.inbound_events import (
+    SlackMessage,
+    Way,
+    field,
+    order_of,
+    read_message,
+    stored,
+    team_of,
+    timestamp,
+    word,
+)
 from transports.slack.incoming.addressing import is_addressed_to_bot
 from transports.slack.incoming.files import Files, named
 from transports.slack.incoming.interactions import QUESTION_BLOCK, QUESTION_INPUT

@@ -6,7 +6,7 @@ from typing import Any
 
 from botservice.messages import Author
 from botservice.references import LONGEST_REFERENCE, Reference, ReferenceKind
-from transports.slack.inbound import account_of, field, timestamp, word
+from transports.slack.inbound_events import account_of, field, timestamp, word
 from transports.slack.workspaces.workspaces import Workspace
 
 _PLATFORM = "slack"

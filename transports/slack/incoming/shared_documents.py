@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from botservice.messages import Attachment
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.inbound import field
+from transports.slack.inbound_events import field
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace
 

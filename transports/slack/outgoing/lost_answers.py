@@ -7,7 +7,7 @@ from typing import Any
 from botservice.errors import DeliveryError
 from botservice.turns.turn import Delivery
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.inbound import field, timestamp
+from transports.slack.inbound_events import field, timestamp
 from transports.slack.outgoing.formatting import mark_of
 from transports.slack.workspaces.workspaces import Workspace
 

@@ -14,7 +14,7 @@ from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.start.commands import parse_command
 from botservice.turns.transport import Payload
 from botservice.turns.turn import StoredEvent
-from transports.slack.inbound import COMMAND_PREFIX, SlackMessage, Way, field, read_message, stored, timestamp
+from transports.slack.inbound_events import COMMAND_PREFIX, SlackMessage, Way, field, read_message, stored, timestamp
 from transports.slack.outgoing.formatting import Pings, format_answer
 from transports.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
 

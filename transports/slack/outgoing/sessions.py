@@ -22,7 +22,7 @@ from botservice.texts import in_language
 from botservice.turns.turn import Delivery, EventKind, StoredEvent
 from transports.background_tasks import Errands
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.inbound import SlackMessage, Way, read_message, stored
+from transports.slack.inbound_events import SlackMessage, Way, read_message, stored
 from transports.slack.incoming.reading import readable
 from transports.slack.workspaces.refusals import Feature, Refusals, insert_once
 from transports.slack.workspaces.workspaces import People, Workspace, Workspaces

@@ -11,7 +11,7 @@ from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.growing_answers import Growing, joined
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.inbound import Way, field, read_message, stored, timestamp, word
+from transports.slack.inbound_events import Way, field, read_message, stored, timestamp, word
 from transports.slack.outgoing.draft import Draft, Style, Target
 from transports.slack.outgoing.growing_answer import Streams, Tasks
 from transports.slack.outgoing.sessions import Idle, Statuses

@@ -9,7 +9,7 @@ from dataclasses import field as value_of
 from typing import Any, Final, Protocol
 
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
-from transports.slack.inbound import account_of, field, word
+from transports.slack.inbound_events import account_of, field, word
 
 logger = logging.getLogger(__name__)
 

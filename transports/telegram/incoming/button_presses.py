@@ -23,7 +23,7 @@ from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import DeliveryStatus, EventKind, InboundEvent
 from botservice.turns.waiting.parsing import order_of
 from transports.telegram.client import BotClient
-from transports.telegram.inbound import BotIdentity, field, integer, shown_id
+from transports.telegram.inbound_events import BotIdentity, field, integer, shown_id
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
 from transports.telegram.outgoing.chosen_button import Choices, Shown
 

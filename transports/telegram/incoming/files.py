@@ -14,7 +14,7 @@ from transports.files.documents import Attempt, Fetched, Reading, read_document
 from transports.files.read_cache import FileText
 from transports.files.size_limits import TELEGRAM_FILE_BYTES
 from transports.telegram.client import BotClient
-from transports.telegram.inbound import field, integer
+from transports.telegram.inbound_events import field, integer
 
 logger = logging.getLogger(__name__)
 

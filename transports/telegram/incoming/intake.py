@@ -16,7 +16,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.turn import EventKind, InboundEvent
 from transports.background_tasks import Errands
 from transports.telegram.client import BotClient
-from transports.telegram.inbound import (
+from transports.telegram.inbound_events import (
     BotIdentity,
     Membership,
     is_press,

@@ -11,7 +11,7 @@ from botservice.storage import Claim
 from botservice.storage.claims import Claims
 from transports.telegram.client import BotClient
 from transports.telegram.failures import wait_of
-from transports.telegram.inbound import ALLOWED_UPDATES
+from transports.telegram.inbound_events import ALLOWED_UPDATES
 
 logger = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from botservice.storage.tables.conditions import DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, messages
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import DeliveryStatus
-from transports.telegram.inbound import field, integer
+from transports.telegram.inbound_events import field, integer
 
 logger = logging.getLogger(__name__)
 

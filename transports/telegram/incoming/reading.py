@@ -14,7 +14,15 @@ from botservice.messages import Author, CommandCall, InboundMessage
 from botservice.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
 from transports.files.documents import Fetched
-from transports.telegram.inbound import GUEST_MESSAGE, BotIdentity, command_of, field, integer, is_press, stored_update
+from transports.telegram.inbound_events import (
+    GUEST_MESSAGE,
+    BotIdentity,
+    command_of,
+    field,
+    integer,
+    is_press,
+    stored_update,
+)
 from transports.telegram.incoming.button_presses import pressed_message
 from transports.telegram.incoming.described_content import FILES, describe, name_content, words_of
 from transports.telegram.incoming.files import Files, SentFile, sent_files

@@ -12,7 +12,7 @@ from botservice.people.names import chat_name
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import EventKind, InboundEvent
-from transports.telegram.inbound import field, integer
+from transports.telegram.inbound_events import field, integer
 
 logger = logging.getLogger(__name__)
 

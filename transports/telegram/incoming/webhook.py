@@ -15,7 +15,7 @@ from botservice.errors import BotServiceError
 from transports.request_bodies import TooLargeError, read_body
 from transports.telegram.client import BotClient
 from transports.telegram.failures import wait_of
-from transports.telegram.inbound import ALLOWED_UPDATES
+from transports.telegram.inbound_events import ALLOWED_UPDATES
 
 logger = logging.getLogger(__name__)
 

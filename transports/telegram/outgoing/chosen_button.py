@@ -9,7 +9,7 @@ from telegram.error import BadRequest, TelegramError
 
 from transports.telegram.client import BotClient
 from transports.telegram.failures import is_not_editable, is_not_modified
-from transports.telegram.inbound import UNSEEN
+from transports.telegram.inbound_events import UNSEEN
 from transports.telegram.outgoing.forms import Forms
 
 logger = logging.getLogger(__name__)

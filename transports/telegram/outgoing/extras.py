@@ -19,7 +19,7 @@ from transports.telegram.failures import (
     is_too_late,
     is_unreadable,
 )
-from transports.telegram.inbound import field, integer, stored_update
+from transports.telegram.inbound_events import field, integer, stored_update
 from transports.telegram.keyboards import has_styles, without_styles
 from transports.telegram.outgoing.entities import DATE_TIME
 from transports.telegram.outgoing.forms import Forms

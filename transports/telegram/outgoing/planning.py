@@ -13,7 +13,7 @@ from botservice.storage.blobs import digest_of
 from botservice.turns.buttons import write_buttons
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
-from transports.telegram.inbound import reply_target
+from transports.telegram.inbound_events import reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
 from transports.telegram.outgoing.extras import receiver_of
 from transports.telegram.outgoing.formatting import MAX_CAPTION_UNITS, as_wire, format_markdown, may_hold_table

@@ -21,7 +21,7 @@ from botservice.quoting import in_one_line
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
 from transports.web.files import without_contents
-from transports.web.inbound import FIRST, NAME, chat_in, context_keys
+from transports.web.inbound_events import FIRST, NAME, chat_in, context_keys
 
 PAGE: Final = 50
 LONGEST_TITLE: Final = 120  # characters of one that a person gave

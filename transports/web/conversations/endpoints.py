@@ -22,7 +22,7 @@ from transports.web.backend import Backend, Refusal
 from transports.web.conversations.conversation_list import LONGEST_SEARCH, PAGE, Listed, find_chat, find_mine, rename
 from transports.web.entering.sessions import browser_of
 from transports.web.files import parse_text
-from transports.web.inbound import NAME, session_in
+from transports.web.inbound_events import NAME, session_in
 from transports.web.outgoing.outbound import iso
 from transports.web.outgoing.streaming import Hub
 from transports.web.pages import HEADERS

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from botservice.messages import ToolCall
-from transports.web.inbound import session_in
+from transports.web.inbound_events import session_in
 from transports.web.outgoing.draft import Draft, ShownCalls
 
 

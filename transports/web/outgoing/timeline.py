@@ -15,7 +15,7 @@ from botservice.storage.tables.conversations import contexts, deliveries, events
 from botservice.storage.tables.slack import feedback
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
-from transports.web.inbound import NAME, context_keys, read_event, read_post
+from transports.web.inbound_events import NAME, context_keys, read_event, read_post
 from transports.web.outgoing.outbound import iso, show_buttons, show_message
 from transports.web.outgoing.stopped_turns import IS_STOPPED, find_unanswered
 

@@ -3,7 +3,7 @@
 import pytest
 
 from botservice import AgentContext
-from transports.web.inbound import context_keys
+from transports.web.inbound_events import context_keys
 
 expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -26,7 +26,7 @@ from transports.telegram.failures import (
     is_topic_gone,
     wait_of,
 )
-from transports.telegram.inbound import shown_id
+from transports.telegram.inbound_events import shown_id
 from transports.telegram.keyboards import in_topic
 from transports.telegram.outgoing.entities import DATE_TIME
 from transports.telegram.outgoing.extras import Extras

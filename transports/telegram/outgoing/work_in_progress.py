@@ -15,7 +15,7 @@ from botservice.turns.turn import StoredEvent
 from transports.growing_answers import Growing, joined
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
-from transports.telegram.inbound import BotIdentity, is_press, is_private_text, reply_target, stored_update
+from transports.telegram.inbound_events import BotIdentity, is_press, is_private_text, reply_target, stored_update
 from transports.telegram.incoming.reading import listen
 from transports.telegram.outgoing.drafts import Draft, GrowingMessage, PrivateDraft, Tempo
 from transports.telegram.outgoing.forms import Forms

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from botservice.messages import Author
 from botservice.turns.turn import EventKind, StoredEvent
-from transports.web import inbound
-from transports.web.inbound import (
+from transports.web import inbound_events
+from transports.web.inbound_events import (
     OrderKeys,
     Post,
     Refusal,
@@ -84,10 +84,10 @@ def test_what_is_no_message_is_refused(fields, status):
 
 
 def test_a_hundred_thousand_characters_are_not_too_many():
-    text = "\N{GRINNING FACE}" * inbound.MAX_TEXT
+    text = "\N{GRINNING FACE}" * inbound_events.MAX_TEXT
     written = body(text=text)
     assert parse_post(parse_fields(written)).text == text
-    assert len(written) < inbound.MAX_BODY_BYTES
+    assert len(written) < inbound_events.MAX_BODY_BYTES
 
 
 @given(st.binary(max_size=200))

@@ -10,7 +10,7 @@ from botservice.turns.turn import Delivery
 from transports.files.stored import ending_of
 from transports.pacing import Pace
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_delivery_error
-from transports.slack.inbound import field, word
+from transports.slack.inbound_events import field, word
 from transports.slack.outgoing.ending import Ending
 from transports.slack.outgoing.figures import Figure, as_blocks, drawn, find_figures, in_words, suspect
 from transports.slack.outgoing.formatting import (
