@@ -2,15 +2,11 @@
 
 import asyncio
 import gzip
-import ssl
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from standins.certificates import certificate_for
 from standins.web_pages import PUBLIC, PagesWeb, page, redirect
 
 from botservice.errors import PageRefused
@@ -139,31 +135,6 @@ async def test_https_is_checked_by_the_name_and_not_by_the_number(tmp_path) -> N
             await fetcher.fetch(PageAddress.read("https://other.example/"))
         assert web.connected == [PUBLIC, PUBLIC]
         assert len(web.requests) == 1
-
-
-def certificate_for(name, folder):
-    """Return the contexts of a server with a certificate of its own, and of a client that trusts it."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(datetime.now(UTC) - timedelta(days=1))
-        .not_valid_after(datetime.now(UTC) + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    secret = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    file = folder / "certificate.pem"
-    file.write_bytes(made.public_bytes(serialization.Encoding.PEM) + secret)
-    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(file)
-    return server, ssl.create_default_context(cafile=file)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """A server that sends the bytes it is told to: whole answers, broken ones, and what no framework would send."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -43,7 +44,7 @@ class RawServer:
 
 
 @asynccontextmanager
-async def raw_server(answer: Answer) -> AsyncIterator[RawServer]:
+async def raw_server(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawServer]:
     """Serve until the block ends; every request is handed to answer with what its answer is written to."""
     server = RawServer()
 
@@ -61,7 +62,7 @@ async def raw_server(answer: Answer) -> AsyncIterator[RawServer]:
         finally:
             writer.close()
 
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listener:
+    async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls) as listener:
         server.port = listener.sockets[0].getsockname()[1]
         yield server
 

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from botservice.errors import SettingsError
@@ -155,14 +156,18 @@ class OpenAIClients:
         known = self._of_loop.get(loop)
         if known is None:
             self._of_loop = {known: one for known, one in self._of_loop.items() if not known.is_closed()}
-            known = self._of_loop[loop] = Connections(_http_client, api_key=self._api_key, base_url=self.base_url)
+            make_http = partial(_http_client, self.base_url)
+            known = self._of_loop[loop] = Connections(make_http, api_key=self._api_key, base_url=self.base_url)
         return known
 
 
-def _http_client() -> "httpx2.AsyncClient":
+def _http_client(base_url: str) -> "httpx2.AsyncClient":
     """Return a client that waits as long as it takes; how many connections there are at once, MAX_TURNS bounds."""
     import openai
 
+    from botservice.llm.openai.direct import direct_way
+
     limits = replace(openai.DEFAULT_CONNECTION_LIMITS, max_connections=None, keepalive_expiry=_IDLE_SECONDS)
     timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
-    return openai.DefaultAsyncHttpxClient(timeout=timeout, limits=limits, verify=tls_context())
+    mounts = direct_way(base_url, tls_context(), idle_seconds=_IDLE_SECONDS)
+    return openai.DefaultAsyncHttpxClient(timeout=timeout, limits=limits, verify=tls_context(), mounts=mounts)

@@ -1,0 +1,191 @@
+"""Connections to a server that no proxy stands before: when they are used again, and what is said where they break."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from standins.certificates import certificate_for
+from standins.raw_http import RawRequest, raw_server, response
+
+from botservice.llm.openai.direct import DirectTransport
+
+
+def client(tls: ssl.SSLContext | None = None, idle_seconds: float = 60.0) -> httpx2.AsyncClient:
+    tls = tls or ssl.create_default_context()
+    return httpx2.AsyncClient(transport=DirectTransport(tls, idle_seconds=idle_seconds), timeout=None)
+
+
+async def say_hi(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+    writer.write(response(b"hi"))
+
+
+async def test_the_next_request_goes_on_the_same_connection() -> None:
+    async with raw_server(say_hi) as server, client() as http:
+        for _ in range(3):
+            assert (await http.post(server.base_url, content=b"hello")).text == "hi"
+    assert [(each.connection, each.body) for each in server.requests] == [(1, b"hello")] * 3
+
+
+async def test_a_connection_that_was_idle_for_too_long_is_not_used_again() -> None:
+    async with raw_server(say_hi) as server, client(idle_seconds=-1.0) as http:
+        for _ in range(2):
+            await http.get(server.base_url)
+    assert [each.connection for each in server.requests] == [1, 2]
+
+
+async def test_a_connection_that_its_server_has_closed_is_not_used_again() -> None:
+    is_closed = asyncio.Event()
+
+    async def answer_and_close(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write(response(b"hi"))
+        writer.close()
+        await writer.wait_closed()
+        is_closed.set()
+
+    async with raw_server(answer_and_close) as server, client() as http:
+        for _ in range(3):
+            assert (await http.get(server.base_url)).text == "hi"
+            await is_closed.wait()
+            is_closed.clear()
+    assert [each.connection for each in server.requests] == [1, 2, 3]
+
+
+async def test_a_connection_on_which_somebody_says_what_nobody_asked_for_is_not_used_again() -> None:
+    may_speak, has_spoken = asyncio.Event(), asyncio.Event()
+
+    async def answer_twice(request: RawRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write(response(b"hi"))
+        if request.connection == 1:
+            await may_speak.wait()
+            writer.write(response(b"of another"))
+            await writer.drain()
+            has_spoken.set()
+
+    async with raw_server(answer_twice) as server, client() as http:
+        assert (await http.get(server.base_url)).text == "hi"
+        may_speak.set()
+        await has_spoken.wait()
+        assert (await http.get(server.base_url)).text == "hi"
+    assert [each.connection for each in server.requests] == [1, 2]
+
+
+async def test_an_answer_that_is_not_read_to_its_end_takes_its_connection_along() -> None:
+    async def say_half(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write(response(b"hi")[:-1])
+
+    async with raw_server(say_half) as server, client() as http:
+        for _ in range(2):
+            async with http.stream("GET", server.base_url):
+                pass
+    assert [each.connection for each in server.requests] == [1, 2]
+
+
+async def test_an_answer_without_a_length_ends_with_its_connection() -> None:
+    async def speak(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\nHTTP/1.1 200 OK\r\n\r\nhi")
+        writer.close()
+
+    async with raw_server(speak) as server, client() as http:
+        assert (await http.get(server.base_url)).text == "hi"
+
+
+async def test_a_refusal_is_read_though_the_server_did_not_hear_all() -> None:
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(response(b"too long", status="413 Content Too Large"))
+        await writer.drain()
+        writer.close()
+
+    async def long() -> AsyncIterator[bytes]:
+        for _ in range(200):
+            yield b"x" * 100_000
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server, client() as http:
+        port = server.sockets[0].getsockname()[1]
+        assert (await http.post(f"http://127.0.0.1:{port}", content=long())).status_code == 413
+
+
+async def test_a_long_answer_is_taken_in_as_it_is_read() -> None:
+    sent = 0
+
+    async def speak(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n")
+        for sent in range(1, 1_001):  # noqa: B007 - looked at below
+            writer.write(b"x" * 100_000)
+            await writer.drain()
+
+    async with raw_server(speak) as server, client() as http:
+        size = 0
+        async with http.stream("GET", server.base_url) as answer:
+            for _ in range(2_000):
+                await asyncio.sleep(0)
+            assert sent < 500, "nobody has read any of it"
+            async for piece in answer.aiter_bytes():
+                size += len(piece)
+    assert size == 100_000_000
+
+
+@pytest.mark.parametrize(
+    ("says", "error"),
+    [
+        (b"", httpx2.RemoteProtocolError),
+        (b"nonsense\r\n\r\n", httpx2.RemoteProtocolError),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhi", httpx2.RemoteProtocolError),
+        (b"HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n", httpx2.RemoteProtocolError),
+    ],
+)
+async def test_what_is_no_answer_is_an_error_of_the_server(says: bytes, error: type[Exception]) -> None:
+    async def speak(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write(says)
+        writer.close()
+
+    async with raw_server(speak) as server, client() as http:
+        with pytest.raises(error):
+            await http.get(server.base_url)
+
+
+async def test_a_connection_that_is_cut_is_an_error_of_the_network() -> None:
+    async def cut(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhi")
+        await writer.drain()
+        writer.transport.abort()
+
+    async with raw_server(cut) as server, client() as http:
+        with pytest.raises(httpx2.TransportError):
+            await http.get(server.base_url)
+
+
+async def test_what_cannot_be_said_by_http_is_not_sent() -> None:
+    async with raw_server(say_hi) as server, client() as http:
+        with pytest.raises(httpx2.LocalProtocolError):
+            await http.get(server.base_url, headers={"x-name": "a\r\nx-other: b"})
+    assert not server.requests
+
+
+async def test_each_request_waits_as_long_as_it_may() -> None:
+    async def say_nothing(_: RawRequest, __: asyncio.StreamWriter) -> None:
+        await asyncio.Event().wait()
+
+    async with raw_server(say_nothing) as server, client() as http:
+        with pytest.raises(httpx2.ReadTimeout):
+            await http.get(server.base_url, timeout=0.01)
+
+
+async def test_nobody_at_an_address_is_an_error_of_the_connection() -> None:
+    async with client() as http:
+        with pytest.raises(httpx2.ConnectError):
+            await http.get("http://127.0.0.1:1/")
+
+
+async def test_a_server_has_to_prove_its_name(tmp_path: Path) -> None:
+    server_side, client_side = certificate_for("localhost", tmp_path)
+    async with raw_server(say_hi, server_side) as server, client(client_side) as http:
+        for _ in range(2):
+            assert (await http.get(f"https://localhost:{server.port}/")).text == "hi"
+        with pytest.raises(httpx2.ConnectError, match="certificate"):
+            await http.get(f"https://127.0.0.1:{server.port}/")
+    assert [each.connection for each in server.requests] == [1, 1]
