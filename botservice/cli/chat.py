@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from botservice.cli.console import build_service, load_settings
+from botservice.cli.console import begin_collecting, build_service, load_settings
 from botservice.errors import DatabaseInUse
 from botservice.setting_choices import LogLevel
 
@@ -111,6 +111,7 @@ async def _until_over(
         else:
             conversation.cancel()
 
+    begin_collecting()  # everything is loaded
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, on_interrupt)
     loop.add_signal_handler(signal.SIGTERM, conversation.cancel)

@@ -1,10 +1,9 @@
 """What every command needs: settings, database, service, and text that a terminal can show."""
 
 import asyncio
-import contextlib
 import gc
-from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -40,26 +39,28 @@ def load_settings() -> "Settings":
     return settings
 
 
-@contextlib.contextmanager
-def no_collecting() -> Iterator[None]:
-    """Look for no garbage within the block: what loading makes stays, and the search took a fifth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Do the work of a command, and return its result."""
+    begin_collecting()
+    return asyncio.run(work)
+
+
+def begin_collecting() -> None:
+    """Look for garbage from now on, and never among what was loaded until now: `main` had that wait."""
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 def with_storage(work: "Callable[[Storage], Awaitable[T]]", *, migrate: bool = False) -> T:
     """Run work on the database of the settings, and return its result."""
+    opened = open_storage(load_settings(), migrate=migrate)
 
-    async def run() -> T:
-        async with open_storage(load_settings(), migrate=migrate) as storage:
+    async def done() -> T:
+        async with opened as storage:
             return await work(storage)
 
-    return asyncio.run(run())
+    return run(done())
 
 
 def open_storage(settings: "Settings", *, migrate: bool = False) -> "Storage":

@@ -1,6 +1,5 @@
 """The command that asks cases, and tells which of them fail."""
 
-import asyncio
 import contextlib
 import json
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from botservice.cli.console import AppOption, load_settings, open_storage, quiet_service
+from botservice.cli.console import AppOption, load_settings, open_storage, quiet_service, run
 from botservice.cli.replay import read_text
 from botservice.cli.turns import MOST_ID
 from botservice.errors import BotServiceError
@@ -40,14 +39,14 @@ def evaluate(
     if source is not None:
         if turn is None:
             raise BotServiceError("say which turn: --turn N, as `botservice replay CONTEXT` shows it")
-        typer.echo(asyncio.run(_export(source, turn, app)), nl=False)
+        typer.echo(run(_export(source, turn, app)), nl=False)
         return
     from botservice.evaluation import read_suite
 
     assert file is not None  # noqa: S101 - one of both is given
     suite = read_suite(read_text(file), str(file))
     own = None if prompt is None else read_text(prompt).strip()
-    results, currency = asyncio.run(_run(suite, app, own, model or suite.model))
+    results, currency = run(_run(suite, app, own, model or suite.model))
     _show(results, currency, as_json=as_json)
     if not all(each.passes for each in results):
         raise typer.Exit(1)

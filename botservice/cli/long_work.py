@@ -8,6 +8,7 @@ from typing import TextIO
 
 import typer
 
+from botservice.cli.console import begin_collecting
 from botservice.progressing import Progress
 
 EVERY_SECONDS = 5.0
@@ -23,6 +24,7 @@ def long_work(what: str, *, left: str) -> Iterator[Progress]:
         what: What is done, in a word or two.
         left: What Ctrl+C leaves behind.
     """
+    begin_collecting()
     try:
         with _bar(what) if sys.stderr.isatty() else _lines(what, sys.stderr) as progress:
             yield progress

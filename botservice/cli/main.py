@@ -1,6 +1,6 @@
 """The command line."""
 
-import asyncio
+import gc
 import json
 import os
 import sys
@@ -17,9 +17,9 @@ from botservice.cli.console import (
     build_service,
     counted,
     load_settings,
-    no_collecting,
     open_storage,
     printable,
+    run,
     with_storage,
 )
 from botservice.cli.evaluate import evaluate
@@ -94,23 +94,21 @@ def serve(
         raise typer.Exit(serve_again())
     from functools import partial
 
+    from botservice import serving
     from botservice.cli.open_browser import open_page
+    from botservice.cli.worker_processes import keep_workers
+    from botservice.turns.turn import Share
 
-    with no_collecting():
-        from botservice import serving
-        from botservice.cli.worker_processes import keep_workers
-        from botservice.turns.turn import Share
-
-        settings = load_settings()
-        if port is not None:
-            settings.port = port
-        service = build_service(settings, app)
+    settings = load_settings()
+    if port is not None:
+        settings.port = port
+    service = build_service(settings, app)
     if processes > 1 and not worker:
         raise BotServiceError("--processes says how many work on turns, --no-worker that none does: say one of them")
     beside = partial(keep_workers, processes, app) if processes > 1 else None
     on_ready = open_page if opens else None
     share = Share(0, processes)
-    asyncio.run(serving.serve(settings, service, has_worker=worker, share=share, beside=beside, on_ready=on_ready))
+    run(serving.serve(settings, service, has_worker=worker, share=share, beside=beside, on_ready=on_ready))
 
 
 @cli.command()
@@ -120,14 +118,13 @@ def worker(
     share: Annotated[str | None, typer.Option(hidden=True, help="INDEX/COUNT, from `serve --processes`.")] = None,
 ) -> None:
     """Work on turns without a web server, beside processes that `serve --no-worker`. It needs Postgres."""
-    with no_collecting():
-        from botservice import serving
-        from botservice.cli.worker_processes import end_with_parent, read_share
+    from botservice import serving
+    from botservice.cli.worker_processes import end_with_parent, read_share
 
-        settings = load_settings()
-        service = build_service(settings, app)
+    settings = load_settings()
+    service = build_service(settings, app)
     on_ready = None if share is None else end_with_parent
-    asyncio.run(serving.work(settings, service, share=read_share(share), on_ready=on_ready))
+    run(serving.work(settings, service, share=read_share(share), on_ready=on_ready))
 
 
 cli.command()(chat)
@@ -263,7 +260,7 @@ def compact(
     retention = settings.keep_steps_days, settings.keep_events_days
     left = "What is taken away stays so; the next pass does the rest."
     with long_work("compact", left=left) as progress:
-        said = asyncio.run(compact_database(settings.database_url, *retention, shrinks=shrink, progress=progress))
+        said = run(compact_database(settings.database_url, *retention, shrinks=shrink, progress=progress))
     typer.echo(said)
 
 
@@ -289,7 +286,7 @@ def doctor(app: AppOption = None) -> None:
     settings, findings = read_settings()
     settings.log_level = LogLevel.ERROR
     prepare(settings)
-    findings += asyncio.run(check_everything(settings, app=app))
+    findings += run(check_everything(settings, app=app))
     for finding in findings:
         typer.echo(f"{finding.mark} {finding.name:<10} {finding.text}")
     if any(finding.is_wrong for finding in findings):
@@ -308,6 +305,7 @@ def _confirm(is_sure: bool, question: str) -> None:  # noqa: FBT001 - the option
 
 def main() -> None:
     """Run the command line; what goes wrong on purpose is said in one line."""
+    gc.disable()  # what loading makes stays, and the search for garbage took a fifth of the time
     try:
         check_packages()
         cli(standalone_mode=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from botservice.cli.console import run
 from botservice.cli.long_work import long_work
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def prove(
     plan = Plan(secrets.randbelow(_MOST_SEED) if seed is None else seed, seconds, kills, database)
     typer.echo(f"seed {plan.seed}; it takes about {plan.seconds + 10:.0f} seconds", err=True)
     with long_work("prove", left="No process and no file of the proof is left.") as progress:
-        proof = asyncio.run(_prove(plan, progress))
+        proof = run(_prove(plan, progress))
     typer.echo(write_table(proof))
     if proof.findings.faults:
         raise typer.Exit(1)

@@ -1,6 +1,5 @@
 """The command that shows past turns, and asks one of them again."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,6 +12,7 @@ from botservice.cli.console import (
     load_settings,
     open_storage,
     quiet_service,
+    run,
     with_storage,
 )
 from botservice.cli.turns import MOST_ID
@@ -65,7 +65,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
         raise BotServiceError(f"{_CHANGING} go with --again")
     if again:
         changes = _read_changes(prompt, without or [], messages)
-        compared = asyncio.run(_ask((context, turn, last, failed), changes, model, call or 1, app, show_prompt))
+        compared = run(_ask((context, turn, last, failed), changes, model, call or 1, app, show_prompt))
         _show_comparison(compared, as_json=as_json)
         return
 
