@@ -268,6 +268,7 @@ async def test_the_prompt_can_be_seen_before_anybody_is_asked(storage, context):
     assert len(llm.prompts) == 1
 
 
+@pytest.mark.any_database
 async def test_what_was_forgotten_since_does_not_come_back(storage, context):
     service, llm = service_of(storage, ["Nice.", "Rex.", "It is gone."])
     await service.prompt(context, "My dog is called Rex")

@@ -31,6 +31,7 @@ async def ask(context: AgentContext, text: str, language: str = "en"):
     return await standard_commands().answer(request)
 
 
+@pytest.mark.any_database
 async def test_what_waits_is_listed_with_a_button_for_each(chat):
     answer = await ask(chat, "/reminders", "pt-BR")
     assert answer.text.splitlines()[2:] == [
@@ -52,6 +53,7 @@ async def test_one_is_cancelled_in_the_transaction_of_the_answer(chat, storage):
     assert [each.id for each in left] == [1, 3]
 
 
+@pytest.mark.any_database
 async def test_another_chat_s_reminder_is_not_there(chat, storage):
     other = await AgentContext.get_or_create(storage, {"transport": "test", "chat_id": "2"})
     answer = await ask(other, "/reminders cancel 2")

@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from sqlalchemy import insert, select, update
 
 from botservice import AgentContext, Attachment, MessageWindowMessageSelector
@@ -45,6 +46,7 @@ async def test_what_was_found_is_kept_by_its_numbers_and_reads_back_exactly(cont
     assert inputs(again.memory) == llm.prompts
 
 
+@pytest.mark.any_database
 async def test_what_was_found_is_deleted_in_the_record_where_it_is_deleted_in_the_history(context, storage):
     await talk(context, 12)
     service, llm = make_service(storage, ["yes"], search_k=20, message_selector=MessageWindowMessageSelector(2))
@@ -56,6 +58,7 @@ async def test_what_was_found_is_deleted_in_the_record_where_it_is_deleted_in_th
     assert prompt[-2]["content"] == sent[-2]["content"].replace(record, "[deleted]")
 
 
+@pytest.mark.any_database
 async def test_a_message_that_was_cut_to_fit_is_kept_as_it_was_sent(context, storage):
     await talk(context, 3, "my dog Rex " + "likes the park and the river " * 60 + "{n}")
     await talk(context, 8, "hello {n}")
@@ -67,6 +70,7 @@ async def test_a_message_that_was_cut_to_fit_is_kept_as_it_was_sent(context, sto
     assert inputs(await context.load_memory()) == llm.prompts
 
 
+@pytest.mark.any_database
 async def test_files_and_names_of_what_was_said_read_back_exactly(context, storage):
     files = [Attachment("text/plain", "a.txt", data=b"x"), Attachment("image/png", "b.png", data=b"y")]
     await talk(context, 3, "park {n}\nand more", author="alice", attachments=files)
@@ -98,6 +102,7 @@ async def test_what_an_agent_of_ones_own_makes_of_a_prompt_reads_back_exactly(co
     assert "first: my dog" not in json.dumps(row.content), "the words stay in one place"
 
 
+@pytest.mark.any_database
 async def test_an_edited_message_shows_its_new_words(context, storage):
     await talk(context, 3)
     service, _ = make_service(storage, ["yes"], search_k=5, message_selector=MessageWindowMessageSelector(2))
@@ -155,6 +160,7 @@ async def test_earlier_releases_find_nothing_kept_and_nothing_in_their_way(conte
     assert min(min(each) for kept in ranges if kept for each in kept) >= 100_000
 
 
+@pytest.mark.any_database
 async def test_a_system_prompt_is_the_one_of_its_turn(context, storage):
     service, llm = make_service(storage, ["yes", "no"], prompt="half \ud800 a character")
     await service.prompt(context, "which park?")

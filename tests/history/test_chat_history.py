@@ -40,6 +40,7 @@ async def count_of(storage, table):
     )
 
 
+@pytest.mark.any_database
 async def test_what_was_said_comes_back_oldest_first(context):
     history = context.chat_history
     said = [
@@ -56,6 +57,7 @@ async def test_what_was_said_comes_back_oldest_first(context):
     assert await fresh.chat_history.messages() == said
 
 
+@pytest.mark.any_database
 async def test_a_limit_gives_the_newest(context):
     for number in range(5):
         await context.chat_history.append_user_message(str(number))
@@ -87,6 +89,7 @@ async def test_what_no_database_keeps_is_replaced_alike_on_both(context):
     assert stored.attachments[0].url == f"https://example.com/{clean}"
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("given", "kept"),
     [
@@ -121,6 +124,7 @@ async def test_a_naive_time_is_refused(context):
     assert await context.chat_history.messages() == []
 
 
+@pytest.mark.any_database
 async def test_an_unknown_argument_is_refused(context):
     with pytest.raises(TypeError, match="autor"):
         await context.chat_history.append_user_message("x", autor="alice")
@@ -139,6 +143,7 @@ async def test_files_come_back_and_their_bytes_are_kept_once_per_context(context
     assert await count_of(storage, blobs) == 3
 
 
+@pytest.mark.any_database
 async def test_the_last_message_of_a_person_is_known_without_waiting(context):
     history = context.chat_history
     assert history.last_user_message is None
@@ -163,6 +168,7 @@ async def test_the_last_message_of_a_person_is_found_by_its_index_without_statis
     assert "ix_messages_of_people" in await storage.read(plan)
 
 
+@pytest.mark.any_database
 async def test_a_history_in_hand_follows_its_context(storage, context):
     mine = context.chat_history
     elsewhere = (await AgentContext.load(storage, context.id)).chat_history
@@ -176,6 +182,7 @@ async def test_a_history_in_hand_follows_its_context(storage, context):
     assert mine.last_user_message is None
 
 
+@pytest.mark.any_database
 async def test_deleting_gives_how_many_were_there(context):
     history = context.chat_history
     said = [await history.append_user_message(str(number)) for number in range(4)]
@@ -194,6 +201,7 @@ async def test_more_messages_are_deleted_than_a_statement_takes_ids(context):
     assert await context.chat_history.delete_messages([*range(message.id + 1, message.id + 70_000), message.id]) == 1
 
 
+@pytest.mark.any_database
 async def test_another_chats_messages_cannot_be_deleted_or_found(context, other):
     mine = await context.chat_history.append_user_message("My dog is called Rex")
     assert await other.chat_history.delete_messages([mine.id]) == 0
@@ -262,10 +270,12 @@ async def test_a_context_that_was_forgotten_takes_nothing_more(storage, context)
     assert [await count_of(storage, table) for table in (contexts, messages, blobs)] == [0, 0, 0]
 
 
+@pytest.mark.any_database
 async def test_a_message_that_was_never_stored_deletes_nothing(context):
     await context.chat_history.append_user_message("x")
     assert await context.chat_history.delete_messages([Message(text="x").id]) == 0
 
 
+@pytest.mark.any_database
 def test_a_history_can_always_be_searched(context):
     assert context.chat_history.is_searchable() is True

@@ -87,6 +87,7 @@ async def test_what_is_no_set_of_strings_is_refused(sqlite_storage, keys):
     assert await list_contexts(sqlite_storage) == []
 
 
+@pytest.mark.any_database
 async def test_keys_cannot_be_changed_afterwards(context):
     with pytest.raises(TypeError):
         context.context_keys["chat_id"] = "2"
@@ -109,6 +110,7 @@ async def test_two_processes_make_one_context(storage_url):
         assert [each.message_count for each in await list_contexts(storage)] == [2] * 20
 
 
+@pytest.mark.any_database
 async def test_a_context_that_does_not_exist_cannot_be_loaded(storage):
     with pytest.raises(StorageError, match="there is no context 99"):
         await AgentContext.load(storage, 99)

@@ -76,6 +76,7 @@ async def test_another_chats_text_is_never_found(storage, context):
     assert await texts_of(context.chat_history, "Rex dog") == []
 
 
+@pytest.mark.any_database
 async def test_deleted_messages_are_never_found_again(context):
     history = context.chat_history
     first, second, _ = await say(history, "My dog is called Rex", "Rex is two years old", "Rex likes the sea")
@@ -128,6 +129,7 @@ async def test_what_another_replica_stores_and_deletes_is_seen(storage_url):
         assert await texts_of(mine, "Rex") == ["Rex barks"]
 
 
+@pytest.mark.any_database
 async def test_a_forgotten_context_leaves_memory(storage, context):
     history = context.chat_history
     await say(history, "My dog is called Rex")

@@ -110,6 +110,7 @@ def test_selectors_take_their_number_by_position_and_by_name():
     assert TokenWindowMessageSelector(3) == TokenWindowMessageSelector(max_tokens=3)
 
 
+@pytest.mark.any_database
 async def test_stored_counts_of_another_encoding_are_counted_again(context, storage):
     counter = counter_for()
 

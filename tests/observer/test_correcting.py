@@ -18,6 +18,7 @@ async def known(storage, author=ALICE, **how):
     return await storage.read(lambda c: facts_of(c, identity.person_id, **how))
 
 
+@pytest.mark.any_database
 async def test_a_deleted_fact_does_not_come_back_from_the_same_words_or_others_of_before(storage):
     chat = await open_chat(storage, "1", ALICE)
     said = await say(chat, "I live in Paris", "Something else", "Indeed I live in Paris", "I live in Paris")

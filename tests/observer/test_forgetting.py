@@ -59,6 +59,7 @@ async def test_a_message_takes_along_every_note_that_was_read_with_it_and_the_re
     assert await observer.catch_up() == 0
 
 
+@pytest.mark.any_database
 async def test_forgetting_the_last_words_leaves_notes_of_what_was_read_before_them(storage):
     chat = await open_chat(storage, "1", ALICE)
     observer = observer_of(storage, noting(notes=first_words), notes_tokens=2000)
@@ -103,6 +104,7 @@ async def test_what_is_forgotten_while_it_is_read_is_not_written_down(storage, h
     assert not [each for each in await texts_of(chat) if "Swordfish" in each]
 
 
+@pytest.mark.any_database
 async def test_an_edited_message_takes_along_what_came_of_its_old_words(storage):
     chat = await open_chat(storage, "1", ALICE)
     (said,) = await say(chat, "I live in Swordfishtown")
@@ -116,6 +118,7 @@ async def test_an_edited_message_takes_along_what_came_of_its_old_words(storage)
     assert (await texts_of(chat), await known(storage)) == (["I live in Lyon"], ["I live in Lyon"])
 
 
+@pytest.mark.any_database
 async def test_a_fact_that_had_ended_holds_again_when_what_ended_it_is_forgotten(storage):
     chat = await open_chat(storage, "1", ALICE)
     said = await say(chat, "I live in Paris", "I live in Lyon", "I live in Rome")
@@ -162,6 +165,7 @@ async def test_two_chats_that_become_one_are_read_as_one(storage):
     assert await texts_of(older) == ["An older word", "A newer word"]
 
 
+@pytest.mark.any_database
 async def test_an_export_has_the_notes_of_private_chats_and_none_of_groups(storage):
     chat, group = await open_chat(storage, "1", ALICE), await open_chat(storage, "-5", ALICE, BOB)
     observer = observer_of(storage, noting(notes=first_words))

@@ -34,6 +34,7 @@ async def lines(storage, by):
     return {each.subject: each for each in await storage.read(lambda c: list_usage(c, by, NOON))}
 
 
+@pytest.mark.any_database
 async def test_what_reading_takes_is_counted_under_its_own_name_for_chat_and_person(storage):
     chat, group = await open_chat(storage, "1", ALICE), await open_chat(storage, "-5", ALICE, BOB)
     budgets = Budgets({}, parse_prices("scripted=1000/1000"))
@@ -48,6 +49,7 @@ async def test_what_reading_takes_is_counted_under_its_own_name_for_chat_and_per
     assert set(await lines(storage, UsageBy.CHAT)) == {"telegram:1", "telegram:-5"}
 
 
+@pytest.mark.any_database
 async def test_reading_stops_when_its_part_of_a_budget_is_used_up_and_goes_on_in_the_next_period(storage):
     chat, clock = await open_chat(storage, "1", ALICE), Clock()
     await say(chat, *[tokens(600)] * 4)
@@ -66,6 +68,7 @@ async def test_reading_stops_when_its_part_of_a_budget_is_used_up_and_goes_on_in
     assert await storage.read(lambda c: c.execute(select(observer_reservations)).all()) == []
 
 
+@pytest.mark.any_database
 async def test_what_is_reserved_for_reading_counts_until_it_is_over(storage):
     chat, other = await open_chat(storage, "1", ALICE), await open_chat(storage, "2", BOB)
     budgets = Budgets({Scope.SERVICE: parse_limits("10000 tokens/day")}, answer_tokens=4000)
@@ -90,6 +93,7 @@ async def test_a_call_that_fails_gives_back_what_was_reserved(storage):
     assert await storage.read(lambda c: c.execute(select(observer_reservations)).all()) == []
 
 
+@pytest.mark.any_database
 async def test_a_question_to_a_guest_is_not_read(storage):
     chat = await AgentContext.get_or_create(storage, {"transport": "telegram", "guest": "7"})
     await say(chat, *[tokens(600)] * 4)
@@ -98,6 +102,7 @@ async def test_a_question_to_a_guest_is_not_read(storage):
     assert llm.prompts == []
 
 
+@pytest.mark.any_database
 async def test_who_is_not_let_in_any_more_is_not_read(storage):
     chat, group, clock = await open_chat(storage, "1", ALICE), await open_chat(storage, "-5", ALICE, BOB), Clock()
     for each in (chat, group):
@@ -127,6 +132,7 @@ async def begin_reading(storage, clock):
     return reading, goes_on
 
 
+@pytest.mark.any_database
 async def test_an_answer_does_not_wait_for_a_reading_and_asks_for_none(storage):
     chat, clock = await open_chat(storage, "1", ALICE), Clock()
     await say(chat, *[tokens(600)] * 4)
@@ -150,6 +156,7 @@ async def test_of_two_replicas_one_reads(storage):
     assert await asyncio.wait_for(reading, 30) == 1
 
 
+@pytest.mark.any_database
 async def test_facts_of_private_chats_are_in_no_group_and_end_nothing_there_unseen(storage):
     chat, group = await open_chat(storage, "1", ALICE), await open_chat(storage, "-5", ALICE, BOB)
     await say(chat, "I live in Lyon")
@@ -169,6 +176,7 @@ async def test_facts_of_private_chats_are_in_no_group_and_end_nothing_there_unse
     assert seen == {chat.id: {"I live in Lyon", "I work in Bern"}, group.id: {"I work in Bern"}}
 
 
+@pytest.mark.any_database
 async def test_upkeep_leaves_what_reading_took_of_people_who_are_known(storage):
     chat = await open_chat(storage, "1", ALICE)
     await say(chat, "Something to read")
@@ -214,6 +222,7 @@ async def test_what_has_ended_long_ago_gives_way(storage):
     assert await storage.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM facts").scalar_one()) <= 402
 
 
+@pytest.mark.any_database
 async def test_a_stretch_that_the_model_refuses_is_left_out_in_the_end_and_one_that_is_not_to_blame_is_not(storage):
     chat, clock = await open_chat(storage, "1", ALICE), Clock()
     await say(chat, *[tokens(600)] * 4)

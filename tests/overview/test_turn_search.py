@@ -97,6 +97,7 @@ async def test_turns_are_found_by_what_is_known_of_them(busy):
     assert [(sought, await ids(busy, **sought)) for sought, _ in searches] == searches
 
 
+@pytest.mark.any_database
 async def test_ratings_are_counted_by_their_verdict(busy):
     page = await found(busy)
     assert {each.row.id: each.ratings for each in page.found} == {1: (1, 2), 2: (0, 0), 3: (1, 0)}

@@ -158,6 +158,7 @@ async def test_no_forged_button_touches_anothers_fact(storage, alices, order):
     assert await storage.read(lambda c: visible_facts(c, alices.id, ALICE)) == [fact]
 
 
+@pytest.mark.any_database
 async def test_no_forged_button_forgets_anothers_message(storage, alices):
     bobs = await open_chat(storage, "telegram-bob", BOB)
     await bobs.chat_history.append_user_message("bob was here", author=BOB)

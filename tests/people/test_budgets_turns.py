@@ -79,6 +79,7 @@ async def reserved(storage: Storage) -> int:
     return await storage.read(lambda connection: int(connection.execute(query).scalar_one()))
 
 
+@pytest.mark.any_database
 async def test_what_models_took_is_counted_also_where_nothing_is_limited(storage: Storage) -> None:
     script = [
         ChatResponse("", (call("add", "x", a=1, b=1),), TokenUsage(10, 2)),
@@ -115,6 +116,7 @@ async def test_beyond_the_budget_a_question_is_kept_and_refused_politely_until_t
     assert await reserved(storage) == 0
 
 
+@pytest.mark.any_database
 async def test_the_model_is_not_asked_for_what_is_refused(storage: Storage) -> None:
     asked = []
 
@@ -145,6 +147,7 @@ async def test_most_of_a_budget_is_said_once_below_an_answer_and_not_kept(storag
     ]
 
 
+@pytest.mark.any_database
 async def test_a_call_that_fails_is_not_paid_and_gives_its_room_back(storage: Storage) -> None:
     script: list[Any] = [LLMError("down", is_transient=False), taking(10, 1)]
     async with shop(storage, script, budgets(person="300 tokens/day")) as bot:
@@ -156,6 +159,7 @@ async def test_a_call_that_fails_is_not_paid_and_gives_its_room_back(storage: St
     assert (line.calls, line.input_tokens, line.output_tokens) == (1, 10, 1)
 
 
+@pytest.mark.any_database
 async def test_a_call_that_is_stopped_is_paid_as_far_as_it_went(storage: Storage) -> None:
     asked = asyncio.Event()
 
@@ -177,6 +181,7 @@ async def test_a_call_that_is_stopped_is_paid_as_far_as_it_went(storage: Storage
     assert await reserved(storage) == 0
 
 
+@pytest.mark.any_database
 async def test_a_server_that_does_not_count_is_counted_for(storage: Storage) -> None:
     script = [ChatResponse("an answer of some words", usage=None)]
     async with shop(storage, script, budgets(person="1000 tokens/day")) as bot:
@@ -186,6 +191,7 @@ async def test_a_server_that_does_not_count_is_counted_for(storage: Storage) -> 
     assert line.output_tokens > 3
 
 
+@pytest.mark.any_database
 async def test_too_many_messages_in_a_minute_are_kept_and_answered_no_more(storage: Storage) -> None:
     clock = Clock()
     async with shop(storage, echo, budgets(person="2 messages/minute"), clock) as bot:
@@ -201,6 +207,7 @@ async def test_too_many_messages_in_a_minute_are_kept_and_answered_no_more(stora
     assert await outcomes(storage) == ["answered", "answered", "listened", "listened", "answered", "answered"]
 
 
+@pytest.mark.any_database
 async def test_what_is_answered_together_counts_as_one_message(storage: Storage) -> None:
     clock = Clock()
     async with shop(storage, echo, budgets(person="2 messages/minute"), clock) as bot:
@@ -213,6 +220,7 @@ async def test_what_is_answered_together_counts_as_one_message(storage: Storage)
         assert bot.messenger.visible[ALICE][1] == "re: and this"
 
 
+@pytest.mark.any_database
 async def test_a_prompt_of_a_program_raises_and_can_be_resumed_when_there_is_room(storage: Storage) -> None:
     clock = Clock()
     service, _ = make_service(storage, [taking(850, 0), "and now"])
@@ -285,6 +293,7 @@ def pair(*failures: Any) -> FallbackLLM:
     return FallbackLLM([ScriptedChatLLM(failures, model="cheap"), ScriptedChatLLM(answer, model="dear")])
 
 
+@pytest.mark.any_database
 async def test_a_call_costs_what_the_model_costs_that_answered(storage: Storage, context: AgentContext) -> None:
     owner = budgets(prices="cheap=1/1, dear=10/10", service="1 money/day")
     agent = FunctionsBasedAgent(llm=pair(LLMError("down")), search_k=0)
@@ -294,6 +303,7 @@ async def test_a_call_costs_what_the_model_costs_that_answered(storage: Storage,
     assert await reserved(storage) == 0
 
 
+@pytest.mark.any_database
 async def test_what_the_dearest_may_cost_has_to_fit(storage: Storage, context: AgentContext) -> None:
     owner = budgets(prices="cheap=1/1, dear=100000/100000", service="1 money/day")
     agent = FunctionsBasedAgent(llm=pair("never"), search_k=0)
@@ -301,6 +311,7 @@ async def test_what_the_dearest_may_cost_has_to_fit(storage: Storage, context: A
         await AgentService(agent, storage, budgets=owner).prompt(context, "hello")
 
 
+@pytest.mark.any_database
 async def test_money_is_limited_only_where_every_model_has_a_price(storage: Storage, context: AgentContext) -> None:
     owner = budgets(prices="cheap=1/1", service="1 money/day")
     agent = FunctionsBasedAgent(llm=pair("never"), search_k=0)

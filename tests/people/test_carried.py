@@ -46,6 +46,7 @@ async def test_what_is_carried_into_another_chat_is_forgotten_there(storage, hel
     assert "look" in str(await texts(his))
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "held",
     [

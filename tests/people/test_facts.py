@@ -202,6 +202,7 @@ async def test_the_prompt_says_what_is_known_after_the_agents_words_and_before_w
     assert known.count("</person>") == 1
 
 
+@pytest.mark.any_database
 async def test_the_agent_forgets_a_fact_of_whoever_asks_and_of_nobody_else(storage):
     chat = await open_chat(storage, "telegram-a")
     fact = await tell(storage, chat, ALICE, "I live in Porto")

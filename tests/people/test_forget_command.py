@@ -93,6 +93,7 @@ async def test_in_a_group_forget_chat_takes_what_one_wrote_and_leaves_the_others
     assert sum("bob number" in each.text for each in await group.chat_history.messages()) >= 3
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("text", ["/forget me", "/forget me yes", "/export"])
 async def test_what_is_about_everything_is_not_done_where_others_listen(storage, text):
     group = await open_chat(storage, "telegram-g", ALICE, BOB)
@@ -103,6 +104,7 @@ async def test_what_is_about_everything_is_not_done_where_others_listen(storage,
     assert len(await group.chat_history.messages()) == 1
 
 
+@pytest.mark.any_database
 async def test_it_asks_what_to_forget(storage):
     chat = await open_chat(storage, "telegram-a", ALICE)
     answer = await command(chat, "/forget", ALICE, COMMANDS)

@@ -202,6 +202,7 @@ async def test_a_question_that_has_run_tools_is_given_up_with_an_apology_when_so
         await retry_turn(storage, listed.id, storage.now())
 
 
+@pytest.mark.any_database
 async def test_answers_to_others_that_repeat_it_go_and_the_others_stay(storage):
     group = await open_chat(storage, "telegram-g", ALICE)
     said = await group.chat_history.append_user_message("the safe opens with 4711", author=ALICE)
@@ -246,6 +247,7 @@ async def test_forgetting_reads_no_table_whole(sqlite_storage):
     assert await sqlite_storage.read(plans) == []
 
 
+@pytest.mark.any_database
 async def test_what_is_kept_under_a_persons_name_elsewhere_goes_too(storage):
     """Every table that names a person is known to forgetting: a new one makes this fail."""
     naming = {"author_id", "person", "person_id", "platform_id", "subject", "granted_by", "installed_by"}

@@ -74,6 +74,7 @@ async def is_noted(storage):
     return bool(rows), bool(left)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("number", ["1", None])
 async def test_a_quote_that_waits_is_not_kept_and_its_question_is_answered(storage, number):
     await begin(storage, others=["bob"])
@@ -113,6 +114,7 @@ async def test_what_they_had_said_and_was_not_read_yet_is_forgotten_too(storage,
     assert len(bot.messenger.visible["group1"]) == 1
 
 
+@pytest.mark.any_database
 async def test_who_waits_to_be_heard_in_a_group_for_the_first_time_is_answered(storage):
     await begin(storage)
     await wait(storage, 7, "bob", "and I?")
@@ -122,6 +124,7 @@ async def test_who_waits_to_be_heard_in_a_group_for_the_first_time_is_answered(s
     assert await left(storage) == []
 
 
+@pytest.mark.any_database
 async def test_what_they_say_afterwards_is_kept_again(storage):
     await begin(storage, others=["bob"])
     await wait(storage, 7, "bob", "what does she mean?", quotes=["alice", f"hello {MARK}", "1"])

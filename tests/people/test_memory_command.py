@@ -19,6 +19,7 @@ from botservice.turns.start.commands import CommandRequest
 COMMANDS = Catalogue([MEMORY])
 
 
+@pytest.mark.any_database
 async def test_what_is_known_is_listed_with_its_source_and_buttons_that_delete(storage):
     chat = await open_chat(storage, "telegram-a", ALICE)
     assert "nothing of you" in (await command(chat, "/memory", ALICE, COMMANDS)).text
@@ -34,6 +35,7 @@ async def test_what_is_known_is_listed_with_its_source_and_buttons_that_delete(s
     assert await visible(storage, chat, ALICE) == []
 
 
+@pytest.mark.any_database
 async def test_a_fact_is_corrected_in_the_persons_own_words(storage):
     chat = await open_chat(storage, "telegram-a", ALICE)
     fact = await tell(storage, chat, ALICE, "I live in Porto")
@@ -63,6 +65,7 @@ async def test_in_a_group_only_what_may_be_told_there_is_seen_and_changed(storag
     assert "job" not in (await command(group, "/memory", ALICE, COMMANDS, is_private=False)).text
 
 
+@pytest.mark.any_database
 async def test_a_group_is_a_group_by_what_was_seen_there_whatever_the_transport_says(storage):
     private = await open_chat(storage, "telegram-p", ALICE)
     await tell(storage, private, ALICE, "I am looking for a job")
@@ -71,6 +74,7 @@ async def test_a_group_is_a_group_by_what_was_seen_there_whatever_the_transport_
     assert "job" not in (await command(other, "/memory", ALICE, COMMANDS, is_private=True)).text
 
 
+@pytest.mark.any_database
 async def test_a_forged_button_acts_on_nobody_elses_facts(storage):
     alices, bobs = await open_chat(storage, "telegram-a", ALICE), await open_chat(storage, "telegram-b", BOB)
     fact = await tell(storage, alices, ALICE, "I live in Porto")
@@ -96,6 +100,7 @@ async def test_a_deleted_fact_leaves_the_prompts_and_steps_that_held_it(storage)
     assert await chat.load_memory(), "what is left can be read"
 
 
+@pytest.mark.any_database
 async def test_it_answers_in_every_language_and_knows_nothing_of_nobody(storage):
     chat = await open_chat(storage, "telegram-a", ALICE)
     await tell(storage, chat, ALICE, "I live in Porto")

@@ -41,6 +41,7 @@ async def test_a_private_chat_loses_its_name_once_everything_is_said_there(stora
     assert await find_bytes(storage, NUMBER) == []
 
 
+@pytest.mark.any_database
 async def test_who_comes_back_keeps_the_chat(storage):
     async with served(storage) as bot:
         await bot.messenger.say(bot, NUMBER, "/forget me yes", chat=NUMBER)

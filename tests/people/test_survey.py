@@ -51,6 +51,7 @@ async def begin(storage: Storage) -> tuple[AgentContext, int]:
     return context, asked.id
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 async def test_what_came_since_and_is_to_go_has_it_looked_through_anew(storage: Storage, change: Event) -> None:
     context, asked = await begin(storage)
@@ -59,6 +60,7 @@ async def test_what_came_since_and_is_to_go_has_it_looked_through_anew(storage: 
     assert not await is_known(storage, found, asked)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 async def test_what_came_since_and_stays_changes_nothing(storage: Storage, other: Event) -> None:
     context, asked = await begin(storage)
@@ -67,6 +69,7 @@ async def test_what_came_since_and_stays_changes_nothing(storage: Storage, other
     assert await is_known(storage, found, asked)
 
 
+@pytest.mark.any_database
 async def test_what_they_said_since_has_it_looked_through_anew(storage: Storage) -> None:
     context, asked = await begin(storage)
     found = await look(storage, context, asked)

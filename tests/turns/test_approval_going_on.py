@@ -57,6 +57,7 @@ async def set_running(storage, turn_id):
     await storage.write(lambda connection: connection.execute(query) and None)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("broken", ["attending", "the transport"])
 async def test_what_was_denied_does_not_run_after_an_error_on_the_way(storage, monkeypatch, broken):
     monkeypatch.setattr(failed_turns, "turn_delay", lambda *_: 0.0)
@@ -74,6 +75,7 @@ async def test_what_was_denied_does_not_run_after_an_error_on_the_way(storage, m
     assert till.paid == []
 
 
+@pytest.mark.any_database
 async def test_a_turn_that_is_given_up_waits_no_more_and_does_not_run_what_was_denied_when_it_is_retried(
     storage, monkeypatch
 ):
@@ -110,6 +112,7 @@ async def test_a_turn_with_calls_that_wait_waits_whatever_it_was_taken_for(conte
     assert "did not allow" in llm.prompts[1][-1]["content"]
 
 
+@pytest.mark.any_database
 async def test_a_tool_that_comes_after_it_was_judged_who_is_asked_does_not_run(context, storage):
     till = Till()
     options = {"tools": [], "toolsets": [Flickering(till.pay, 2)]}
@@ -136,6 +139,7 @@ async def test_a_tool_that_comes_while_another_call_waits_does_not_run_unasked(c
     assert "nobody was asked" in llm.prompts[1][-1]["content"]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("was_asked", [True, False])
 async def test_after_a_crash_a_call_runs_again_if_it_was_allowed_and_not_if_it_needs_a_word_by_now(
     context, storage, was_asked

@@ -33,6 +33,7 @@ async def chat(storage):
     return await AgentContext.get_or_create(storage, {"chat_id": "1"})
 
 
+@pytest.mark.any_database
 async def test_a_step_keeps_when_its_model_was_asked_and_what_was_offered(storage):
     context = await chat(storage)
     await service_of(storage, ToolCall("", "add", {"a": 2, "b": 3}), "It is 5").prompt(context, "2 + 3?")
@@ -48,6 +49,7 @@ async def test_a_step_keeps_when_its_model_was_asked_and_what_was_offered(storag
     assert task.get_value("model_attempts") is None
 
 
+@pytest.mark.any_database
 async def test_a_turn_has_the_figures_of_its_calls(storage):
     usage = [TokenUsage(100, 10, 40), TokenUsage(120, 5, 100)]
     script = [
@@ -61,6 +63,7 @@ async def test_a_turn_has_the_figures_of_its_calls(storage):
     assert row.lasted_ms >= 0
 
 
+@pytest.mark.any_database
 async def test_a_call_that_failed_and_was_made_again_is_kept_with_its_reason(storage):
     context = await chat(storage)
     script = [LLMError("the server is overloaded", retry_after_seconds=0), "Fine"]
@@ -86,6 +89,7 @@ async def test_a_turn_that_failed_keeps_the_prompt_that_nobody_answered(storage)
     assert (row.calls, row.failed_calls) == (0, 1)
 
 
+@pytest.mark.any_database
 async def test_what_was_found_is_kept_with_its_score_and_without_its_words(storage):
     context = await chat(storage)
     said = await context.chat_history.append_user_message("My dog is called Rex")
@@ -99,6 +103,7 @@ async def test_what_was_found_is_kept_with_its_score_and_without_its_words(stora
     assert "Rex" not in repr(answer.prompt_facts)
 
 
+@pytest.mark.any_database
 async def test_what_does_not_fit_into_a_prompt_is_counted(storage):
     context = await chat(storage)
     for number in range(30):
@@ -109,6 +114,7 @@ async def test_what_does_not_fit_into_a_prompt_is_counted(storage):
     assert answer.prompt_facts["max_tokens"] == 1_000
 
 
+@pytest.mark.any_database
 async def test_figures_go_with_their_turn(storage):
     context = await chat(storage)
     await service_of(storage, "Fine").prompt(context, "hello")

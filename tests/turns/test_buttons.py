@@ -40,6 +40,7 @@ async def test_a_final_tool_answers_with_its_buttons(context, storage):
     assert (answer.text, answer.buttons) == ("Shall I?", (YES, NO))
 
 
+@pytest.mark.any_database
 async def test_buttons_survive_a_cut_between_their_tool_and_the_answer(context, storage):
     service, _ = make_service(storage, [call("ask"), "Well?"], tools=[ask])
     run = await service.start(context, "go")

@@ -108,6 +108,7 @@ async def test_what_waits_behind_something_is_found_when_that_is_due(storage: St
     assert later == {What.DELIVERY, What.TURN}
 
 
+@pytest.mark.any_database
 async def test_a_message_that_was_not_taken_says_how_often(storage: Storage) -> None:
     [found] = await look(storage, lambda chat: chat.owe(NOW, tries=3))
     assert (found.what, found.tries) == (What.DELIVERY, 3)

@@ -319,6 +319,7 @@ def test_whatever_happens_when_every_question_comes_to_its_end(walk_url: str, st
     walk(walk_url, steps)
 
 
+@pytest.mark.any_database  # walks are drawn on both
 @pytest.mark.parametrize(
     "steps",
     [

@@ -253,6 +253,7 @@ async def test_who_is_cancelled_while_a_run_is_stopped_stays_cancelled(context, 
     assert [message.text for message in await context.chat_history.messages()] == ["go", "Let me think"]
 
 
+@pytest.mark.any_database
 async def test_a_tool_that_does_not_let_itself_be_cut_off_ends_and_then_the_run_does(context, storage):
     begun = asyncio.Event()
 

@@ -88,6 +88,7 @@ async def test_it_does_after_a_resume_edits_deletions_and_a_prompt_that_keeps_st
     assert await storage.read(count_whole) == 0
 
 
+@pytest.mark.any_database
 async def test_words_that_were_deleted_from_the_history_leave_the_record_too(context, storage):
     service, _ = make_service(storage, ["Noted.", "ok"], message_selector=MessageWindowMessageSelector(5))
     await service.prompt(context, "my pin is 1234")

@@ -63,6 +63,7 @@ async def test_between_any_two_steps_finished_ones_are_used_and_not_repeated(kil
     assert sorted(ran(tmp_path)) == ["once 1", "once 3", "once 4", "twice 2", "twice 5"]
 
 
+@pytest.mark.any_database
 async def test_during_a_model_call_that_call_is_made_again(kill, storage_url, tmp_path):
     kill(dies_before=2)
     async with Storage.open(storage_url, limits=PATIENT) as storage:
@@ -72,6 +73,7 @@ async def test_during_a_model_call_that_call_is_made_again(kill, storage_url, tm
     assert len(ran(tmp_path)) == 5
 
 
+@pytest.mark.any_database
 async def test_during_a_tool_ended_calls_count_and_the_cut_off_one_is_not_run_again(kill, storage_url, tmp_path):
     kill(dies_in="once 3")
     async with Storage.open(storage_url, limits=PATIENT) as storage:
@@ -86,6 +88,7 @@ async def test_during_a_tool_ended_calls_count_and_the_cut_off_one_is_not_run_ag
     assert ran(tmp_path).count("once 3") == 1
 
 
+@pytest.mark.any_database
 async def test_during_an_idempotent_tool_it_runs_again(kill, storage_url, tmp_path):
     kill(dies_in="twice 5")
     async with Storage.open(storage_url, limits=PATIENT) as storage:
@@ -96,6 +99,7 @@ async def test_during_an_idempotent_tool_it_runs_again(kill, storage_url, tmp_pa
     assert ran(tmp_path).count("once 4") == 1
 
 
+@pytest.mark.any_database
 async def test_in_a_callback_the_step_is_stored(kill, storage_url, tmp_path):
     kill(in_callback=2)
     async with Storage.open(storage_url, limits=PATIENT) as storage:
@@ -105,6 +109,7 @@ async def test_in_a_callback_the_step_is_stored(kill, storage_url, tmp_path):
     assert len(ran(tmp_path)) == 5
 
 
+@pytest.mark.any_database
 async def test_between_a_final_tool_and_the_answer_the_model_is_not_asked(kill, storage_url, tmp_path):
     script = [call("submit", n=7)]
     kill(script, steps=1)
@@ -115,6 +120,7 @@ async def test_between_a_final_tool_and_the_answer_the_model_is_not_asked(kill, 
     assert ran(tmp_path) == ["submit 7"]
 
 
+@pytest.mark.any_database
 async def test_after_the_answer_there_is_nothing_to_resume(kill, storage_url, tmp_path):
     kill()
     async with Storage.open(storage_url, limits=PATIENT) as storage:
@@ -140,6 +146,7 @@ async def test_killed_again_and_again_the_turn_still_ends_and_nothing_runs_twice
     assert counts == {"once 1": 1, "twice 2": 2, "once 3": 1, "once 4": 1, "twice 5": 1}
 
 
+@pytest.mark.any_database
 async def test_days_later_a_pending_call_gets_its_result_from_whoever_has_it(kill, storage_url, tmp_path):
     kill(steps=1)
     async with Storage.open(storage_url, limits=PATIENT) as storage:
@@ -149,6 +156,7 @@ async def test_days_later_a_pending_call_gets_its_result_from_whoever_has_it(kil
         assert without_ids(llm.prompts[0])[-1] == ("tool", "once 1: approved on Tuesday")
 
 
+@pytest.mark.any_database
 async def test_a_conversation_without_a_turn_has_nothing_to_resume(context, storage):
     service, _ = make_service(storage, [])
     assert await service.resume(context) is None

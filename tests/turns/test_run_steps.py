@@ -76,6 +76,7 @@ async def test_numbers_do_not_repeat_over_prompts_whatever_is_put_in_or_deleted(
     assert numbers == [1, 2, 1, 3, 5]
 
 
+@pytest.mark.any_database
 async def test_deleting_and_resetting_is_stored(context, storage):
     service, llm = make_service(storage, counting(3))
     run = await service.start(context, "go")
@@ -166,6 +167,7 @@ async def test_a_resumed_turn_does_not_plan_twice(context, storage):
     assert len(llm.prompts) == 3
 
 
+@pytest.mark.any_database
 async def test_each_step_is_stored_when_it_is_returned(context, storage):
     service, llm = make_service(storage, counting(2))
     run = await service.start(context, "go")

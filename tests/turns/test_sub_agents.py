@@ -72,6 +72,7 @@ async def test_an_agent_works_for_another_with_steps_and_a_memory_of_its_own(con
     assert "You research" not in str(llm.prompts)
 
 
+@pytest.mark.any_database
 async def test_what_was_done_is_stored_under_the_turn_and_shown_by_replay(context, storage):
     service, *_ = make_pair(storage, [ask("add 1 and 2"), "three"], [call("add", a=1, b=2), "It is 3."])
     await service.prompt(context, "go")
@@ -226,6 +227,7 @@ async def test_depth_is_bounded(context, storage):
     assert not sub_runs(step)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("idempotent", [False, True])
 async def test_a_call_that_was_cut_off_is_interrupted_or_made_anew(context, storage, idempotent):
     is_down = asyncio.Event()

@@ -314,6 +314,7 @@ async def test_a_result_that_comes_later_is_answered_when_it_comes(storage):
         assert texts[-1] == "re pay Anna"
 
 
+@pytest.mark.any_database
 async def test_a_turn_that_waits_is_forgotten_with_its_chat(storage):
     from botservice.privacy.forgetting import forget_chat
 

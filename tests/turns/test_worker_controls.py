@@ -144,6 +144,7 @@ async def test_the_answer_takes_the_place_of_the_stream_that_grew(storage):
         await messenger.shows("1", "Once to the end")
 
 
+@pytest.mark.any_database
 async def test_a_stream_that_was_cut_off_is_replaced_by_the_next_worker_and_not_repeated(storage):
     messenger = Messenger()
     messenger.make_live = Growing
