@@ -22,16 +22,19 @@ _LONGEST_LOG_BYTES = 16 * 1024 * 1024
 _LOG_PATIENCE_SECONDS = 0.2
 _CONNECT_SECONDS = 5
 
-# libpq: a host that is gone is noticed within ten seconds.
-_POSTGRES = {
-    "autocommit": True,  # transactions begin where SQLAlchemy says
-    "fallback_application_name": "botservice",
-    "connect_timeout": _CONNECT_SECONDS,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-    "target_session_attrs": "read-write",  # of several hosts, the one that is not a copy; a copy alone is refused
+_POSTGRES: dict[str, Any] = {
+    "hide_parameters": True,
+    "use_native_hstore": False,  # each start would ask twice for a type that no table has
+    "connect_args": {  # libpq: a host that is gone is noticed within ten seconds
+        "autocommit": True,  # transactions begin where SQLAlchemy says
+        "fallback_application_name": "botservice",
+        "connect_timeout": _CONNECT_SECONDS,
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+        "tcp_user_timeout": 10_000,
+        "target_session_attrs": "read-write",  # of several hosts, the one that is not a copy; a copy alone is refused
+    },
 }
 
 
@@ -43,7 +46,7 @@ def create_writer_engine(where: DatabaseUrl, limits: StorageLimits, *, is_migrat
             would take everything that refers to it along (SQLite, "Making Other Kinds Of Table Schema Changes").
     """
     if not where.is_sqlite:
-        engine = create_engine(where.url, poolclass=NullPool, hide_parameters=True, connect_args=_POSTGRES)
+        engine = create_engine(where.url, poolclass=NullPool, **_POSTGRES)
         prepare_pipelines(engine, begin="BEGIN")
         return engine
     engine = create_engine(where.url, poolclass=NullPool, hide_parameters=True, connect_args=_sqlite_arguments(limits))
@@ -56,16 +59,15 @@ def create_writer_engine(where: DatabaseUrl, limits: StorageLimits, *, is_migrat
 
 def create_building_engine(where: DatabaseUrl) -> Engine:
     """Return an engine for Postgres whose statements are transactions of their own, as building indexes aside needs."""
-    options: dict[str, Any] = {"poolclass": NullPool, "hide_parameters": True, "isolation_level": "AUTOCOMMIT"}
-    return create_engine(where.url, connect_args=_POSTGRES, **options)
+    return create_engine(where.url, poolclass=NullPool, isolation_level="AUTOCOMMIT", **_POSTGRES)
 
 
 def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
     """Return an engine whose connections only read."""
     size = READ_CONNECTIONS + count_long_reads(where)
-    pool: dict[str, Any] = {"pool_size": size, "max_overflow": 0, "hide_parameters": True}
+    pool: dict[str, Any] = {"pool_size": size, "max_overflow": 0}
     if not where.is_sqlite:
-        engine = create_engine(where.url, pool_use_lifo=True, connect_args=_POSTGRES, **pool)
+        engine = create_engine(where.url, pool_use_lifo=True, **_POSTGRES, **pool)
         prepare_pipelines(engine, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
         @event.listens_for(engine, "connect")
@@ -73,7 +75,7 @@ def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
             driver.execute(f"SET statement_timeout = {int(limits.read * 1000)}")
 
         return engine
-    engine = create_engine(where.url, connect_args=_sqlite_arguments(limits), **pool)
+    engine = create_engine(where.url, hide_parameters=True, connect_args=_sqlite_arguments(limits), **pool)
     _prepare_sqlite(engine, begin="BEGIN", query_only="ON")
     return engine
 
