@@ -3,7 +3,9 @@
 `--hypothesis-profile=default` draws anew, and more than twice as much, to look for what nobody has thought of.
 """
 
+import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 
 settings.register_profile(
     "steady",
@@ -14,3 +16,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("steady")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Draw nothing from the source of modules, unless anew: which are loaded differs, and reading them takes long."""
+    if config.getoption("--hypothesis-profile") is None:
+        providers._get_local_constants = lambda: providers._local_constants
