@@ -233,8 +233,8 @@ def _proxy_for(url: str) -> str | None:
     It is looked for once: aiohttp itself would read the environment, and a file of passwords, before each request.
     """
     parts, proxies = urlsplit(url), getproxies()
-    found = None if proxy_bypass(parts.hostname or "") else proxies.get(parts.scheme) or proxies.get("all")
-    if not found:
+    found = proxies.get(parts.scheme) or proxies.get("all")
+    if not found or proxy_bypass(parts.hostname or ""):
         return None
     kind, separator, _ = found.partition("://")
     if separator and kind not in ("http", "https"):

@@ -51,8 +51,9 @@ def menus(commands: Iterable[Command]) -> list[Menu]:
     """Return the menus of every kind of chat and language; of each kind first the one for all other languages."""
     known = [command for command in commands if command.is_listed]
     languages = [None, *(code for code in LANGUAGES if code != DEFAULT_LANGUAGE)]
+    entries = {language: [_entry(each, language) for each in known] for language in languages}
     return [
-        Menu(scope, language, [_entry(each, language) for each in known if each.name not in left_out])
+        Menu(scope, language, [each for each in entries[language] if each["command"] not in left_out])
         for scope, left_out in _SCOPES
         for language in languages
     ]
