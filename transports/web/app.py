@@ -31,7 +31,7 @@ from transports.web.inspector.routes import inspector_routes
 from transports.web.outgoing.events import PACE, Pace
 from transports.web.outgoing.outbound import plan_answer
 from transports.web.outgoing.streaming import Hub, LiveAnswer
-from transports.web.pages import Assets, Pages
+from transports.web.pages import Assets, Pages, read_assets
 
 CAPABILITIES: Final = Capabilities(
     label="Browser",
@@ -90,7 +90,7 @@ class WebTransport:
         self._documents = Documents(reading or Reading(), lambda: self._backend.opened)
         self._hub = Hub()
         self._pace = pace
-        assets = Assets()
+        assets = read_assets()
         self._pages = Pages("botservice", assets)
         self._desk = Desk(self._pages, self._backend, service)
         commands = standard_commands() if commands is None else commands

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import lru_cache
 from http import HTTPStatus
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
@@ -79,29 +79,14 @@ class Pages:
 
     def __init__(self, service_name: str, assets: Assets) -> None:
         self._manifest = _manifest(service_name, assets)
-        self._globals = {"service_name": service_name, "asset": assets.url}
-
-    @cached_property
-    def _templates(self) -> "Environment":
-        """The templates: where nobody opens a page, what reads them is not loaded."""
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-
-        templates = Environment(
-            loader=PackageLoader("transports.web"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            finalize=_redacted,
-        )
-        templates.globals.update(self._globals)
-        return templates
+        self._service_name = service_name
+        self._assets = assets
 
     def show(
         self, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
     ) -> Response:
         """Answer with a page."""
-        html = self._templates.get_template(template).render(values)
+        html = _templates(self._service_name, self._assets).get_template(template).render(values)
         return HTMLResponse(html, status, headers={**HEADERS, **(headers or {})})
 
     async def manifest(self, request: Request) -> Response:  # noqa: ARG002 - an endpoint
@@ -131,6 +116,29 @@ class Pages:
     async def on_crash(self, request: Request, error: Exception) -> Response:  # noqa: ARG002 - Starlette's signature
         """Answer where something went wrong that should not; the traceback is for the log alone."""
         return self.refuse(request, 500, _WORDS[HTTPStatus.INTERNAL_SERVER_ERROR])
+
+
+@lru_cache(maxsize=1)
+def read_assets() -> Assets:
+    """Return the files that pages load."""
+    return Assets()
+
+
+@lru_cache(maxsize=1)
+def _templates(service_name: str, assets: Assets) -> "Environment":
+    """Return the templates, compiled once: where nobody opens a page, what reads them is not loaded."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    templates = Environment(
+        loader=PackageLoader("transports.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_redacted,
+    )
+    templates.globals.update(service_name=service_name, asset=assets.url)
+    return templates
 
 
 def _manifest(service_name: str, assets: Assets) -> Mapping[str, Any]:

@@ -30,6 +30,8 @@ from transports.web import Access, WebTransport
 from transports.web.outgoing.events import PACE, Pace
 
 TIMEOUT_SECONDS = 60.0
+SETTINGS = Settings(_env_file=None)
+"""Read once: reading the environment takes longer than a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,7 @@ async def running_site(
             service.options = replace(service.options, approval_lasts=approval_lasts)
         if people is not None:
             service.options = replace(service.options, access=people)
-        asker = Asker(service, Settings(_env_file=None))
+        asker = Asker(service, SETTINGS)
         transport = WebTransport(access=Access(**access), service=service, asker=asker, pace=pace)
         worker = Worker(storage, service.options, [transport], commands=service.commands)
         inbox = Inbox(storage, worker.wake, access=people)
