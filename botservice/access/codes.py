@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, delete, select
 
-from botservice.access.records import DIALECTS, upserting
+from botservice.access.records import upserting
 from botservice.access.values import Entry, Kind, Subject
-from botservice.storage.statements import execute
+from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.access import access_codes
 
 CODE_LASTS: Final = timedelta(hours=1)
@@ -21,7 +21,7 @@ _CODE_LENGTH: Final = 8
 _CODE = select(access_codes.c.code).where(
     access_codes.c.person == bindparam("person"), access_codes.c.expires_at > bindparam("now")
 )
-_ISSUE = {name: upserting(dialect, access_codes, "person") for name, dialect in DIALECTS}
+_issue = of_each_database(lambda insert: upserting(insert, access_codes, "person"))
 
 
 def read_code(connection: Connection, person: str, now: datetime) -> str | None:
@@ -65,7 +65,7 @@ def issue_code(
         "welcome": list(welcome),
         "expires_at": now + CODE_LASTS,
     }
-    connection.execute(_ISSUE[connection.dialect.name], values)
+    connection.execute(_issue(connection), values)
     return True
 
 

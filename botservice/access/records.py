@@ -1,15 +1,14 @@
 """How access lies in its tables: roles, refusals and invitations."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, or_, select, true, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.access.values import AccessRole, Entry, Kind, Subject
 from botservice.people.names import PERSON_NAMES, person_parts
-from botservice.storage.statements import execute
+from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.access import access_codes, access_invitations, access_refusals, access_roles
 
 _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
@@ -20,22 +19,20 @@ _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
 )
 _INVITER = select(access_invitations.c.person).where(access_invitations.c.chat == bindparam("chat"))
 ANYBODY_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
-DIALECTS = (("sqlite", sqlite), ("postgresql", postgresql))
-_TELL = {
-    name: dialect.insert(access_refusals).on_conflict_do_nothing().returning(access_refusals.c.subject)
-    for name, dialect in DIALECTS
-}
+_tell = of_each_database(
+    lambda insert: insert(access_refusals).on_conflict_do_nothing().returning(access_refusals.c.subject)
+)
 
 
-def upserting(dialect: Any, table: Any, *keys: str) -> Any:
+def upserting(insert: Callable[..., Any], table: Any, *keys: str) -> Any:
     """Return the statement that writes a row in the place of the one with the same keys."""
-    new = dialect.insert(table)
+    new = insert(table)
     changed = {column.name: new.excluded[column.name] for column in table.columns if column.name not in keys}
     return new.on_conflict_do_update(index_elements=list(keys), set_=changed)
 
 
-_GRANT = {name: upserting(dialect, access_roles, "kind", "subject") for name, dialect in DIALECTS}
-_INVITE = {name: upserting(dialect, access_invitations, "chat") for name, dialect in DIALECTS}
+_grant = of_each_database(lambda insert: upserting(insert, access_roles, "kind", "subject"))
+_invite = of_each_database(lambda insert: upserting(insert, access_invitations, "chat"))
 
 
 def read_names(connection: Connection, person: str) -> list[str]:
@@ -60,7 +57,7 @@ def read_inviter(connection: Connection, chat: str) -> str | None:
 def tell_once(connection: Connection, subject: Subject, now: datetime) -> bool:
     """Take note that a person or chat is told of its refusal; return whether this is the first time."""
     values = {"kind": subject.kind.value, "subject": subject.name, "told_at": now}
-    told = connection.execute(_TELL[connection.dialect.name], values)
+    told = connection.execute(_tell(connection), values)
     return told.scalar_one_or_none() is not None
 
 
@@ -73,7 +70,7 @@ def grant(connection: Connection, subject: Subject, role: AccessRole, by: str, n
         "granted_by": by,
         "granted_at": now,
     }
-    connection.execute(_GRANT[connection.dialect.name], values)
+    connection.execute(_grant(connection), values)
     told = (access_refusals.c.kind == subject.kind.value) & (access_refusals.c.subject == subject.name)
     connection.execute(delete(access_refusals).where(told))
 
@@ -94,7 +91,7 @@ def list_entries(connection: Connection, now: datetime) -> list[Entry]:
 
 def note_invitation(connection: Connection, chat: str, person: str, now: datetime) -> None:
     """Take note of who has brought the service into a chat."""
-    connection.execute(_INVITE[connection.dialect.name], {"chat": chat, "person": person, "invited_at": now})
+    connection.execute(_invite(connection), {"chat": chat, "person": person, "invited_at": now})
 
 
 def note_departure(connection: Connection, chat: str) -> None:

@@ -21,7 +21,6 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.sql import literal_column, union_all
 
 from botservice.budgets.periods import period_start
@@ -29,7 +28,7 @@ from botservice.budgets.usage import Payer, day_of
 from botservice.people.names import PERSON_NAMES, person_parts
 from botservice.policies import Limit, Period, Scope, Unit
 from botservice.storage.postgres.advisory_locks import lock_space
-from botservice.storage.statements import execute
+from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.access import (
     budget_notices,
     budget_rates,
@@ -110,14 +109,16 @@ _USED = {
 _RELEASE = delete(budget_reservations).where(budget_reservations.c.turn_id == bindparam("turn"))
 
 
-def _reserving(dialect: Any) -> Any:
-    new = dialect.insert(budget_reservations)
+@of_each_database
+def _reserve(insert: Callable[..., Any]) -> Any:
+    new = insert(budget_reservations)
     changed = {name: new.excluded[name] for name in ("person", "chat", "tokens", "cost", "expires_at")}
     return new.on_conflict_do_update(index_elements=["turn_id"], set_=changed)
 
 
-def _counting(dialect: Any) -> Any:
-    new = dialect.insert(budget_rates)
+@of_each_database
+def _count(insert: Callable[..., Any]) -> Any:
+    new = insert(budget_rates)
     is_same = budget_rates.c.minute == new.excluded.minute
     messages = case((is_same, budget_rates.c.messages + 1), else_=1)
     return new.on_conflict_do_update(
@@ -125,13 +126,9 @@ def _counting(dialect: Any) -> Any:
     )
 
 
-_DIALECTS = (("sqlite", sqlite), ("postgresql", postgresql))
-_RESERVE = {name: _reserving(dialect) for name, dialect in _DIALECTS}
-_COUNT = {name: _counting(dialect) for name, dialect in _DIALECTS}
-_NOTE = {
-    name: dialect.insert(budget_notices).on_conflict_do_nothing().returning(budget_notices.c.notice)
-    for name, dialect in _DIALECTS
-}
+_note = of_each_database(
+    lambda insert: insert(budget_notices).on_conflict_do_nothing().returning(budget_notices.c.notice)
+)
 _MESSAGES = select(budget_rates.c.messages).where(
     budget_rates.c.scope == bindparam("scope"),
     budget_rates.c.subject == bindparam("subject"),
@@ -180,7 +177,7 @@ def write_reservation(
 ) -> None:
     """Reserve an amount for the next call of a turn, in place of an earlier reservation."""
     values = _reservation(payer, tokens, cost, now)
-    connection.execute(_RESERVE[connection.dialect.name], {"turn_id": turn_id, **values})
+    connection.execute(_reserve(connection), {"turn_id": turn_id, **values})
 
 
 def delete_reservation(connection: Connection, turn_id: int) -> None:
@@ -215,13 +212,13 @@ def read_messages_sent(connection: Connection, scope: Scope, subject: str, minut
 def count_message(connection: Connection, scope: Scope, subject: str, minute: str) -> None:
     """Count one more message in a minute."""
     values = {"scope": scope.value, "subject": subject, "minute": minute, "messages": 1}
-    connection.execute(_COUNT[connection.dialect.name], values)
+    connection.execute(_count(connection), values)
 
 
 def note_once(connection: Connection, notice: str, now: datetime) -> bool:
     """Mark a notice as given, and return whether it is new."""
     connection.execute(delete(budget_notices).where(budget_notices.c.told_at < now - _NOTICES_KEPT))
-    told = connection.execute(_NOTE[connection.dialect.name], {"notice": notice, "told_at": now})
+    told = connection.execute(_note(connection), {"notice": notice, "told_at": now})
     return told.scalar_one_or_none() is not None
 
 

@@ -1,20 +1,19 @@
 """The use of models: one row for each day, conversation, person and model."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Self
 
 from sqlalchemy import Connection, delete, func, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.budgets.periods import period_start
 from botservice.known_prices import SEARCHES
 from botservice.messages import Author, TokenUsage
 from botservice.people.names import chat_name, is_chat_name, person_name
 from botservice.policies import NANO, Period, Prices, price_of
-from botservice.storage.statements import execute
+from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.access import model_usage, model_usage_days
 from botservice.storage.tables.people import identities
 
@@ -23,14 +22,12 @@ PEOPLE_AT_ONCE = 200
 _SUMS = ("calls", "input_tokens", "output_tokens", "cached_tokens", "cost", "cache_write_tokens")
 
 
-def _adding(dialect: Any) -> Any:
-    new = dialect.insert(model_usage)
+@of_each_database
+def _add(insert: Callable[..., Any]) -> Any:
+    new = insert(model_usage)
     return new.on_conflict_do_update(
         index_elements=list(_KEY), set_={name: model_usage.c[name] + new.excluded[name] for name in _SUMS}
     )
-
-
-_ADD = {"sqlite": _adding(sqlite), "postgresql": _adding(postgresql)}
 
 
 class UsageBy(StrEnum):
@@ -142,7 +139,7 @@ def record_call(connection: Connection, payer: Payer, call: ModelCall, now: date
         "cost": call.cost,
         "cache_write_tokens": call.cache_write_tokens,
     }
-    execute(connection, _ADD[connection.dialect.name], values)
+    execute(connection, _add(connection), values)
 
 
 def list_usage(
@@ -213,7 +210,7 @@ def _disown(connection: Connection, name: str, now: datetime) -> None:
     is_over = (model_usage.c.person == name) & (model_usage.c.day < day_of(period_start(Period.MONTH, now)))
     rows = connection.execute(select(model_usage).where(is_over)).mappings().all()
     connection.execute(delete(model_usage).where(is_over))
-    statement = _ADD[connection.dialect.name]
+    statement = _add(connection)
     for row in rows:
         # A private chat is called as its person is: what is nobody's has no chat either.
         execute(connection, statement, {**row, "context_id": 0, "person": "", "chat": ""})

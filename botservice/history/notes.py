@@ -9,11 +9,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import Connection, Select, bindparam, delete, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.quoting import quote_text
 from botservice.settings import NOTES_TOKENS as NOTES_TOKENS  # noqa: PLC0414 - others take it from here
-from botservice.storage.statements import execute
+from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.observing import notes, observed, refused_notes
 
@@ -45,10 +44,7 @@ _SHOWN: Final = _OF_CONTEXT.where(
 )
 ARE_SHOWN: Final = _SHOWN.exists()
 """Whether notes of a context stand in its prompts."""
-_REFUSE: Final = {
-    name: dialect.insert(refused_notes).on_conflict_do_nothing()
-    for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
-}
+_refuse = of_each_database(lambda insert: insert(refused_notes).on_conflict_do_nothing())
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +132,7 @@ def delete_note(connection: Connection, context_id: int, number: int) -> str | N
     gone = delete(notes).where(notes.c.context_id == context_id, notes.c.number == number).returning(notes.c.text)
     text: str | None = connection.execute(gone).scalar_one_or_none()
     if text is not None:
-        refuse = _REFUSE[connection.dialect.name]
+        refuse = _refuse(connection)
         connection.execute(refuse, {"context_id": context_id, "digest": digest_of_words(text)})
         changed = update(observed).where(observed.c.context_id == context_id)
         connection.execute(changed.values(version=observed.c.version + 1))

@@ -19,7 +19,6 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.errors import StorageError
 from botservice.history.finding.word_blocks import LARGEST_ID, forget_words
@@ -30,7 +29,7 @@ from botservice.storage.blobs import read_blobs, store_blob
 from botservice.storage.chunks import chunks
 from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.references import NOTHING, decode_references, encode_references, insert_references
-from botservice.storage.statements import execute
+from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
 
@@ -117,18 +116,21 @@ _GIVEN = (
     "said_by_others",
 )
 # At the position that was taken just before, and nowhere where it is stored already or where its context is gone.
-_INSERT = {
-    name: dialect.insert(messages)
-    .from_select(
-        ["context_id", "position", *_GIVEN],
-        select(
-            contexts.c.id, contexts.c.last_position, *(bindparam(name, type_=messages.c[name].type) for name in _GIVEN)
-        ).where(contexts.c.id == bindparam("context")),
+_insert = of_each_database(
+    lambda insert: (
+        insert(messages)
+        .from_select(
+            ["context_id", "position", *_GIVEN],
+            select(
+                contexts.c.id,
+                contexts.c.last_position,
+                *(bindparam(name, type_=messages.c[name].type) for name in _GIVEN),
+            ).where(contexts.c.id == bindparam("context")),
+        )
+        .on_conflict_do_nothing()
+        .returning(messages.c.id)
     )
-    .on_conflict_do_nothing()
-    .returning(messages.c.id)
-    for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
-}
+)
 _WINDOW = select(
     contexts.c.fresh_from,
     contexts.c.message_count,
@@ -166,7 +168,7 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
         "said_by_others": held,
     }
     execute(connection, _TAKE_POSITION, {"context": context_id})
-    message_id = execute(connection, _INSERT[connection.dialect.name], values).scalar_one_or_none()
+    message_id = execute(connection, _insert(connection), values).scalar_one_or_none()
     if message_id is None:
         return _find_stored(connection, context_id, new)
     if new.references:

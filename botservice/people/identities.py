@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.messages import Author, Role, storable
 from botservice.people.names import browser_account
 from botservice.quoting import show_plain
-from botservice.storage.statements import execute
+from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import identities, persons
 
@@ -18,10 +17,7 @@ _COLUMNS = (identities.c.id, identities.c.person_id, identities.c.platform, iden
 _FIND = select(*_COLUMNS).where(
     identities.c.platform == bindparam("platform"), identities.c.platform_id == bindparam("platform_id")
 )
-_INSERT = {
-    name: dialect.insert(identities).on_conflict_do_nothing().returning(identities.c.id)
-    for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
-}
+_identify = of_each_database(lambda insert: insert(identities).on_conflict_do_nothing().returning(identities.c.id))
 _AUDIENCE = select(contexts.c.is_shared, contexts.c.only_identity_id).where(contexts.c.id == bindparam("context"))
 
 
@@ -161,7 +157,7 @@ def _insert(connection: Connection, author: Author, name: str | None, now: datet
         "name": name,
         "created_at": now,
     }
-    if connection.execute(_INSERT[connection.dialect.name], values).scalar_one_or_none() is None:
+    if connection.execute(_identify(connection), values).scalar_one_or_none() is None:
         # Another replica made it at the same moment.
         connection.execute(delete(persons).where(persons.c.id == person_id))
     return find_identity(connection, author)

@@ -3,15 +3,16 @@
 Each of these is answered once a day, in private, and nothing besides.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import Connection, delete, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.messages import InboundMessage
 from botservice.people.names import person_name
+from botservice.storage.statements import of_each_database
 from botservice.storage.tables.access import access_refusals
 
 _EVERY: Final = timedelta(days=1)
@@ -56,7 +57,7 @@ def use_right(connection: Connection, right: Right, now: datetime) -> None:
 
 def take_note(connection: Connection, kind: str, subject: str, now: datetime) -> None:
     """Record when something happened last."""
-    connection.execute(_NOTE[connection.dialect.name], {"kind": kind, "subject": subject, "told_at": now})
+    connection.execute(_note(connection), {"kind": kind, "subject": subject, "told_at": now})
 
 
 def forget_rights(connection: Connection, now: datetime) -> int:
@@ -70,9 +71,7 @@ IS_NEEDED: Final = IS_RIGHT | (access_refusals.c.kind == FORGOTTEN)
 """The rows that are kept of a forgotten person for a while, or they could ask without end, or come back."""
 
 
-def _noting(dialect: Any) -> Any:
-    new = dialect.insert(access_refusals)
+@of_each_database
+def _note(insert: Callable[..., Any]) -> Any:
+    new = insert(access_refusals)
     return new.on_conflict_do_update(index_elements=["kind", "subject"], set_={"told_at": new.excluded.told_at})
-
-
-_NOTE = {name: _noting(dialect) for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))}

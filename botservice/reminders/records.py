@@ -6,20 +6,19 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.messages import Author, storable
 from botservice.reminders.reminder import Reminder, ReminderStatus, Repeats
 from botservice.reminders.times import find_zone, next_time
 from botservice.storage.postgres.clock import CLOCKS_DIFFER
+from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conditions import REMINDER_IS_WAITING
 from botservice.storage.tables.conversations import events, reminders, turns
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
-_INSERT = {
-    name: dialect.insert(reminders).on_conflict_do_nothing(index_elements=["key"]).returning(reminders.c.id)
-    for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
-}
+_insert = of_each_database(
+    lambda insert: insert(reminders).on_conflict_do_nothing(index_elements=["key"]).returning(reminders.c.id)
+)
 _COLUMNS = (
     reminders.c.id,
     reminders.c.context_id,
@@ -117,7 +116,7 @@ def insert_reminder(connection: Connection, new: NewReminder) -> Reminder:
         "author_name": author.name,
         "created_at": new.created_at,
     }
-    connection.execute(_INSERT[connection.dialect.name], values)
+    connection.execute(_insert(connection), values)
     return _read(connection.execute(_BY_KEY, {"key": new.key}).one())
 
 

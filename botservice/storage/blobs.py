@@ -6,11 +6,10 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Engine, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.errors import StorageError
 from botservice.storage.chunks import chunks
-from botservice.storage.statements import execute
+from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conversations import blobs
 
 if TYPE_CHECKING:
@@ -25,10 +24,7 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-_INSERT = {
-    name: dialect.insert(blobs).on_conflict_do_nothing()
-    for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
-}
+_insert = of_each_database(lambda insert: insert(blobs).on_conflict_do_nothing())
 
 
 def with_cipher(engine: Engine, cipher: "Cipher | None") -> Engine:
@@ -42,7 +38,7 @@ def store_blob(connection: Connection, context_id: int, data: bytes) -> str:
     cipher = _cipher_of(connection)
     kept = data if cipher is None else cipher.encrypt(data)
     values = {"context_id": context_id, "sha256": digest, "data": kept, "is_encrypted": cipher is not None}
-    execute(connection, _INSERT[connection.dialect.name], values)
+    execute(connection, _insert(connection), values)
     return digest
 
 

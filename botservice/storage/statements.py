@@ -8,7 +8,8 @@ import contextlib
 import itertools
 from collections import deque, namedtuple
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import import_module
 from operator import itemgetter
 from typing import Any, TypeVar, overload
 
@@ -58,6 +59,19 @@ class Rows:
     def scalar_one(self) -> Any:
         """Return the first value of the only row, which is there."""
         return self.all()[0][0]
+
+
+def of_each_database(make: Callable[[Callable[..., Any]], Any]) -> Callable[[Connection], Any]:
+    """Return what gives a statement as a connection's database says it; make makes it from that database's INSERT.
+
+    It is made once, when it is first needed: nobody loads SQLAlchemy's part for a database that is not used.
+    """
+
+    @cache
+    def made(name: str) -> Any:
+        return make(import_module(f"sqlalchemy.dialects.{name}").insert)
+
+    return lambda connection: made(connection.dialect.name)
 
 
 def execute(connection: Connection, statement: ClauseElement, values: Values) -> Rows:

@@ -3,10 +3,9 @@
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.contexts.context import ContextKeys, find_or_insert_context
-from botservice.storage.statements import execute
+from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.records import insert_turn
@@ -54,10 +53,9 @@ _JOIN_TURN = (
 )
 _UPDATE_TURN = update(turns).where(turns.c.id == bindparam("turn"))
 _LEAVE_TURN = _UPDATE_TURN.values(joined_events=turns.c.joined_events - 1)
-_INSERT_EVENT = {
-    name: dialect.insert(events).on_conflict_do_nothing(index_elements=["key"]).returning(events.c.id)
-    for name, dialect in (("sqlite", sqlite), ("postgresql", postgresql))
-}
+_insert_event = of_each_database(
+    lambda insert: insert(events).on_conflict_do_nothing(index_elements=["key"]).returning(events.c.id)
+)
 _GATHERING_TURN = (
     select(turns.c.id)
     .join(events, events.c.turn_id == turns.c.id)
@@ -91,7 +89,7 @@ def insert_event(
         "raw": event.raw,
         "received_at": now,
     }
-    event_id = execute(connection, _INSERT_EVENT[connection.dialect.name], values).scalar_one_or_none()
+    event_id = execute(connection, _insert_event(connection), values).scalar_one_or_none()
     if event_id is not None:
         return context_id
     if is_own_turn:

@@ -5,9 +5,11 @@ SQLite even plans a query anew for each value of a parameter that is compared wi
 """
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Index, TextClause, text
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.schema import CreateIndex
 
 TURN_IS_OPEN: Final = text("turns.status IN ('queued', 'running')")
 TURN_IS_QUEUED: Final = text("turns.status = 'queued'")
@@ -34,8 +36,19 @@ FACT_IS_ENDED: Final = text("facts.ended_by IS NOT NULL")
 READING_IS_DUE: Final = text("observed.due_at IS NOT NULL")
 VERDICT_IS_BAD: Final = text("feedback.verdict = 'bad'")
 
+_WHERE: Final = "where"
+
 
 def index_where(name: str, *columns: str, where: TextClause) -> Index:
     """Return a partial index on both databases: over the rows for which a condition holds."""
     within = text(re.sub(r"\b\w+\.", "", where.text))  # the condition of an index names no table
-    return Index(name, *columns, postgresql_where=within, sqlite_where=within)
+    return Index(name, *columns, sqlite_where=within, info={_WHERE: within})
+
+
+@compiles(CreateIndex, "postgresql")
+def _create(create: CreateIndex, compiler: Any, **options: Any) -> str:
+    """Return the statement with the condition: to be told before, an index loads SQLAlchemy's part for Postgres."""
+    index = create.element
+    if _WHERE in index.info:
+        index.dialect_options["postgresql"]["where"] = index.info[_WHERE]
+    return str(compiler.visit_create_index(create, **options))

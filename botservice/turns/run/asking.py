@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, TypeVar
 
 from sqlalchemy import BigInteger, Connection, Integer, Text, bindparam, case, func, select, type_coerce
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.types import TypeEngine
 
 from botservice.agents import Prompt
@@ -18,7 +17,7 @@ from botservice.errors import LLMError
 from botservice.llm.chat import ChatMessage, ModelItem, ToolSchema
 from botservice.memory import MemoryStep
 from botservice.messages import TokenUsage
-from botservice.storage.statements import execute
+from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.figures import turn_figures
 from botservice.telemetry import redact
@@ -308,12 +307,13 @@ def _milliseconds(since: datetime, until: datetime | None) -> int:
     return 0 if until is None else max(0, round((until - since).total_seconds() * 1_000))
 
 
-def _adding(dialect: Any) -> Any:
+@of_each_database
+def _add(insert: Callable[..., Any]) -> Any:
     given = [bindparam(name, type_=_TYPES.get(name, BigInteger())).label(name) for name in _COLUMNS]
     # Nothing is added to a turn that was forgotten meanwhile.
     lasted = (bindparam("now", type_=BigInteger()) - type_coerce(turns.c.created_at, BigInteger)) // 1_000
     of_turn = select(turns.c.id, *given, lasted.label("lasted_ms")).where(turns.c.id == bindparam("turn"))
-    new = dialect.insert(turn_figures).from_select(["turn_id", *_COLUMNS, "lasted_ms"], of_turn)
+    new = insert(turn_figures).from_select(["turn_id", *_COLUMNS, "lasted_ms"], of_turn)
     changed: dict[str, Any] = {name: turn_figures.c[name] + new.excluded[name] for name in _SUMS}
     mine, theirs = turn_figures.c, new.excluded
     changed["first_token_ms"] = func.coalesce(mine.first_token_ms, theirs.first_token_ms)
@@ -324,13 +324,8 @@ def _adding(dialect: Any) -> Any:
     return new.on_conflict_do_update(index_elements=["turn_id"], set_=changed)
 
 
-_ADD = {"sqlite": _adding(sqlite), "postgresql": _adding(postgresql)}
-
-
 def add_figures(connection: Connection, turn_id: int, figures: Figures, now: datetime) -> None:
     """Add to the figures of a turn, which has lasted until now; nothing happens where it was forgotten."""
     values: dict[str, Any] = {name: getattr(figures, name) for name in _COLUMNS}
     values["tools"] = "".join(f" {name} " for name in figures.tools)
-    execute(
-        connection, _ADD[connection.dialect.name], {**values, "turn": turn_id, "now": (now - _EPOCH) // _MICROSECOND}
-    )
+    execute(connection, _add(connection), {**values, "turn": turn_id, "now": (now - _EPOCH) // _MICROSECOND})

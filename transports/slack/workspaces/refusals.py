@@ -3,18 +3,16 @@
 import logging
 from datetime import datetime, timedelta
 from enum import StrEnum
+from importlib import import_module
 from typing import Any, ClassVar, Final
 
 from sqlalchemy import Connection, Table, bindparam, delete, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from botservice.storage.tables.slack import slack_refusals
 from transports import refusals
 from transports.slack.client import SlackFailure
 
 logger = logging.getLogger(__name__)
-
-_DIALECTS: Final = {"sqlite": sqlite, "postgresql": postgresql}
 
 # Slack rolls things out workspace by workspace, and a missing scope may be given any day.
 HOLDS_FOR: Final = timedelta(days=7)
@@ -29,7 +27,7 @@ _DELETE_TEAM = delete(slack_refusals).where(slack_refusals.c.team_id == bindpara
 
 def insert_once(connection: Connection, table: Table, row: dict[str, Any]) -> bool:
     """Store a row where there is none of its key; return whether there was none."""
-    insert = _DIALECTS[connection.dialect.name].insert(table).on_conflict_do_nothing()
+    insert = import_module(f"sqlalchemy.dialects.{connection.dialect.name}").insert(table).on_conflict_do_nothing()
     # Not rowcount: of an insert, drivers need not know it.
     return connection.execute(insert.returning(*table.primary_key), row).first() is not None
 
