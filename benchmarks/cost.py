@@ -28,6 +28,7 @@ import argparse
 import asyncio
 import contextlib
 import cProfile
+import gc
 import signal
 import statistics
 import sys
@@ -151,6 +152,8 @@ class Measuring:
             await own[0](0)
             bare = await Bare.of_last_turn(client, self._base_url)
             loads = {"bare": [bare.at_once] * options.load, "bare, streamed": [bare.streamed] * options.load, **loads}
+            gc.collect()
+            gc.freeze()  # as `botservice serve` does: a full collection takes half as long as a round of anybody's
             for _ in range(options.rounds):
                 for name, turns in loads.items():
                     await put_under_load(turns, 1)  # some connections were closed while the others asked
