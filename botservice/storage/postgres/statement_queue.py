@@ -103,10 +103,11 @@ class StatementQueue:
 def _send_all(pipeline: Any) -> Any:
     """Send what is queued, all of it, with a Sync behind it, and take what comes of it: a generator for psycopg.
 
-    psycopg's own does not see to the end of what is larger than a socket takes at once: it waits for the answer, and
-    the server for the rest of the question.
+    psycopg's own sends each command by itself, and looks at the socket before each. It does not see to the end of what
+    is larger than a socket takes at once either: it waits for the answer, and the server for the rest of the question.
     """
     pipeline._enqueue_sync()
-    yield from pipeline._communicate_gen()
+    while pipeline.command_queue:
+        pipeline.command_queue.popleft()()  # into the driver's buffer
     yield from send(pipeline.pgconn)
     yield from pipeline._fetch_gen(flush=False)
