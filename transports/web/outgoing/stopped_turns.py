@@ -4,6 +4,7 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, func, literal, or_, select
 
+from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import events, messages, turns
 from botservice.turns.turn import Outcome
 
@@ -46,4 +47,5 @@ _UNANSWERED: Final = (
 
 def find_unanswered(connection: Connection, context_id: int, from_turn: int) -> list[int]:
     """Return the questions of turns that were stopped before the first word, among the newest turns from one on."""
-    return list(connection.execute(_UNANSWERED, {"context": context_id, "from_turn": from_turn}).scalars())
+    rows = execute(connection, _UNANSWERED, {"context": context_id, "from_turn": from_turn}).all()
+    return [row[0] for row in rows]

@@ -1,15 +1,16 @@
 """Reading what a page shows of a session from storage: messages, what waits, and what could not be answered."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, Self
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select
 
-from botservice.contexts.context import ContextKeys, find_context
+from botservice.contexts.context import ContextKeys
 from botservice.history.rows import find_position, read_messages, select_messages
 from botservice.messages import Attachment, Role
 from botservice.storage.blobs import read_blobs
+from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.storage.tables.slack import feedback
@@ -21,7 +22,7 @@ from transports.web.outgoing.stopped_turns import IS_STOPPED, find_unanswered
 
 PAGE: Final = 100  # messages
 
-_SHOWN_ROLES: Final = (Role.USER.value, Role.ASSISTANT.value)
+_IS_SHOWN: Final = or_(messages.c.role == Role.USER.value, messages.c.role == Role.ASSISTANT.value)
 
 _BUTTONS: Final = (
     select(deliveries.c.buttons)
@@ -56,6 +57,84 @@ _IS_REPLACED: Final = (
 )
 _ASKED_AT: Final = select(_asked.c.created_at).where(_asked.c.id == deliveries.c.replaces).scalar_subquery()
 _IS_KEPT: Final = select(messages.c.id).where(messages.c.answers_turn_id == turns.c.id).exists()
+_BEGINNING: Final = datetime(1, 1, 1, tzinfo=UTC)
+_END: Final = datetime(9999, 12, 31, tzinfo=UTC)
+
+
+def _shown_messages(condition: ColumnElement[bool]) -> Select[Any]:
+    """Return the query for the newest messages for which a condition holds, and for one more."""
+    return (
+        select(
+            messages.c.id,
+            messages.c.role,
+            messages.c.text,
+            messages.c.said_by_others,
+            messages.c.attachments,
+            messages.c.author_name,
+            messages.c.created_at,
+            messages.c.external_id,
+            messages.c.answers_turn_id,
+            _BUTTONS,
+            _VERDICT,
+            IS_STOPPED,
+        )
+        .where(messages.c.context_id == bindparam("context"), _IS_SHOWN, condition)
+        .order_by(messages.c.position.desc())
+        .limit(PAGE + 1)
+    )
+
+
+_CONTEXT: Final = select(contexts.c.id, contexts.c.deletion_version).where(contexts.c.key_hash == bindparam("key_hash"))
+_AFTER_MESSAGE: Final = _shown_messages(messages.c.id > bindparam("message"))
+_AFTER_POSITION: Final = _shown_messages(messages.c.position > bindparam("position"))
+_BEFORE_POSITION: Final = _shown_messages(messages.c.position < bindparam("position"))
+_QUESTIONS: Final = select(pending_calls.c.delivery_id).where(pending_calls.c.context_id == bindparam("context"))
+_NOTICES: Final = (
+    select(
+        *(deliveries.c.id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.replaces),
+        func.coalesce(_ASKED_AT, deliveries.c.created_at).label("created_at"),
+        turns.c.outcome,
+        and_(turns.c.outcome == Outcome.ANSWERED.value, ~_IS_KEPT).label("is_command"),
+        _FIRST_SAID.label("said"),
+    )
+    .join(turns, turns.c.id == deliveries.c.turn_id)
+    .where(
+        turns.c.context_id == bindparam("context"),
+        turns.c.id >= bindparam("from_turn"),
+        or_(
+            turns.c.outcome == Outcome.FAILED.value,
+            and_(turns.c.outcome == Outcome.ANSWERED.value, ~_IS_KEPT),
+            turns.c.status == TurnStatus.WAITING.value,
+            func.coalesce(deliveries.c.replaces, deliveries.c.id).in_(_QUESTIONS),
+        ),
+        ~_IS_REPLACED,
+        deliveries.c.id > bindparam("after"),
+        deliveries.c.transport == NAME,
+        deliveries.c.created_at >= bindparam("since"),
+        deliveries.c.created_at < bindparam("until"),
+    )
+    .order_by(deliveries.c.id)
+)
+_WAITING: Final = (
+    select(events.c.id, events.c.key, events.c.raw, events.c.received_at)
+    .join(turns, turns.c.id == events.c.turn_id)
+    .where(
+        turns.c.context_id == bindparam("context"),
+        TURN_IS_OPEN,
+        turns.c.status == TurnStatus.QUEUED.value,
+        turns.c.transport == NAME,
+        events.c.id > bindparam("after"),
+    )
+    .order_by(events.c.id)
+)
+_FIRST_WAITING: Final = select(func.min(pending_calls.c.turn_id)).where(
+    pending_calls.c.context_id == bindparam("context"), CALL_IS_OPEN
+)
+# Ordered as the partial index is, so that turns that have ended are not walked through.
+_OPEN_TURNS: Final = (
+    select(turns.c.id).where(turns.c.context_id == bindparam("context"), TURN_IS_OPEN).order_by(turns.c.order_key)
+)
+_LAST_TURN: Final = select(func.max(turns.c.id)).where(turns.c.context_id == bindparam("context"))
 
 Shown = dict[str, Any]
 """Something that the page shows, as JSON."""
@@ -169,8 +248,8 @@ def read_earlier(connection: Connection, session: str, before_id: int) -> Span:
     ).one_or_none()
     if before is None:
         return Span()
-    rows, has_earlier = _read_rows(connection, context.id, messages.c.position < before.position)
-    begin = _first(rows) if has_earlier else None
+    rows, has_earlier = _read_rows(connection, _BEFORE_POSITION, context.id, position=before.position)
+    begin = rows[0].created_at if has_earlier else _BEGINNING
     notices = _read_notices(connection, context.id, since=begin, until=before.created_at)
     return Span([show_message(row) for row in rows], notices, has_earlier)
 
@@ -202,51 +281,26 @@ def read_notice_file(connection: Connection, session: str, notice_id: int, index
 
 
 def _find(connection: Connection, session: str) -> Any | None:
-    context_id = find_context(connection, ContextKeys.of(context_keys(session)))
-    query = select(contexts.c.id, contexts.c.deletion_version).where(contexts.c.id == context_id)
-    return None if context_id is None else connection.execute(query).one_or_none()
+    sought = {"key_hash": ContextKeys.of(context_keys(session)).digest}
+    return execute(connection, _CONTEXT, sought).one_or_none()
 
 
 def _read_span(connection: Connection, context_id: int, since: Cursor, from_turn: int) -> Span:
-    rows, has_earlier = _read_rows(connection, context_id, _is_after(connection, context_id, since.message_id))
-    begin = _first(rows) if has_earlier else None
+    # What came after a message is sought by its position, so that only that is walked through.
+    position = find_position(connection, context_id, since.message_id) if since.message_id else 0
+    if position is None:
+        rows, has_earlier = _read_rows(connection, _AFTER_MESSAGE, context_id, message=since.message_id)
+    else:
+        rows, has_earlier = _read_rows(connection, _AFTER_POSITION, context_id, position=position)
+    begin = rows[0].created_at if has_earlier else _BEGINNING
     notices = _read_notices(connection, context_id, since.notice_id, from_turn, since=begin)
     return Span([show_message(row) for row in rows], notices, has_earlier)
 
 
-def _is_after(connection: Connection, context_id: int, message_id: int) -> ColumnElement[bool]:
-    """Return the condition for what came after a message. By its position, so that only that is walked through."""
-    position = find_position(connection, context_id, message_id) if message_id else 0
-    return messages.c.id > message_id if position is None else messages.c.position > position
-
-
-def _read_rows(connection: Connection, context_id: int, condition: ColumnElement[bool]) -> tuple[list[Any], bool]:
-    """Return the newest messages for which condition holds, oldest first, and whether there are older ones."""
-    query = (
-        select(
-            messages.c.id,
-            messages.c.role,
-            messages.c.text,
-            messages.c.said_by_others,
-            messages.c.attachments,
-            messages.c.author_name,
-            messages.c.created_at,
-            messages.c.external_id,
-            messages.c.answers_turn_id,
-            _BUTTONS,
-            _VERDICT,
-            IS_STOPPED,
-        )
-        .where(messages.c.context_id == context_id, messages.c.role.in_(_SHOWN_ROLES), condition)
-        .order_by(messages.c.position.desc())
-        .limit(PAGE + 1)
-    )
-    rows = list(connection.execute(query).all())
+def _read_rows(connection: Connection, query: Select[Any], context_id: int, **values: int) -> tuple[list[Any], bool]:
+    """Return the newest messages that a query finds, oldest first, and whether there are older ones."""
+    rows = execute(connection, query, {"context": context_id, **values}).all()
     return rows[:PAGE][::-1], len(rows) > PAGE
-
-
-def _first(rows: list[Any]) -> datetime | None:
-    return rows[0].created_at if rows else None
 
 
 def _read_notices(
@@ -255,40 +309,13 @@ def _read_notices(
     after_id: int = 0,
     from_turn: int = 0,
     *,
-    since: datetime | None = None,
-    until: datetime | None = None,
+    since: datetime,
+    until: datetime = _END,
 ) -> list[Shown]:
     """Return what people were told that is no part of the conversation: apologies, answers to commands, questions."""
-    questions = select(pending_calls.c.delivery_id).where(pending_calls.c.context_id == context_id)
-    query = (
-        select(
-            *(deliveries.c.id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.replaces),
-            func.coalesce(_ASKED_AT, deliveries.c.created_at).label("created_at"),
-            turns.c.outcome,
-            and_(turns.c.outcome == Outcome.ANSWERED.value, ~_IS_KEPT).label("is_command"),
-            _FIRST_SAID.label("said"),
-        )
-        .join(turns, turns.c.id == deliveries.c.turn_id)
-        .where(
-            turns.c.context_id == context_id,
-            turns.c.id >= from_turn,
-            or_(
-                turns.c.outcome == Outcome.FAILED.value,
-                and_(turns.c.outcome == Outcome.ANSWERED.value, ~_IS_KEPT),
-                turns.c.status == TurnStatus.WAITING.value,
-                func.coalesce(deliveries.c.replaces, deliveries.c.id).in_(questions),
-            ),
-            ~_IS_REPLACED,
-            deliveries.c.id > after_id,
-            deliveries.c.transport == NAME,
-        )
-        .order_by(deliveries.c.id)
-    )
-    if since is not None:
-        query = query.where(deliveries.c.created_at >= since)
-    if until is not None:
-        query = query.where(deliveries.c.created_at < until)
-    return [_show_notice(row) for row in connection.execute(query) if row.payload]  # what is forgotten has none
+    sought = {"context": context_id, "from_turn": from_turn, "after": after_id, "since": since, "until": until}
+    rows = execute(connection, _NOTICES, sought).all()
+    return [_show_notice(row) for row in rows if row.payload]  # what is forgotten has none
 
 
 def _show_notice(row: Any) -> Shown:
@@ -308,19 +335,8 @@ def _show_notice(row: Any) -> Shown:
 
 
 def _read_waiting(connection: Connection, context_id: int, after_id: int) -> tuple[list[Shown], int]:
-    query = (
-        select(events.c.id, events.c.key, events.c.raw, events.c.received_at)
-        .join(turns, turns.c.id == events.c.turn_id)
-        .where(
-            turns.c.context_id == context_id,
-            TURN_IS_OPEN,
-            turns.c.status == TurnStatus.QUEUED.value,
-            turns.c.transport == NAME,
-            events.c.id > after_id,
-        )
-        .order_by(events.c.id)
-    )
-    found = [StoredEvent(row.id, row.key, row.raw or b"", row.received_at) for row in connection.execute(query)]
+    rows = execute(connection, _WAITING, {"context": context_id, "after": after_id}).all()
+    found = [StoredEvent(row.id, row.key, row.raw or b"", row.received_at) for row in rows]
     waiting = [shown for event in found if (shown := _show_waiting(event)) is not None]
     return waiting, found[-1].id if found else after_id
 
@@ -335,15 +351,12 @@ def _show_waiting(event: StoredEvent) -> Shown | None:
 
 def _read_first_waiting(connection: Connection, context_id: int) -> int | None:
     """Return the first turn that waits with a call: what it asks may still become what was decided."""
-    waiting = select(func.min(pending_calls.c.turn_id)).where(pending_calls.c.context_id == context_id, CALL_IS_OPEN)
-    found: int | None = connection.execute(waiting).scalar_one()
+    found: int | None = execute(connection, _FIRST_WAITING, {"context": context_id}).scalar_one()
     return found
 
 
 def _read_progress(connection: Connection, context_id: int) -> tuple[int | None, int]:
     """Return the first turn that is open, and the number from which there is none yet."""
-    # Ordered as the partial index is, so that turns that have ended are not walked through.
-    open_turns = select(turns.c.id).where(turns.c.context_id == context_id, TURN_IS_OPEN).order_by(turns.c.order_key)
-    last = select(func.max(turns.c.id)).where(turns.c.context_id == context_id)
-    first_open = min(connection.execute(open_turns).scalars(), default=None)
-    return first_open, (connection.execute(last).scalar_one() or 0) + 1
+    open_turns = execute(connection, _OPEN_TURNS, {"context": context_id})
+    last = execute(connection, _LAST_TURN, {"context": context_id})
+    return min((row.id for row in open_turns.all()), default=None), (last.scalar_one() or 0) + 1
