@@ -10,6 +10,7 @@ import traceback
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,7 @@ from botservice.llm.asking import searches_web
 from botservice.llm.configured import configured_llm
 from botservice.llm.openai.text_to_speech import OpenAISpeaker
 from botservice.llm.tokens import counter_for
+from botservice.loading import loading_beside
 from botservice.observer import Observer
 from botservice.service import AgentService
 from botservice.settings import Settings, reveal
@@ -337,9 +339,9 @@ async def _open_storage(settings: Settings, service: AgentService, stack: contex
 async def _start_models(
     settings: Settings, service: AgentService, storage: Storage, stack: contextlib.AsyncExitStack
 ) -> None:
-    """Load encodings and embedder, apply access and budgets, and register what is closed in the end."""
+    """Load the embedder, apply access and budgets, and register what is closed in the end."""
     llm = getattr(service.agent, "llm", None)
-    counter_for(getattr(llm, "model", None))  # its encoding is loaded beside everything else
+    stack.enter_context(loading_beside(partial(counter_for, getattr(llm, "model", None))))
     _close_in_the_end(stack, llm)
     embedder = service.embedder or await asyncio.to_thread(build_embedder, settings)
     _close_in_the_end(stack, embedder)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from botservice.llm.model_notices import ModelNotice, UsedModel, examine_models
 from botservice.llm.openai.clients import OpenAIClients
+from botservice.loading import SETTLING_SECONDS
 from botservice.service import AgentService
 from botservice.settings import Settings, reveal
 
@@ -91,6 +92,7 @@ def _clients(settings: Settings) -> OpenAIClients:
 
 async def _watch(settings: Settings, service: AgentService) -> None:
     said: set[str] = set()
+    await asyncio.sleep(SETTLING_SECONDS)
     while True:
         try:
             for notice in await notices_of(settings, service, datetime.now(UTC).date()):

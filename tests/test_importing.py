@@ -7,11 +7,13 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 import botservice
+from botservice.loading import loading_beside
 from botservice.settings import Settings
 
 _ROOT = Path(__file__).parents[1]
@@ -114,6 +116,12 @@ def test_numpy_is_imported_before_its_parts() -> None:
 
 def test_nobody_waits_for_the_event_loop_while_what_searches_is_loaded() -> None:
     assert python(_TWO_FIRST_SEARCHES) == "the event loop went on"
+
+
+def test_what_only_messages_need_is_loaded_beside_a_service_that_runs() -> None:
+    loaded = threading.Event()
+    with loading_beside(loaded.set):
+        assert loaded.wait(60)
 
 
 def test_every_name_that_the_package_offers_is_there() -> None:

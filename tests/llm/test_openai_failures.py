@@ -143,6 +143,25 @@ async def test_idle_connections_are_let_go_before_servers_do(llm: OpenAIChatLLM)
     assert pool._max_connections >= 4096, "MAX_TURNS may be that many"
 
 
+async def test_a_call_does_not_wait_until_idle_connections_are_closed_and_none_is_left(llm: OpenAIChatLLM) -> None:
+    may_close, closed = asyncio.Event(), []
+
+    class Slow(httpx2.AsyncBaseTransport):
+        async def aclose(self) -> None:
+            await may_close.wait()
+            closed.append(self)
+
+    connections = await llm.clients._connections()
+    idle = [httpx2.AsyncClient(transport=Slow()) for _ in range(3)]
+    connections._idle.extend((float("-inf"), http) for http in idle)
+    async with connections.lend() as http:
+        assert http not in idle
+        assert closed == []
+    may_close.set()
+    await llm.close()
+    assert len(closed) == 3
+
+
 async def test_a_page_of_a_broken_proxy_is_no_answer(api: OpenAIApi, llm: OpenAIChatLLM) -> None:
     api.reply = lambda _: not_json(200)
     with pytest.raises(LLMError):

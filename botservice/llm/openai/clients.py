@@ -48,6 +48,7 @@ class Connections:
         self._like: dict[str, httpx2.Request] = {}  # without content, for each address
         self._make_http = make_http
         self._idle: deque[tuple[float, httpx2.AsyncClient]] = deque()
+        self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
 
     @contextlib.asynccontextmanager
@@ -57,8 +58,13 @@ class Connections:
         A client looks at each of its idle connections when a call begins, and when one ends: with a hundred of them
         that took a quarter of a turn.
         """
+        late = []
         while self._idle and self._idle[0][0] < time.monotonic() - _IDLE_SECONDS:
-            await self._idle.popleft()[1].aclose()
+            late.append(self._idle.popleft()[1])
+        if late:  # a hundred of them after a burst: the call does not wait for that
+            closing = asyncio.create_task(_close_all(late))
+            self._closing.add(closing)
+            closing.add_done_callback(self._closing.discard)
         http = self._idle.pop()[1] if self._idle else self._make_http()
         try:
             yield http
@@ -85,8 +91,13 @@ class Connections:
         """Close the connections; one that is in use is closed when its call has ended."""
         self._is_closed = True
         await self.client.close()
-        while self._idle:
-            await self._idle.pop()[1].aclose()
+        idle = [self._idle.pop()[1] for _ in range(len(self._idle))]
+        await asyncio.gather(_close_all(idle), *self._closing)
+
+
+async def _close_all(clients: "list[httpx2.AsyncClient]") -> None:
+    for http in clients:
+        await http.aclose()
 
 
 class OpenAIClients:
