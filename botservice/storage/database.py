@@ -245,7 +245,7 @@ class Storage:
         Raises:
             StorageUnavailable: it cannot.
         """
-        await self.read(lambda connection: connection.execute(text("SELECT 1")).scalar_one())
+        await self.read(lambda connection: connection.execute(text("SELECT 1")).scalar_one(), is_short=True)
         await self.write(check_writable)
 
     async def listen(self, hear: Hear) -> None:
@@ -329,7 +329,6 @@ class Storage:
         long = Readers(self._read_engine, count_long_reads(self.where), name=self.name, before_read=before_long)
         short = Readers(self._read_engine, READ_CONNECTIONS, name=self.name)
         for readers in (long, short):
-            readers.start()
             undo.callback(readers.close)
         if self.is_sqlite:
             self._in_place = ReaderInPlace(self._read_engine)

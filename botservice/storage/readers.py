@@ -43,7 +43,7 @@ class _Read:
 
 
 class Readers:
-    """Threads that read side by side."""
+    """Threads that read side by side; they start, and connect, when there is something to read."""
 
     def __init__(
         self, engine: Engine, count: int, *, name: str, before_read: Callable[[], object] = lambda: None
@@ -60,15 +60,8 @@ class Readers:
         self._queue: SimpleQueue[_Read | None] = SimpleQueue()
         self._closing = threading.Lock()
         self._is_closed = False
-        self._threads = [
-            threading.Thread(target=self._run, name=f"botservice-reader-{number}", daemon=True)
-            for number in range(count)
-        ]
-
-    def start(self) -> None:
-        """Start the threads; each opens its connection at its first read."""
-        for thread in self._threads:
-            thread.start()
+        self._count = count
+        self._threads: list[threading.Thread] = []
 
     async def read(self, query: Callable[[Connection], T], *, is_short: bool = False) -> T:
         """Return what query returns.
@@ -84,6 +77,8 @@ class Readers:
         with self._closing:
             if self._is_closed:
                 raise StorageUnavailable("the storage is closed")
+            if not self._threads:
+                self._start()
             self._queue.put(_Read(query, is_short, loop, future))
         return await future
 
@@ -97,6 +92,12 @@ class Readers:
                 self._queue.put(None)
         for thread in self._threads:
             thread.join()
+
+    def _start(self) -> None:
+        for number in range(self._count):
+            thread = threading.Thread(target=self._run, name=f"botservice-reader-{number}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
 
     def _run(self) -> None:
         reader = _Reader(self._engine, self._name)
@@ -119,7 +120,7 @@ class Readers:
         while read is not None:
             batch.append(read)
             # What is left is enough for every other reader to begin with.
-            if not read.is_short or len(batch) == _MAX_BATCH or self._queue.qsize() < len(self._threads):
+            if not read.is_short or len(batch) == _MAX_BATCH or self._queue.qsize() < self._count:
                 return batch, True
             try:
                 read = self._queue.get_nowait()
