@@ -93,6 +93,7 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
+        gc.set_threshold(2_000, 10, 25)
         gc.freeze()
         gc.enable()
 
