@@ -186,6 +186,7 @@ async def test_a_member_lets_a_group_in_where_it_is_and_a_stranger_does_not(stor
         assert code_in(bot.messenger.visible[EVE][0]), "in private they are a stranger all the same"
 
 
+@pytest.mark.any_database
 async def test_somebody_who_is_blocked_is_not_heard_in_a_group_either(storage: Storage) -> None:
     async with at_gate(storage, AccessMode.ALLOW, allowed=("crowd:-100",)) as bot:
         await say(bot, "hello", EVE, GROUP)

@@ -35,6 +35,7 @@ def shown(bot) -> list[str]:
     return bot.messenger.visible[EVE][1:]
 
 
+@pytest.mark.any_database
 async def test_who_is_blocked_is_given_all_that_is_kept_of_them_once_a_day(storage: Storage) -> None:
     clock = Clock()
     async with at_gate(storage, AccessMode.OPEN, clock=clock) as bot:
@@ -49,6 +50,7 @@ async def test_who_is_blocked_is_given_all_that_is_kept_of_them_once_a_day(stora
     assert (await read_person(storage, Author("crowd", EVE))).conversations
 
 
+@pytest.mark.any_database
 async def test_who_is_blocked_is_forgotten_when_they_ask_and_confirm(storage: Storage) -> None:
     async with at_gate(storage, AccessMode.OPEN) as bot:
         await block(bot)

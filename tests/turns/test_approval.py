@@ -94,6 +94,7 @@ async def test_another_process_goes_on_with_what_was_allowed(context, storage):
     assert till.paid == [("Anna", 5)]
 
 
+@pytest.mark.any_database
 async def test_the_chat_goes_on_meanwhile_and_the_turn_ends_its_prompts_with_its_own_question(context, storage):
     till = Till()
     service, llm = make_service(storage, [pay(), "sunny", call("add", a=1, b=2), "done"], tools=[till.pay, add])

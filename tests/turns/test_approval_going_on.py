@@ -121,6 +121,7 @@ async def test_a_tool_that_comes_after_it_was_judged_who_is_asked_does_not_run(c
     assert till.paid == []
 
 
+@pytest.mark.any_database
 async def test_a_tool_that_comes_while_another_call_waits_does_not_run_unasked(context, storage):
     till, gifts = Till(), []
 

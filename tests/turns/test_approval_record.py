@@ -24,6 +24,7 @@ async def replay(storage, *, detailed):
     return console.file.getvalue()
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("fate", "says", "why"),
     [

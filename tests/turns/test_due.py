@@ -33,6 +33,7 @@ async def until_put_off(storage: Storage, table: Table) -> None:
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.any_database
 async def test_a_message_put_off_while_the_clock_was_ahead_is_sent_when_it_is_right_again(storage):
     clock, messenger = SetClock(NOON + HOUR), Slow()
     async with office(storage, echo, messenger=messenger, clock=clock) as bot:
@@ -52,6 +53,7 @@ async def test_a_message_put_off_by_a_clock_that_was_ahead_is_sent_by_the_next_p
         await messenger.shows("1", "re: hello")
 
 
+@pytest.mark.any_database
 async def test_what_was_said_while_the_clock_was_ahead_is_answered_when_it_is_right_again(storage):
     clock = SetClock(NOON + HOUR)
     async with office(storage, echo, clock=clock, is_started=False) as bot:
@@ -84,6 +86,7 @@ async def test_a_turn_that_failed_while_the_clock_was_ahead_is_tried_again_when_
         await messenger.shows("1", "re: hello")
 
 
+@pytest.mark.any_database
 async def test_what_was_put_off_by_a_clock_that_is_right_waits_for_its_time(storage):
     clock, messenger = SetClock(NOON), Slow()
     async with office(storage, echo, messenger=messenger, clock=clock, sweep_seconds=0.01) as bot:

@@ -114,6 +114,7 @@ async def test_a_message_that_was_not_taken_says_how_often(storage: Storage) -> 
     assert (found.what, found.tries) == (What.DELIVERY, 3)
 
 
+@pytest.mark.any_database
 async def test_messages_that_were_refused_wait_while_there_is_no_room_for_them(storage: Storage) -> None:
     def refused(chat: Chat) -> None:
         chat.owe(tries=3)
@@ -130,6 +131,7 @@ async def test_messages_that_were_refused_wait_while_there_is_no_room_for_them(s
     assert await storage.read(lambda connection: find(connection, ())) == [0]
 
 
+@pytest.mark.any_database
 async def test_a_turn_that_may_end_a_process_waits_until_that_is_older(storage: Storage) -> None:
     def suspect(chat: Chat) -> None:
         chat.ask(status=TurnStatus.RUNNING, attempts=5)

@@ -122,6 +122,7 @@ async def test_steps_of_earlier_prompts_stay_in_view_with_their_items(api, llm, 
     assert len(reasoning_in(api.bodies(RESPONSES)[-1])) > CALLS
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("steps", range(CALLS + 1))
 async def test_a_kill_between_any_two_steps_loses_no_reasoning(api, storage_url, steps):
     process = processes.Process(target=answer_with_openai, args=(storage_url, api.base_url, steps))

@@ -238,6 +238,7 @@ async def test_whoever_waits_for_a_run_that_is_stopped_is_not_cancelled_with_it(
     assert asyncio.current_task().cancelling() == 0
 
 
+@pytest.mark.any_database
 async def test_who_is_cancelled_while_a_run_is_stopped_stays_cancelled(context, storage):
     llm = Hanging()
     service, _ = make_service(storage, [])

@@ -158,6 +158,7 @@ async def test_a_plan_is_made_before_the_first_step_and_after_every_so_many(cont
         assert not any(pair == ("tool", "user") for prompt in llm.prompts for pair in _neighbours(prompt))
 
 
+@pytest.mark.any_database
 async def test_a_resumed_turn_does_not_plan_twice(context, storage):
     service, llm = make_service(storage, ["a plan", *counting(1)], planning_interval=3)
     run = await service.start(context, "go")
@@ -216,6 +217,7 @@ async def test_a_context_has_one_open_turn(context, storage):
     assert (await service.prompt(other, "b")).text == "b"
 
 
+@pytest.mark.any_database
 async def test_two_steps_of_one_run_at_once_are_refused(context, storage):
     entered, leave = asyncio.Event(), asyncio.Event()
 

@@ -131,6 +131,7 @@ async def test_a_name_that_is_taken_is_not_found_either_and_the_log_says_so_once
     assert [record.tools for record in caplog.records if record.message == "tools.name_taken"] == ["add"]
 
 
+@pytest.mark.any_database
 async def test_what_was_found_is_offered_again_after_a_restart_between_two_steps(context, storage):
     def make(script):
         return make_service(storage, script, tools=[], toolsets=[Shelf(*numbered("a", 50), lend)])

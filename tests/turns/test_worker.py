@@ -190,6 +190,7 @@ async def test_a_first_message_whose_process_ended_before_it_was_sent_is_sent_by
         await second.messenger.shows("1", "re: hello")
 
 
+@pytest.mark.any_database
 async def test_a_person_who_blocked_the_bot_is_not_tried_again(storage):
     messenger = Messenger()
     messenger.send_errors = [DeliveryRefused("blocked by the user")]
@@ -200,6 +201,7 @@ async def test_a_person_who_blocked_the_bot_is_not_tried_again(storage):
     assert messenger.tries == ["re: first", "re: second"]
 
 
+@pytest.mark.any_database
 async def test_a_transport_that_breaks_while_sending_holds_nothing_up(storage):
     messenger = Messenger()
     messenger.send_errors = [RuntimeError("a bug")]
@@ -222,6 +224,7 @@ async def test_turns_of_a_transport_that_is_off_are_left_for_when_it_is_on(stora
     assert "1" not in other.visible
 
 
+@pytest.mark.any_database
 async def test_no_more_turns_run_at_once_than_are_allowed(storage):
     running, most = set(), []
     gate = asyncio.Event()
@@ -319,6 +322,7 @@ def _reads_as(text):
     return read
 
 
+@pytest.mark.any_database
 async def test_a_worker_that_is_stopped_lets_what_runs_finish_within_its_grace(storage):
     asked, held = asyncio.Event(), asyncio.Event()
 

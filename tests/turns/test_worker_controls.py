@@ -66,6 +66,7 @@ async def test_a_stop_before_anything_was_said_leaves_the_question_without_an_an
         await bot.messenger.shows("1", "re: next")
 
 
+@pytest.mark.any_database
 async def test_a_stop_while_nothing_runs_stops_nothing_that_comes_later(storage):
     async with office(storage, echo) as bot:
         await bot.stop_turn(order=1)
