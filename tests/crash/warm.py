@@ -14,14 +14,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO
 
-_IMPORTED = (
-    *("botservice.cli.main", "botservice.serving", "botservice.app", "botservice.storage.schema"),
-    *("transports.registry", "transports.telegram.app", "transports.slack.app", "transports.web.app"),
-    *("botservice.llm.openai.llm", "uvicorn.protocols.http.h11_impl", "tests.turns.killable"),
-)
+_PRELOADED = "tests.crash.preloaded"
 
 processes = multiprocessing.get_context("forkserver")
-processes.set_forkserver_preload(list(_IMPORTED))
+processes.set_forkserver_preload([_PRELOADED])
 
 
 def run_here(*arguments: str, **settings: str) -> "WarmProcess":
@@ -70,6 +66,7 @@ class WarmProcess:
 
 def _run(arguments: Sequence[str], folder: Path, environment: dict[str, str], log: Path, said: Connection) -> None:
     """Be the command from here on."""
+    assert _PRELOADED in sys.modules, "a server that cannot import it says nothing"
     os.dup2(said.fileno(), 1)
     said.close()
     with log.open("ab") as written:

@@ -1,0 +1,28 @@
+"""What a `botservice` that answers has loaded, for processes forked from here: loading takes most of a start."""
+
+import gc
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from botservice.texts import LANGUAGES, in_language
+
+_AT_THE_START = (
+    *("botservice.cli.main", "botservice.serving", "botservice.app", "botservice.storage.schema"),
+    *("transports.registry", "transports.telegram.app", "transports.slack.app", "transports.web.app"),
+    *("botservice.llm.openai.llm", "uvicorn.protocols.http.h11_impl", "tests.turns.killable"),
+)
+_WHEN_NEEDED = (
+    *("openai.resources.responses", "openai.resources.chat", "httpcore2", "truststore", "anyio._backends._asyncio"),
+    *("requests", "tiktoken.load", "tiktoken_ext.openai_public", "alembic.command", "alembic.context"),
+    *("uvicorn.lifespan.on", "encodings.idna", "sqlalchemy.dialects.postgresql.psycopg", "psycopg"),
+)
+
+sys.path.append(str(Path(__file__).parents[1]))
+for _name in (*_AT_THE_START, *_WHEN_NEEDED):
+    import_module(_name)
+for _language in LANGUAGES:
+    in_language("numbers.decimal", _language)
+# What is here stays: a collection in a process that was forked would look through it, and copy it by that.
+gc.collect()
+gc.freeze()
