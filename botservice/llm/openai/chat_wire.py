@@ -17,7 +17,9 @@ _MARKABLE: Final = ("system", "developer", "user", "tool")
 def build_body(messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], options: CallOptions) -> dict[str, Any]:
     """Return the body of a request. What nobody asked for is not in it: other servers refuse what they do not know."""
     marks = CacheMarks.of(messages, options)
-    shown = [_marked(each, place, marks) for place, each in enumerate(messages)]
+    shown = list(messages)
+    for place in marks.breakpoints:
+        shown[place] = _marked(shown[place])
     body: dict[str, Any] = {"model": options.model, "stream": True}
     if functions := [tool for tool in tools if tool.get("type") == "function"]:
         body["tools"] = functions  # what a server runs itself is there by Responses alone
@@ -40,8 +42,8 @@ def build_body(messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], opt
     return body
 
 
-def _marked(message: ChatMessage, place: int, marks: CacheMarks) -> ChatMessage:
-    if place not in marks.breakpoints or message["role"] not in _MARKABLE or not message.get("content"):
+def _marked(message: ChatMessage) -> ChatMessage:
+    if message["role"] not in _MARKABLE or not message.get("content"):
         return message
     content = message["content"]
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content

@@ -29,12 +29,12 @@ class CacheMarks:
     @classmethod
     def of(cls, messages: Sequence[ChatMessage], options: CallOptions) -> "CacheMarks":
         """Return what a prompt asks for, as far as its server and its model know of it."""
-        key: str | None = getattr(messages, "cache_key", None)
-        places: Sequence[int] = getattr(messages, "breakpoints", ())
-        return cls(
-            key if KEY not in options.refused and knows_keys(options) else None,
-            frozenset(places if BREAKPOINT not in options.refused and knows_breakpoints(options) else ()),
-        )
+        key, places = None, frozenset[int]()
+        if KEY not in options.refused and knows_keys(options):
+            key = getattr(messages, "cache_key", None)
+        if BREAKPOINT not in options.refused and knows_breakpoints(options):
+            places = frozenset(getattr(messages, "breakpoints", ()))
+        return cls(key, places)
 
 
 def knows_keys(options: CallOptions) -> bool:
@@ -47,12 +47,8 @@ def knows_breakpoints(options: CallOptions) -> bool:
 
     Source: OpenAI API reference, responses and chat completions, prompt_cache_breakpoint.
     """
-    found = _FAMILY.match(options.model)
-    return (
-        is_openai(options.base_url)
-        and found is not None
-        and (int(found[1]), int(found[2] or 0)) >= _FIRST_WITH_BREAKPOINTS
-    )
+    found = _FAMILY.match(options.model) if is_openai(options.base_url) else None
+    return found is not None and (int(found[1]), int(found[2] or 0)) >= _FIRST_WITH_BREAKPOINTS
 
 
 def marked(parts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
