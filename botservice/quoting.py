@@ -45,6 +45,8 @@ def quote_text(text: str) -> str:
 
 def quote_record(text: str) -> str:
     """Return text as it may stand in a list of records: no line of it looks like a record of its own."""
+    if _is_plain(text) and text.isprintable():  # which ends of lines are not
+        return text
     return "\n  ".join(quote_text(text).splitlines())
 
 

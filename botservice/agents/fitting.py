@@ -43,6 +43,7 @@ class Pieces:
 class Scales:
     """How pieces are measured, in tokens."""
 
+    system: Callable[[str], int]
     text: Callable[[str], int]
     message: Callable[[Message], int]
     found: Callable[[Sequence[SearchHit]], list[int]]
@@ -71,7 +72,7 @@ def fit(
     waiting = scales.text(pieces.waiting) if pieces.waiting else 0
     notes = scales.text(pieces.notes) if pieces.notes else 0
     looking_at = scales.text(pieces.looking_at) if pieces.looking_at else 0
-    fixed = question + scales.text(pieces.system) + notes + person + waiting + looking_at
+    fixed = question + scales.system(pieces.system) + notes + person + waiting + looking_at
     room = max_tokens - fixed - sum(window) - sum(found)
     pieces.steps, room, is_complete = _newest(steps, room, scales, at_least=1)
     if is_complete:

@@ -8,10 +8,10 @@ import hashlib
 import itertools
 import json
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, select
@@ -64,13 +64,12 @@ class Prompt(list[ChatMessage]):
 
     Attributes:
         model: The name of the model that it is made for, where it has one.
-        cache_key: The same for all prompts of one conversation, and it says nothing about it: servers look for what
-            they have read before among prompts of the same key. None if nobody gave one.
+        conversation: The id and the keys of the context that it is made for, where there is one.
         facts: How it was made, as JSON values without anybody's words: for a later look into it.
     """
 
     model: str | None = None
-    cache_key: str | None = None
+    conversation: tuple[int, Mapping[str, str]] | None = None
 
     def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
         super().__init__(messages)
@@ -113,20 +112,32 @@ class Prompt(list[ChatMessage]):
         if not is_kept:
             self._passing.extend(self[first:])
 
+    @cached_property
+    def cache_key(self) -> str | None:
+        """The same for all prompts of one conversation, and it says nothing about it; None where there is none.
+
+        Servers look for what they have read before among prompts of the same key.
+        """
+        return None if self.conversation is None else _cache_key(*self.conversation)
+
     def kept(self) -> list[ChatMessage]:
         """Return it as it may be recorded: what passes with the turn is named, and no more."""
+        if not self._passing:
+            return self
         passing = {id(message) for message in self._passing}
         return [{**each, "content": _NOT_KEPT} if id(each) in passing else each for each in self]
 
     def sections(self) -> dict[str, tuple[int, int]]:
         """Return the place of each section's first message, and the one after its last."""
+        ranges = itertools.pairwise([*self._sections, ("", len(self._built))])
+        built = {name: (first, end) for (name, first), (_, end) in ranges}
         places = self._places()
-        found: dict[str, tuple[int, int]] = {}
-        for (name, first), (_, end) in itertools.pairwise([*self._sections, ("", len(self._built))]):
-            now = [place for place in (places or range(len(self._built)))[first:end] if place is not None]
-            if now:
-                found[name] = min(now), max(now) + 1
-        return found
+        if places is None:
+            return built
+        moved = {
+            name: [place for place in places[first:end] if place is not None] for name, (first, end) in built.items()
+        }
+        return {name: (min(now), max(now) + 1) for name, now in moved.items() if now}
 
     @property
     def breakpoints(self) -> list[int]:
@@ -219,7 +230,7 @@ class PromptBuilder:
             ),
         }
         prompt.model = self.model
-        prompt.cache_key = _cache_key(context)
+        prompt.conversation = context.id, context.context_keys
         return prompt
 
     async def _recall(self, context: AgentContext) -> Recall:
@@ -270,20 +281,26 @@ def count_tokens(messages: Sequence[ChatMessage], tools: Sequence[ToolSchema], m
     return -(-counted * _MARGIN_PERCENT // 100)
 
 
-def _cache_key(context: AgentContext) -> str:
+def _cache_key(context_id: int, context_keys: Mapping[str, str]) -> str:
     """Return what prompts of a context have in common, without telling whose they are."""
-    known = json.dumps([context.id, *sorted(context.context_keys.items())])
+    known = json.dumps([context_id, *sorted(context_keys.items())])
     return hashlib.blake2b(known.encode(), digest_size=16, person=b"prompt caches").hexdigest()
 
 
 def _scales(counter: TokenCounter) -> Scales:
     count_messages = partial(_size, counter=counter)
     return Scales(
+        system=lambda text: _system_size(text, counter),  # type: ignore[arg-type]  # as in count_again,
         text=lambda text: counter.count(text) + _TOKENS_AROUND_A_MESSAGE,
         message=partial(_message_size, counter=counter),
         found=partial(found_sizes, counter=counter),
         step=lambda step: step.size(counter.name, count_messages),
     )
+
+
+@lru_cache(maxsize=64)
+def _system_size(text: str, counter: TokenCounter) -> int:
+    return counter.count(text) + _TOKENS_AROUND_A_MESSAGE
 
 
 def _size(messages: Sequence[ChatMessage], counter: TokenCounter) -> int:
@@ -299,10 +316,10 @@ def _without_images(message: ChatMessage) -> ChatMessage:
 
 def _message_size(message: Message, counter: TokenCounter) -> int:
     said = message.full_text
-    count = counter.count(said) if message.token_count is None else message.token_count
-    count += said.count("\n")  # of a group's messages, further lines are moved to the right
-    name = count_again(f"{message.author.name}: ", counter) if message.author and message.author.name else 0
-    size = _TOKENS_AROUND_A_MESSAGE + name + count
+    size = counter.count(said) if message.token_count is None else message.token_count
+    size += _TOKENS_AROUND_A_MESSAGE + said.count("\n")  # of a group's messages, further lines are moved to the right
+    if message.author and message.author.name:
+        size += count_again(f"{message.author.name}: ", counter)
     for each in message.attachments:
         size += counter.count(_IMAGE_TOKENS_TEXT if is_image(each) else mention(each))
     return size
@@ -347,14 +364,14 @@ def _messages(steps: Iterable[RenderedStep]) -> Iterable[ChatMessage]:
 
 
 def _said(message: Message, *, is_group: bool) -> dict[str, Any]:
-    show = as_said_in_group if is_group else as_said
-    is_of_a_person = message.role is Role.USER
-    text = show(message) if is_of_a_person else as_is(message)
-    images = [image_url(each) for each in message.attachments if is_image(each)] if is_of_a_person else []
+    if message.role is not Role.USER:
+        return {"role": str(message.role), "content": as_is(message)}
+    text = as_said_in_group(message) if is_group else as_said(message)
+    images = [image_url(each) for each in message.attachments if is_image(each)]
     if not images:
-        return {"role": str(message.role), "content": text}
+        return {"role": "user", "content": text}
     shown = [{"type": "image_url", "image_url": {"url": url}} for url in images]
-    return {"role": str(message.role), "content": [{"type": "text", "text": text}, *shown] if text else shown}
+    return {"role": "user", "content": [{"type": "text", "text": text}, *shown] if text else shown}
 
 
 def _copied(message: ChatMessage) -> ChatMessage:

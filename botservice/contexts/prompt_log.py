@@ -111,19 +111,13 @@ class PromptLog:
             origins: What messages are copies of; these objects are the same from one prompt to the next.
         """
         sources, origins = sources or {}, origins or {}
-        known = self._by_origin
-        sequence = []
-        for index, message in enumerate(prompt):
-            origin = origins.get(index)
-            entry = None if origin is None else known.get(id(origin))
-            if entry is None or entry[0] is not origin or message != origin:
-                place = self._place(message, sources.get(index))
-                if origin is not None and message == origin:
-                    known[id(origin)] = (origin, place)
-            else:
-                place = entry[1]
-            sequence.append(place)
-        recorded = FrozenList.trust(self._shown[place] for place in sequence)
+        sequence = [
+            self._place(message, sources.get(index))
+            if (origin := origins.get(index)) is None
+            else self._place_copy(message, origin)
+            for index, message in enumerate(prompt)
+        ]
+        recorded = FrozenList.trust(map(self._shown.__getitem__, sequence))
         self._ranges[id(recorded)] = (recorded, _as_ranges(sequence))
         return recorded
 
@@ -166,25 +160,33 @@ class PromptLog:
         self._by_kept[_key(kept)] = place
         self._next = max(self._next, place + 1)
 
+    def _place_copy(self, message: Mapping[str, Any], origin: Mapping[str, Any]) -> int:
+        known = self._by_origin.get(id(origin))
+        if message != origin:
+            return self._place(message, None)
+        if known is None or known[0] is not origin:
+            known = self._by_origin[id(origin)] = (origin, self._place(message, None))
+        return known[1]
+
     def _place(self, message: Mapping[str, Any], source: Source | None) -> int:
         if isinstance(source, Message) and source.id is not None:
             way = said_way(message, source, self._likely_way)
             if way is not None:
                 self._likely_way = way
                 said = Said(way, source.id)
-                return self._put(said, message, Entry(said))
+                return self._put(said, message, said)
         if message == {"role": Role.SYSTEM.value, "content": self.system_prompt} and is_stored(self.system_prompt):
-            return self._put(SYSTEM, message, Entry(SYSTEM))
+            return self._put(SYSTEM, message, SYSTEM)
         entry = encode(message, source)
-        return self._put(_key(entry.kept), message, entry)
+        return self._put(_key(entry.kept), message, *entry)
 
-    def _put(self, key: object, message: Mapping[str, Any], entry: Entry) -> int:
+    def _put(self, key: object, message: Mapping[str, Any], kept: Kept, blobs: Mapping[str, bytes] = _NOTHING) -> int:
         place = self._by_kept.get(key)
         if place is None:
             place = self._by_kept[key] = self._next
             self._next += 1
             self._shown[place] = _freeze(message)
-            self._unsaved[place] = entry
+            self._unsaved[place] = Entry(kept, blobs)
         return place
 
 
@@ -277,11 +279,11 @@ def _parts(content: str, source: Source, blobs: dict[str, bytes]) -> list[Any] |
 def _record_parts(records: Records) -> list[Any]:
     """Return the parts of records: a message that was cut to fit is not what the history has."""
     parts: list[Any] = []
-    pairs = zip(records.messages, records.texts, strict=True)
-    for is_stored, same in groupby(pairs, lambda each: each[0].id is not None and not each[0].text.endswith(CUT)):
+    stored = [None if message.text.endswith(CUT) else message.id for message in records.messages]
+    for is_stored, same in groupby(zip(stored, records.texts, strict=True), lambda each: each[0] is not None):
         group = list(same)
         parts += ["\n"] if parts else []
-        ids = [message.id for message, _ in group if message.id is not None]
+        ids = [number for number, _ in group if number is not None]
         parts.append([RECORD, *shorten(ids)] if is_stored else "\n".join(text for _, text in group))
     return parts
 

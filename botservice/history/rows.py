@@ -1,7 +1,7 @@
 """How messages lie in their table: the queries that own it."""
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -208,7 +208,7 @@ def read_messages(
     """Return rows as messages, with their attachments; counts of another encoding than counter's are made again."""
     wanted = {each["sha256"] for row in rows if row.attachments for each in row.attachments if "sha256" in each}
     data = read_blobs(connection, context_id, wanted) if wanted else {}
-    return [_read_message(row, data, counter) for row in rows]
+    return [read_message(row, data, counter) for row in rows]
 
 
 def read_shown(connection: Connection, context_id: int, ids: Collection[int]) -> dict[int, Message]:
@@ -216,7 +216,7 @@ def read_shown(connection: Connection, context_id: int, ids: Collection[int]) ->
     found: dict[int, Message] = {}
     for chunk in chunks(ids):
         rows = execute(connection, BY_ID, {"context": context_id, "ids": chunk}).all()
-        found |= {row.id: _read_message(row, {}, None) for row in rows}
+        found |= {row.id: read_message(row, {}, None) for row in rows}
     return found
 
 
@@ -315,23 +315,24 @@ def _author(platform: str | None, author_id: str | None, name: str | None) -> Au
     return Author(platform, author_id, name) if platform or author_id or name else None
 
 
-def _read_message(row: Row[*tuple[Any, ...]], data: dict[str, bytes], counter: TokenCounter | None) -> Message:
-    is_counted = counter is None or row.token_encoding == counter.name
-    references = () if row.said_by_others == NOTHING else decode_references(row.said_by_others)
+def read_message(row: Row[*tuple[Any, ...]], data: Mapping[str, bytes], counter: TokenCounter | None) -> Message:
+    """Return a row as a message; data has the bytes of its files."""
+    number, _, role, text, files, platform, author_id, name, created_at, count, encoding, external_id, others, *_ = row
+    references = () if others == NOTHING else decode_references(others)
     return Message(
-        row.id,
-        _ROLES[row.role],
-        row.text,
-        tuple(_read_attachment(each, data) for each in row.attachments) if row.attachments else (),
-        _author(row.author_platform, row.author_id, row.author_name),
-        row.created_at,
-        row.token_count if is_counted or counter is None else counter.count(write_out(row.text, references)),
-        row.external_id,
+        number,
+        _ROLES[role],
+        text,
+        tuple(_read_attachment(each, data) for each in files) if files else (),
+        Author(platform, author_id, name) if platform or author_id or name else None,
+        created_at,
+        count if counter is None or encoding == counter.name else counter.count(write_out(text, references)),
+        external_id,
         references=references,
     )
 
 
-def _read_attachment(kept: dict[str, str], data: dict[str, bytes]) -> Attachment:
+def _read_attachment(kept: dict[str, str], data: Mapping[str, bytes]) -> Attachment:
     if "url" in kept:
         return Attachment(kept["mime_type"], kept["name"], url=kept["url"])
     return Attachment(kept["mime_type"], kept["name"], data=data.get(kept["sha256"], b""))

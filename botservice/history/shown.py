@@ -76,8 +76,9 @@ def as_record(message: Message) -> str:
     if message.attachments:
         text = " ".join([text, *map(mention, message.attachments)])
     text = text.strip()
-    text = text if len(text) <= LONGEST_RECORD else text[:LONGEST_RECORD] + CUT
-    return f"{record_heading(message)}{quote_record(text)}"
+    if len(text) > LONGEST_RECORD:
+        text = text[:LONGEST_RECORD] + CUT
+    return record_heading(message) + quote_record(text)
 
 
 def record_heading(message: Message) -> str:
@@ -176,9 +177,11 @@ def room_for_found(tokens: int, counter: TokenCounter) -> Room:
 
 def found_sizes(found: Sequence[SearchHit], counter: TokenCounter) -> list[int]:
     """Return what each hit takes, in tokens; the best one has the words around all."""
-    sizes = [sum(size_of(message, counter) for message in hit.messages) for hit in found]
-    around = size_around(_SIZED, counter)
-    return [size + around * (place == 0) for place, size in enumerate(sizes)]
+    sizes = [
+        size_of(hit.message, counter) + (0 if hit.neighbour is None else size_of(hit.neighbour, counter))
+        for hit in found
+    ]
+    return [sizes[0] + size_around(_SIZED, counter), *sizes[1:]] if sizes else []
 
 
 def size_around(heading: str, counter: TokenCounter) -> int:

@@ -7,7 +7,7 @@ from typing import Any, Protocol, overload
 
 from sqlalchemy import Connection, Row, func, select
 
-from botservice.history.rows import NEWEST_FIRST, NEWEST_FIRST_BEFORE, read_messages
+from botservice.history.rows import NEWEST_FIRST, NEWEST_FIRST_BEFORE, read_message, read_messages
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.messages import Message, Role
 from botservice.storage.readers import leave_to_thread
@@ -52,13 +52,7 @@ class MessageWindowMessageSelector:
 
     def get_messages(self, messages: Sequence[Message]) -> list[Message]:
         """Return the k newest, oldest first."""
-        chosen: list[Message] = []
-        if self.k:
-            for message in _newest_first(messages):
-                chosen.append(message)
-                if len(chosen) == self.k:
-                    break
-        return chosen[::-1]
+        return list(islice(_newest_first(messages), self.k))[::-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,11 +250,17 @@ class StoredMessages(Sequence[Message]):
 
     def _message(self, place: int) -> Message:
         """Return the message at a place, counted from the newest; its files are read only now."""
-        if place not in self._read:
-            if self._counter is not None and self._rows[place].token_encoding != self._counter.name:
+        known = self._read.get(place)
+        if known is None:
+            row = self._rows[place]
+            if self._counter is not None and row.token_encoding != self._counter.name:
                 leave_to_thread(self._connection)  # it is counted anew
-            [self._read[place]] = read_messages(self._connection, self._context_id, [self._rows[place]], self._counter)
-        return self._read[place]
+            if row.attachments:
+                [known] = read_messages(self._connection, self._context_id, [row], self._counter)
+            else:
+                known = read_message(row, {}, self._counter)
+            self._read[place] = known
+        return known
 
     def _read_page(self) -> None:
         size = min(max(_FIRST_PAGE, len(self._rows)), _LARGEST_PAGE)

@@ -38,7 +38,8 @@ def storable_references(references: Sequence[Reference]) -> tuple[Reference, ...
 
 def full_text_of(row: Row[*tuple[Any, ...]]) -> str:
     """Return the text of a row with what it holds of others, as a model reads it."""
-    return write_out(row.text, decode_references(row.said_by_others))
+    text: str = row.text
+    return text if row.said_by_others == NOTHING else write_out(text, decode_references(row.said_by_others))
 
 
 def index_references(connection: Connection, context_id: int, message_id: int, references: Sequence[Reference]) -> None:

@@ -8,7 +8,7 @@ import contextlib
 import itertools
 from collections import deque, namedtuple
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from operator import itemgetter
 from typing import Any, TypeVar, overload
@@ -214,7 +214,7 @@ class _Compiled:
         self._results: list[tuple[int, Callable[[Any], Any]]] | None = None
         make_class: Any = namedtuple  # noqa: PYI024 - its names are known only now
         row = make_class("Row", [column.key for column in columns], rename=True)
-        self._make_row = row._make
+        self._make_row: Callable[[Any], Any] = partial(tuple.__new__, row)  # its _make would count the values
 
     def bind(self, values: Values) -> Any:
         """Return values as the driver takes them."""

@@ -1,7 +1,6 @@
 """The message beside a found one that makes it understandable: "yes, Tuesday" says nothing without its question."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -48,7 +47,7 @@ def with_neighbours(
         neighbour = beside.get(hit.message.id)
         if neighbour is not None and neighbour.id not in shown:
             shown.add(neighbour.id)
-            found.append(replace(hit, neighbour=neighbour))
+            found.append(SearchHit(hit.message, hit.score, neighbour, hit.position))
         else:
             found.append(hit)
     return found
@@ -66,9 +65,9 @@ def _find_beside(
         wanted = sorted({hit.position + step * far for hit, step in left})
         rows = execute(connection, _AT, {"context": context_id, "positions": wanted}).all()
         at = {row.position: row for row in rows}
-        there = [(hit, at.get(hit.position + step * far)) for hit, step in left]
-        beside += [(hit, row) for hit, row in there if row is not None and _belongs(row, hit.message)]
-        left = [each for each, (_, row) in zip(left, there, strict=True) if row is None]
+        there = [(hit, step, at.get(hit.position + step * far)) for hit, step in left]
+        beside += [(hit, row) for hit, step, row in there if row is not None and _belongs(row, hit.message, step)]
+        left = [(hit, step) for hit, step, row in there if row is None]
     read = read_messages(connection, context_id, [row for _, row in beside], counter)
     return {hit.message.id: message for (hit, _), message in zip(beside, read, strict=True)}
 
@@ -81,13 +80,15 @@ def _step(message: Message) -> int:
     return -1 if len(said) <= _SHORT else 0
 
 
-def _belongs(row: Row[*tuple[Any, ...]], message: Message) -> bool:
-    author = message.author or Author()
+def _belongs(row: Row[*tuple[Any, ...]], message: Message, step: int) -> bool:
     said = full_text_of(row)
     return (
-        (row.role, row.author_platform, row.author_id, row.author_name)
-        != (message.role.value, author.platform, author.id, author.name)
-        and is_question(said) is not is_question(message.full_text)
-        and 0 < len(said) <= _LONGEST
+        0 < len(said) <= _LONGEST
+        and is_question(said) is (step < 0)
         and abs(row.created_at - message.created_at) <= _ONE_TALK
+        and (row.role != message.role or not _is_of_same(row, message.author or Author()))
     )
+
+
+def _is_of_same(row: Row[*tuple[Any, ...]], author: Author) -> bool:
+    return (row.author_platform, row.author_id, row.author_name) == (author.platform, author.id, author.name)

@@ -137,7 +137,9 @@ class SearchIndexes:
             yield None, True
             return
         with self._guard:
-            entry = self._indexes.setdefault(context_id, ContextIndex(context_id))
+            entry = self._indexes.get(context_id)
+            if entry is None:
+                entry = self._indexes[context_id] = ContextIndex(context_id)
             self._indexes.move_to_end(context_id)
         if not (entry.is_at_hand(state, self._model_key, asked) and entry.lock.acquire(blocking=False)):
             leave_to_thread(connection)

@@ -22,6 +22,7 @@ from botservice.messages import TokenUsage
 SPLIT_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 # Python reads and writes ints in decimal up to a limit of digits, which can be set as low as 640.
 _DECIMAL_BITS: Final = 2_000
+_SMALL: Final = 1 << 62
 _TAGS: Final = {cls: "$" + re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower() for cls in VALUE_CLASSES}
 _CLASSES: Final = {tag: cls for cls, tag in _TAGS.items()}
 Short = list[int | list[int]]
@@ -130,7 +131,10 @@ def _encode_datetime(value: datetime) -> Any:
 
 
 def _encode_list(value: FrozenList) -> Any:
-    return [_ENCODERS[type(element)](element) for element in value]  # what is in a frozen list is frozen
+    return [  # what is in a frozen list is frozen
+        element if type(element) is int and 0 <= element < _SMALL else _ENCODERS[type(element)](element)
+        for element in value
+    ]
 
 
 def _encode_dict(value: FrozenDict) -> Any:

@@ -251,7 +251,14 @@ def _freeze_datetime(value: datetime, field: str, _depth: int) -> datetime:
 def _freeze_list(value: Iterable[Any], field: str, depth: int) -> FrozenList:
     _check_depth(field, depth)
     inside = depth + 1
-    return FrozenList.trust([each if type(each) in _AS_IS else _freeze(each, field, inside) for each in value])
+    return FrozenList.trust(
+        [
+            each
+            if type(each) in _AS_IS or (type(each) is float and not math.isnan(each))
+            else _freeze(each, field, inside)
+            for each in value
+        ]
+    )
 
 
 def _freeze_dict(value: Mapping[str, Any], field: str, depth: int) -> FrozenDict:

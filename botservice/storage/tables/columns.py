@@ -1,6 +1,7 @@
 """Column types that read the same on SQLite and on Postgres."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -28,9 +29,13 @@ class Timestamp(TypeDecorator[datetime]):
         """Return value as microseconds; a naive datetime is refused by the subtraction."""
         return None if value is None else (value - _EPOCH) // _MICROSECOND
 
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the interface
-        """Return the stored microseconds as a datetime."""
-        return None if value is None else _EPOCH + timedelta(microseconds=value)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[int | None], datetime | None]:  # noqa: ARG002 - the interface
+        """Return what makes a datetime of stored microseconds: each message that is read has one."""
+        return _read_moment
+
+
+def _read_moment(microseconds: int | None) -> datetime | None:
+    return None if microseconds is None else _EPOCH + timedelta(0, 0, microseconds)
 
 
 class Reason(TypeDecorator[str]):
