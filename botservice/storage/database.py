@@ -292,6 +292,8 @@ class Storage:
                 undo.callback(shutil.rmtree, folder, ignore_errors=True)
                 path = folder / "memory.db"
                 self.where = replace(self.where, url=self.where.url.set(database=str(path)), path=path)
+                if self._migrates:  # what the first of a process went through, the others begin with
+                    path.write_bytes(schema.blank_file())
             self._check_file()
             if self.where.path is not None and self._migrates:
                 make_private(self.where.path)

@@ -2,9 +2,11 @@
 
 import re
 import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import cast
 
@@ -98,6 +100,15 @@ def migrate(
             return read_version(connection) or SCHEMA_VERSION
     finally:
         engine.dispose()
+
+
+@cache
+def blank_file() -> bytes:
+    """Return an SQLite file with this program's tables and nothing in them."""
+    with tempfile.TemporaryDirectory(prefix="botservice-") as folder:
+        path = Path(folder) / "blank.db"
+        migrate(DatabaseUrl.parse(f"sqlite:///{path}"))
+        return path.read_bytes()
 
 
 def _migrate_file(engine: Engine, shared: SharedFile, progress: Progress, *, give_up_at: float) -> None:
