@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
+from people.places import PLACES, WORDLESS
 
-from botservice.privacy.places import PLACES, WORDLESS
 from botservice.storage.tables.conversations import metadata
 
 TESTS = Path(__file__).parents[1]
@@ -13,7 +13,7 @@ PRIVACY = TESTS.parent / "docs" / "privacy.md"
 
 
 def test_every_column_of_every_table_is_in_the_list_once():
-    """A new column makes this fail: say in privacy/places.py what of a person it holds, or that it cannot."""
+    """A new column makes this fail: say in places.py what of a person it holds, or that it cannot."""
     listed = [(place.where, column) for place in PLACES for column in place.columns]
     listed += [(table, column) for table, columns in WORDLESS.items() for column in columns]
     known = [(table.name, column.name) for table in metadata.sorted_tables for column in table.c]

@@ -10,11 +10,11 @@ from people.asking import WAYS, cut_off, killed
 from people.crowd import find_bytes, rows_of
 from people.deeds import by_hand, owing
 from people.deeds.every import EVERY
+from people.places import PLACES
 from people.planted import CAROLS, HERS, MARK, NUMBERS, OTHER, OTHERS, town
 from sqlalchemy import func, select
 
 from botservice.privacy.archive import as_values, read_person
-from botservice.privacy.places import PLACES
 from botservice.storage.tables.conversations import loose_files
 from botservice.storage.tables.observing import refused_notes
 from botservice.storage.tables.people import exports, link_codes, refused_facts, web_links, web_logins
