@@ -26,8 +26,9 @@ async def becomes(api: SlackApi, post, text: str) -> None:
     await api.until(lambda: text in post.shown)
 
 
-@pytest.mark.parametrize("way", ["http", "socket"])
-@pytest.mark.parametrize(("button", "paid", "says"), [("Allow", 1, "Allowed for"), ("Deny", 0, "Denied for")])
+@pytest.mark.parametrize(
+    ("way", "button", "paid", "says"), [("http", "Allow", 1, "Allowed for"), ("socket", "Deny", 0, "Denied for")]
+)
 async def test_a_press_decides_and_the_question_says_so(
     api: SlackApi, bot_on_both, way: str, button: str, paid: int, says: str
 ) -> None:

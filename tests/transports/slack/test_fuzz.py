@@ -128,17 +128,13 @@ async def test_nothing_odd_in_any_place_of_an_event_is_asked_for_again(
                         await (take or intake.take_interaction)(spoiled)
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{", b"[]", b"null", b"\xff\xfe", b'"x"', b"[" * 5000, b"payload=%7B", b"payload="]
-)
 @pytest.mark.parametrize("content_type", ["application/json", "application/x-www-form-urlencoded", "text/plain"])
-async def test_bodies_that_are_none_are_answered_below_500(
-    api: SlackApi, bot_on, body: bytes, content_type: str
-) -> None:
+async def test_bodies_that_are_none_are_answered_below_500(api: SlackApi, bot_on, content_type: str) -> None:
     async with bot_on(api) as bot, httpx.AsyncClient(verify=False) as client:
-        headers = {**api.events.sign(body), "content-type": content_type}
-        answer = await client.post(f"{bot.url}/slack/events", content=body, headers=headers)
-    assert answer.status_code < 500
+        for body in (b"", b"{", b"[]", b"null", b"\xff\xfe", b'"x"', b"[" * 5000, b"payload=%7B", b"payload="):
+            headers = {**api.events.sign(body), "content-type": content_type}
+            answer = await client.post(f"{bot.url}/slack/events", content=body, headers=headers)
+            assert answer.status_code < 500, body
 
 
 async def test_spoiled_events_through_a_socket_harm_nobody(api: SlackApi, bot_on) -> None:

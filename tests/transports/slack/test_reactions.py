@@ -22,8 +22,7 @@ async def answer_in(api: SlackApi, channel: str = "D0ALICE") -> Post:
     return post
 
 
-@pytest.mark.parametrize("way", ["http", "socket"])
-@pytest.mark.parametrize("channel", ["D0ALICE", "C0GENERAL"])
+@pytest.mark.parametrize(("way", "channel"), [("http", "D0ALICE"), ("socket", "C0GENERAL")])
 async def test_a_thumb_at_an_answer_is_kept_changed_and_taken_back(
     api: SlackApi, bot_on_both, storage: Storage, way: str, channel: str
 ) -> None:

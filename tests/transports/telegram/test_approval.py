@@ -36,8 +36,9 @@ async def becomes(api: BotApi, message, text: str):
     return api.seen(message.chat_id, message.message_id)
 
 
-@pytest.mark.parametrize("webhook", [False, True])
-@pytest.mark.parametrize(("button", "paid", "says"), [("Allow", 1, "Allowed for"), ("Deny", 0, "Denied for")])
+@pytest.mark.parametrize(
+    ("webhook", "button", "paid", "says"), [(False, "Allow", 1, "Allowed for"), (True, "Deny", 0, "Denied for")]
+)
 async def test_a_press_decides_and_the_question_says_so(api, bot_on_both, webhook, button, paid, says) -> None:
     till = Till()
     async with bot_on_both(api, cashier(), tools=till.tools, webhook=webhook):

@@ -191,14 +191,14 @@ def test_only_addresses_that_telegram_links_become_links(url: str, linked: bool)
     assert (checked_link(url) is not None) is linked
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet=st.sampled_from(list("ab *_~`[]()<>|#>-+.!\\\n\t$&:/1😀é"))))
 def test_any_markup_soup_is_accepted(markdown: str) -> None:
     for piece in format_markdown(markdown):
         accept(piece)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet=st.sampled_from(list("*_~`[]()<>|#>-+.!\\\n $&:/b;")), min_size=1, max_size=12))
 def test_an_answer_that_is_nothing_but_markup_is_shown_as_it_is(markdown: str) -> None:
     assert bool(format_markdown(markdown)) is bool(markdown.strip())
@@ -214,7 +214,7 @@ def test_markup_without_words_keeps_its_signs(markdown: str) -> None:
 MOSTLY_WORDS = st.one_of(st.sampled_from(list("ab1. \n\n):;-+='\"(%^{}/?,@é😀\u00a0\u2028")), st.characters())
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(alphabet=MOSTLY_WORDS, min_size=1, max_size=40).filter(is_plain))
 def test_what_needs_no_converting_reads_as_if_it_had_been_converted(text: str) -> None:
     assert render(text) == Rich(text)
@@ -228,7 +228,7 @@ def test_what_markdown_may_make_something_of_is_converted(text: str) -> None:
     assert not is_plain(text)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(max_size=400), st.integers(20, 120))
 def test_any_text_is_split_within_the_limit_and_kept(text: str, limit: int) -> None:
     pieces = format_plain(text, max_units=limit)
@@ -240,7 +240,7 @@ def test_any_text_is_split_within_the_limit_and_kept(text: str, limit: int) -> N
 KINDS = ["bold", "italic", "underline", "strikethrough", "spoiler", "code", "pre", "text_link", "blockquote"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.text(alphabet="ab \n😀", min_size=1, max_size=60),
     st.lists(st.tuples(st.sampled_from(KINDS), st.integers(0, 60), st.integers(0, 60)), max_size=14),

@@ -102,13 +102,13 @@ async def test_a_token_that_is_refused_for_a_while_leaves_rich_messages_on(
     assert await kept(sqlite_storage) == []
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize(
-    "refusal",
+    ("refusal", "count"),
     [
-        Refuse(400, "Bad Request: not enough rights to send photos to the chat"),
-        Refuse(400, "Bad Request: CHAT_SEND_PHOTOS_FORBIDDEN"),
-        Refuse(403, "Forbidden: CHAT_SEND_MEDIA_FORBIDDEN"),
+        (Refuse(400, "Bad Request: not enough rights to send photos to the chat"), 1),
+        (Refuse(400, "Bad Request: CHAT_SEND_PHOTOS_FORBIDDEN"), 2),
+        (Refuse(403, "Forbidden: CHAT_SEND_MEDIA_FORBIDDEN"), 1),
+        (Refuse(403, "Forbidden: CHAT_SEND_MEDIA_FORBIDDEN"), 3),
     ],
     ids=str,
 )

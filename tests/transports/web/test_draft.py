@@ -131,7 +131,7 @@ async def test_the_work_grows_with_the_answer_and_not_with_its_square(block):
 
 
 async def test_the_work_on_a_long_block_of_code_grows_with_its_length():
-    text = "```python\n" + "value = compute(1)  # and so on\n" * 3_000
+    text = "```python\n" + "value = compute(1)  # and so on\n" * 600
     draft = await write(pieces_of(text, 20))
     assert draft.formatted <= 30 * len(text)
 

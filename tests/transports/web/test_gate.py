@@ -41,26 +41,23 @@ async def test_without_a_token_the_pages_are_off_where_others_can_reach_them(run
         assert await site.count_events() == 0
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
+async def test_without_a_token_only_this_machine_itself_is_answered(site):
+    visitor = await site.visitor()
+    assert (await visitor.say("hello")).status_code == 202
+    for headers in (
         {"Host": "evil.example"},
         {"Host": "127.0.0.1.evil.example"},
         {"X-Forwarded-For": "127.0.0.1"},
         {"Forwarded": "for=127.0.0.1"},
         {"Via": "1.1 proxy"},
-    ],
-)
-async def test_without_a_token_only_this_machine_itself_is_answered(site, headers):
-    visitor = await site.visitor()
-    for path in OWN_PATHS:
-        response = await visitor.client.get(path, headers={**PAGE, **headers})
-        assert response.status_code == 403, path
-        assert "set-cookie" not in response.headers
-    refused = await visitor.say("hello")
-    assert refused.status_code == 202
-    for path in POSTS:
-        assert (await visitor.post(path, {"id": "message-9", "text": "hello"}, **headers)).status_code == 403
+    ):
+        for path in OWN_PATHS:
+            response = await visitor.client.get(path, headers={**PAGE, **headers})
+            assert response.status_code == 403, (path, headers)
+            assert "set-cookie" not in response.headers
+        for path in POSTS:
+            refused = await visitor.post(path, {"id": "message-9", "text": "hello"}, **headers)
+            assert refused.status_code == 403, (path, headers)
     assert await site.count_events() == 1
 
 
@@ -158,14 +155,12 @@ async def test_another_sites_page_cannot_log_anybody_in_or_out(run_site):
         assert (await visitor.open()).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "target", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "", "x"]
-)
-async def test_a_login_leads_to_no_other_site(run_site, target):
+async def test_a_login_leads_to_no_other_site(run_site):
     async with run_site(host="0.0.0.0", admin_token=TOKEN) as site:
-        visitor = await site.visitor(is_open=False)
-        response = await visitor.client.post("/web/login", data={"token": TOKEN, "next": target})
-        assert response.headers["location"] == "/"
+        for target in ("https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)", "", "x"):
+            visitor = await site.visitor(is_open=False)
+            response = await visitor.client.post("/web/login", data={"token": TOKEN, "next": target})
+            assert response.headers["location"] == "/", target
 
 
 async def test_cookies_are_secure_behind_https(run_site):
