@@ -18,12 +18,13 @@ async def context(sqlite_storage: Storage) -> AgentContext:
     return await AgentContext.get_or_create(sqlite_storage, {"transport": "test", "chat_id": "1"})
 
 
-@pytest.mark.parametrize("greeting", ["hello", "Hi!", "/start", "help", "good morning", "Who are you?", "what are you"])
-async def test_it_says_what_it_is(service: AgentService, context: AgentContext, greeting: str) -> None:
-    answer = (await service.prompt(context, greeting)).text
-    assert "not a language model" in answer
-    assert "OPENAI_API_KEY" in answer
-    assert "OPENAI_BASE_URL" in answer
+async def test_it_says_what_it_is(service: AgentService, sqlite_storage: Storage) -> None:
+    for greeting in ("hello", "Hi!", "/start", "help", "good morning", "Who are you?", "what are you"):
+        chat = await AgentContext.get_or_create(sqlite_storage, {"transport": "test", "chat_id": greeting})
+        answer = (await service.prompt(chat, greeting)).text
+        assert "not a language model" in answer, greeting
+        assert "OPENAI_API_KEY" in answer
+        assert "OPENAI_BASE_URL" in answer
 
 
 @pytest.mark.parametrize(

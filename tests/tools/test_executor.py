@@ -154,21 +154,21 @@ def raiser(error: BaseException) -> Callable[[], None]:
         (WordyError("lone \ud800 and \0"), "Error: WordyError: lone \ufffd and \ufffd", "WordyError"),
     ],
 )
-@pytest.mark.parametrize("is_async", [False, True])
 async def test_what_a_tool_raises_is_told_and_logged(
-    context: AgentContext, caplog: pytest.LogCaptureFixture, error: BaseException, text: str, kind: str, is_async: bool
+    context: AgentContext, caplog: pytest.LogCaptureFixture, error: BaseException, text: str, kind: str
 ) -> None:
     fail = raiser(error)
 
     async def fail_later() -> None:
         fail()
 
-    if is_async and isinstance(error, StopIteration):
-        text = "Error: RuntimeError: coroutine raised StopIteration"
-    outcome = await run(fail_later if is_async else fail, context)
-    assert (outcome.text, outcome.error_type, outcome.output) == (text, kind, None)
-    assert [(record.message, record.tool) for record in caplog.records] == [("tool.failed", "under_test")]  # type: ignore[attr-defined]
-    assert caplog.records[0].exc_info
+    later = "Error: RuntimeError: coroutine raised StopIteration" if isinstance(error, StopIteration) else text
+    for function, told in ((fail, text), (fail_later, later)):
+        caplog.clear()
+        outcome = await run(function, context)
+        assert (outcome.text, outcome.error_type, outcome.output) == (told, kind, None)
+        assert [(record.message, record.tool) for record in caplog.records] == [("tool.failed", "under_test")]  # type: ignore[attr-defined]
+        assert caplog.records[0].exc_info
 
 
 async def test_an_error_of_endless_length_is_cut_and_says_so(context: AgentContext) -> None:

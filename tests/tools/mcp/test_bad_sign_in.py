@@ -111,26 +111,23 @@ async def test_tokens_without_end_are_not_read_to_it(bad, servers, alice) -> Non
 
 
 @pytest.mark.any_database
-@pytest.mark.parametrize("token", ["", "a b", "a\r\nX-Evil: 1", "é", "a\n", "\u2028", "\x00"])
-async def test_what_cannot_stand_in_a_header_is_no_token(bad, servers, alice, token) -> None:
-    bad.token = {"access_token": token, "token_type": "Bearer"}
-    assert await finish(servers, alice) is None
+async def test_what_cannot_stand_in_a_header_is_no_token(bad, servers, alice) -> None:
+    for token in ("", "a b", "a\r\nX-Evil: 1", "é", "a\n", "\u2028", "\x00"):
+        bad.token = {"access_token": token, "token_type": "Bearer"}
+        assert await finish(servers, alice) is None, token
     assert {each.name for each in await servers.tools_for(alice)} == {"wiki__sign_in"}
 
 
 @pytest.mark.any_database
-@pytest.mark.parametrize(
-    "page",
-    [
+async def test_nobody_is_sent_to_a_page_that_is_not_safe(bad, servers, alice) -> None:
+    for page in (
         "http://evil.example/authorize",
         "https://a:b@evil.example/authorize",
         f"https://evil.example/{'a' * 2_500}",
         "javascript:alert(1)",
-    ],
-)
-async def test_nobody_is_sent_to_a_page_that_is_not_safe(bad, servers, alice, page) -> None:
-    bad.metadata["authorization_endpoint"] = page
-    assert (await call(servers, alice)).is_error
+    ):
+        bad.metadata["authorization_endpoint"] = page
+        assert (await call(servers, alice)).is_error, page
 
 
 @pytest.mark.parametrize(("own", "is_sent"), [("http://127.0.0.1:8000/mcp", True), ("https://evil.example/mcp", False)])

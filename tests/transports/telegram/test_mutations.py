@@ -126,11 +126,11 @@ def test_accepting_never_fails() -> None:
         assert read_event({"update_id": 1, "message": odd}, BOT) is None
 
 
-@pytest.mark.parametrize("field", ["reply_to_message", "sender_chat", "quote", "new_thing", "via_bot", "photo", "date"])
-async def test_text_is_answered_though_another_field_cannot_be_read(api: BotApi, bot_on, field: str) -> None:
+async def test_text_is_answered_though_another_field_cannot_be_read(api: BotApi, bot_on) -> None:
     async with bot_on(api):
-        api.push_update({"message": BASE | {"text": "hello", field: {"of": {"another": "api"}}}})
-        assert "hello" in (await api.message(42)).text
+        for field in ("reply_to_message", "sender_chat", "quote", "new_thing", "via_bot", "photo", "date"):
+            api.push_update({"message": BASE | {"text": f"hello, {field}", field: {"of": {"another": "api"}}}})
+            await api.message(42, f"hello, {field}")
 
 
 def test_stops_are_told_from_messages() -> None:

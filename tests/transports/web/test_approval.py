@@ -83,19 +83,16 @@ async def test_pressed_twice_or_in_another_browser_it_counts_for_nothing(run_sit
     assert till.paid == [("Anna", 5)]
 
 
-@pytest.mark.parametrize(
-    ("body", "status"),
-    [
+async def test_what_decides_nothing_is_refused(site) -> None:
+    visitor = await site.visitor()
+    for body, status in (
         ({"id": "decision-1", "text": "/help"}, 400),
         ({"id": "decision-1", "text": ""}, 400),
         ({"text": "/allow 1"}, 400),
         ({"id": "decision-1", "text": "/allow 1", "chat": "another"}, 409),
         ({"id": "decision-1", "text": "/allow " + "1 " * 10_000}, 413),
-    ],
-)
-async def test_what_decides_nothing_is_refused(site, body: dict[str, str], status: int) -> None:
-    visitor = await site.visitor()
-    assert (await visitor.post("/web/decide", body)).status_code == status
+    ):
+        assert (await visitor.post("/web/decide", body)).status_code == status, body
 
 
 async def test_no_other_site_can_decide(site) -> None:
