@@ -265,7 +265,8 @@ def _as_ranges(sequence: Sequence[int]) -> list[Range]:
 def _parts(content: str, source: Source, blobs: dict[str, bytes]) -> list[Any] | None:
     """Return content in parts, some of which show what is in the history; None if it shows nothing of that."""
     if isinstance(source, Records):
-        found = [(source.text, _record_parts(source))] if source.text and source.text in content else []
+        text = source.text
+        found = [(text, _record_parts(source))] if text and text in content else []
     else:
         ways = ((way, show(source)) for way, show in enumerate(WAYS))
         found = [(text, [[way, source.id]]) for way, text in ways if source.id is not None and text and text in content]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _CONNECT_SECONDS = 10.0
+_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 # Servers close what was idle for 5 s (uvicorn, and so vLLM; Node): a call that is sent at that moment would fail.
 _IDLE_SECONDS = 3.0
 
@@ -144,7 +145,7 @@ class OpenAIClients:
             openai.APIStatusError: it refused.
         """
         connections = await self._connections()
-        content = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+        content = _JSON.encode(body).encode()
         async with connections.lend() as http:
             request = connections.request(http, self.address(path), content)
             async with contextlib.aclosing(await http.send(request, stream=True)) as response:

@@ -23,6 +23,7 @@ SPLIT_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 # Python reads and writes ints in decimal up to a limit of digits, which can be set as low as 640.
 _DECIMAL_BITS: Final = 2_000
 _SMALL: Final = 1 << 62
+_JSON: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _TAGS: Final = {cls: "$" + re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower() for cls in VALUE_CLASSES}
 _CLASSES: Final = {tag: cls for cls, tag in _TAGS.items()}
 Short = list[int | list[int]]
@@ -38,7 +39,7 @@ class UnknownValue(InvalidField):
 
 def dumps(encoded: Any) -> str:
     """Return what `encode` gave as JSON text, in ASCII and without spaces."""
-    return json.dumps(encoded, separators=(",", ":"), allow_nan=False)
+    return _JSON.encode(encoded)
 
 
 def loads(text: str | bytes) -> Any:

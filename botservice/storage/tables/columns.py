@@ -17,6 +17,7 @@ Id = BigInteger().with_variant(Integer, "sqlite")
 _LONGEST_REASON = 2_000  # characters
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_JSON = json.JSONEncoder(separators=(",", ":"))
 
 
 class Timestamp(TypeDecorator[datetime]):
@@ -57,7 +58,7 @@ class Json(TypeDecorator[Any]):
 
     def process_bind_param(self, value: Any | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - the interface
         """Return value as compact JSON."""
-        return None if value is None else json.dumps(value, separators=(",", ":"))
+        return None if value is None else _JSON.encode(value)
 
     def process_result_value(self, value: Any | None, dialect: Dialect) -> Any:  # noqa: ARG002 - the interface
         """Return the value that the text stands for."""

@@ -243,13 +243,13 @@ class Attempts:
         if not self._attempts:
             return
         newest = self._attempts[-_MOST_ATTEMPTS:]
-        step.set_value("model_attempts", [each.as_record(since) for each in newest])
+        values: dict[str, Any] = {"model_attempts": [each.as_record(since) for each in newest]}
         facts = dict(self._prompt.facts) if isinstance(self._prompt, Prompt) else {}
         if self._offered:
             facts["tools"] = self._offered
         if facts and facts != self._written:  # most of the time they are those of the step before
-            step.set_value("prompt_facts", facts)
-            self._written = facts
+            values["prompt_facts"] = self._written = facts
+        step.set_values_from_dict(values)
 
     def write_failed(self, step: MemoryStep, since: datetime, log: PromptLog) -> None:
         """Write the attempts into a failed step, with the prompt that got no answer."""
@@ -278,15 +278,14 @@ class Attempts:
 
 def record_prompt(step: MemoryStep, prompt: Sequence[ChatMessage], log: PromptLog) -> None:
     """Write into step the prompt that the model was sent, and where its parts come from."""
-    if isinstance(prompt, Prompt):
-        step.set_value(
-            "model_input_messages", log.record(prompt.kept(), sources=prompt.sources(), origins=prompt.origins())
-        )
-        step.set_value("prompt_sections", prompt.sections())
-        if prompt.model is not None:
-            step.set_value("model", prompt.model)
-    else:
+    if not isinstance(prompt, Prompt):
         step.set_value("model_input_messages", log.record(prompt))
+        return
+    values: dict[str, Any] = {
+        "model_input_messages": log.record(prompt.kept(), sources=prompt.sources(), origins=prompt.origins()),
+        "prompt_sections": prompt.sections(),
+    }
+    step.set_values_from_dict(values if prompt.model is None else {**values, "model": prompt.model})
 
 
 def record_answer(step: MemoryStep, said: Said) -> None:

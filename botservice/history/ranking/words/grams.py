@@ -1,14 +1,13 @@
 """Words that look alike, by the pairs of letters that they share: typos, inflections, parts of compounds."""
 
 import unicodedata
-from itertools import islice
+from itertools import islice, pairwise
 from operator import itemgetter
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.words.tokens import fold
 
 _MIN_LENGTH: Final = 4
@@ -17,6 +16,8 @@ _MIN_LIKENESS: Final = 0.5
 _LEAST_SHARED: Final = 3  # pairs that two words of at least four letters share if they are that like
 _MAX_FOUND: Final = 24
 _MERGE_AT: Final = 4096  # pairs
+_EDGE: Final = 2  # the code of what stands before and behind a word
+_CODES: Final = 0x110000
 _FROM_TO: Final = np.array([[0], [1]])  # what is behind a whole number is before the next one
 
 
@@ -38,9 +39,9 @@ def _letters(word: str) -> str:
 def _grams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the letter pairs of words, and the position of the word that each belongs to."""
     lengths = np.array([len(word) for word in words], np.int64) + 1
-    joined = "".join([f"\x02{word}" for word in words]) + "\x02"
+    joined = "".join([f"{chr(_EDGE)}{word}" for word in words]) + chr(_EDGE)
     codes = np.frombuffer(joined.encode("utf-32-le", "replace"), np.uint32).astype(np.int64)
-    return codes[:-1] * 0x110000 + codes[1:], np.repeat(np.arange(len(words)), lengths)
+    return codes[:-1] * _CODES + codes[1:], np.repeat(np.arange(len(words)), lengths)
 
 
 class _Pairs:
@@ -58,6 +59,8 @@ class _Pairs:
 
     def owners_of(self, wanted: NDArray[np.int64]) -> list[NDArray[np.int32]]:
         """Return the words that have each of some pairs; nothing for a pair that none has."""
+        if not len(self.grams):
+            return []
         left, right = self.grams.searchsorted(wanted + _FROM_TO).tolist()
         return [self.owners[a:b] for a, b in zip(left, right, strict=True) if b > a]
 
@@ -99,7 +102,8 @@ class GramIndex:
         """Return ids of words like word, itself among them, with their likeness, best first; none for short words."""
         if not _is_fuzzy(word) or not len(self._numbers):
             return []
-        wanted = each_once(_grams([_letters(word)])[0])
+        codes = [_EDGE, *map(ord, _letters(word)), _EDGE]
+        wanted = np.array(sorted({a * _CODES + b for a, b in pairwise(codes)}), np.int64)
         parts = [*self._pairs.owners_of(wanted), *self._newest.owners_of(wanted)]
         counts = np.bincount(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
         (near,) = (counts >= _LEAST_SHARED).nonzero()
