@@ -1,10 +1,12 @@
 """Earlier releases, beside this one on one database: nobody has to stop for the other."""
 
+import functools
 import os
 import signal
 import subprocess
 import sys
 import tarfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,9 @@ ARCHIVES = sorted((ROOT / "tests" / "data" / "releases").glob("*.tar.xz"))
 FIRST = "0.1.0"
 HELD, EARLY, LATE, OWED = 1000, 1001, 1002, 1003
 PUT_OFF = "SELECT count(*) FROM deliveries WHERE status = 'pending' AND due_set_at IS NOT NULL AND error IS NOT NULL"
+
+
+Unpack = Callable[[Path], Path]
 
 
 class Model:
@@ -75,13 +80,24 @@ def _name_of(archive: Path) -> str:
     return archive.name.removesuffix(".tar.xz")
 
 
+@pytest.fixture(scope="module")
+def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Unpack:
+    """Where a release is, which is unpacked once: what Python has compiled of it is there for the next test."""
+
+    @functools.cache
+    def unpack(archive: Path) -> Path:
+        folder = tmp_path_factory.mktemp("release")
+        with tarfile.open(archive) as opened:
+            opened.extractall(folder, **SAFELY)
+        return folder
+
+    return unpack
+
+
 @pytest.fixture(params=ARCHIVES, ids=_name_of)
-def release(request: pytest.FixtureRequest, tmp_path: Path) -> Release:
+def release(request: pytest.FixtureRequest, unpacked: Unpack) -> Release:
     """An earlier release, unpacked."""
-    folder = tmp_path / "release"
-    with tarfile.open(request.param) as archive:
-        archive.extractall(folder, **SAFELY)
-    return Release(_name_of(request.param), folder)
+    return Release(_name_of(request.param), unpacked(request.param))
 
 
 first_release = pytest.mark.parametrize(
