@@ -21,10 +21,10 @@ from standins.slack_api import SlackApi
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-TURNS = int(os.environ.get("APPROVAL_TURNS", "36"))
+TURNS = int(os.environ.get("APPROVAL_TURNS", "24"))
 SEED = os.environ.get("CHAOS_SEED", "1")
 HAPPENING = ("kill", "replace", "blink", "end_sessions", "cut_database", "crash_postgres", "fail_model", "hang")
-AT_ONCE = 20  # people who wait for an answer
+AT_ONCE = 12  # people who wait for an answer
 PRESSED_AGAIN_SECONDS = 0.2
 ANSWERED_SECONDS = 150
 

@@ -13,9 +13,9 @@ def model(body: dict[str, Any]) -> Reply:
     """Look the invoice up and pay it, at once; then answer with its name."""
     invoice = invoice_of(body)
     if body["messages"][-1]["role"] == "tool":
-        return Reply(text=f"{DONE}{invoice}", delay=0.05)
+        return Reply(text=f"{DONE}{invoice}", delay=0.1)
     calls = [ToolUse("look_up", {"invoice": invoice}), ToolUse("pay", {"invoice": invoice})]
-    return Reply(tool_calls=calls, delay=0.05)
+    return Reply(tool_calls=calls, delay=0.1)
 
 
 def invoice_of(body: dict[str, Any]) -> str:
