@@ -16,8 +16,8 @@ from standins.openai_responses import as_chat
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-CHATS = 20
-KILLS = int(os.environ.get("BOTSERVICE_TEST_KILLS", "8"))
+CHATS = 8
+KILLS = int(os.environ.get("BOTSERVICE_TEST_KILLS", "6"))
 WAITING_PER_CHAT = 2
 ANSWERED_SECONDS = 120
 

@@ -17,8 +17,8 @@ from botservice.reminders.records import NewReminder, insert_reminder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-CHATS = 60
-KILLS = 10
+CHATS = 30
+KILLS = 6
 
 
 async def set_reminders(url: str) -> None:

@@ -17,8 +17,8 @@ from standins.slack_api import Hang, LoseAnswer, SlackApi
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-PEOPLE = 12
-KILLS = int(os.environ.get("BOTSERVICE_TEST_KILLS", "12")) // 2
+PEOPLE = 8
+KILLS = int(os.environ.get("BOTSERVICE_TEST_KILLS", "8")) // 2
 ANSWERED_SECONDS = 120
 
 
