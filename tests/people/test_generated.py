@@ -5,7 +5,7 @@ import os
 import pytest
 from people.generated import generate
 
-TURNS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_TURNS", "800"))
+TURNS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_TURNS", "300"))
 
 
 @pytest.mark.slow

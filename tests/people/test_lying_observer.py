@@ -6,7 +6,7 @@ import pytest
 from people.generated import MARK
 from people.lying import observed, traces
 
-TURNS = int(os.environ.get("BOTSERVICE_TEST_LYING_TURNS", "800"))
+TURNS = int(os.environ.get("BOTSERVICE_TEST_LYING_TURNS", "300"))
 
 
 @pytest.mark.slow
