@@ -173,17 +173,17 @@ async def test_other_users_of_the_machine_cannot_read_the_database(tmp_path: Pat
         assert set(modes(tmp_path).values()) == {"0o600"}
 
 
-async def test_a_database_of_before_is_closed_to_others_when_it_is_opened(tmp_path: Path, usual_umask) -> None:
-    async with Storage.open(f"sqlite:///{tmp_path / 'bot.db'}"):
-        pass
+async def test_a_database_of_before_is_closed_to_others_when_it_is_opened(
+    tmp_path: Path, sqlite_url: str, usual_umask
+) -> None:
     (tmp_path / "bot.db").chmod(0o644)
-    async with Storage.open(f"sqlite:///{tmp_path / 'bot.db'}"):
+    async with Storage.open(sqlite_url):
         await asyncio.sleep(0)
         assert set(modes(tmp_path).values()) == {"0o600"}
 
 
-async def test_backups_and_archives_are_closed_to_others(tmp_path: Path, usual_umask) -> None:
-    async with Storage.open(f"sqlite:///{tmp_path / 'bot.db'}"):
+async def test_backups_and_archives_are_closed_to_others(tmp_path: Path, sqlite_url: str, usual_umask) -> None:
+    async with Storage.open(sqlite_url):
         back_up(tmp_path / "bot.db", tmp_path / "copy.db")
     (tmp_path / "archive.zip").write_bytes(b"an older one")
     write_private(tmp_path / "archive.zip", b"all that is kept of somebody")

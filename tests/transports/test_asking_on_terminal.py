@@ -12,7 +12,7 @@ from transports.terminal.app import TerminalTransport
 
 
 @pytest.mark.parametrize(("said", "paid"), [("1", [50]), ("2", []), ("/allow", [50]), ("/deny all", [])])
-async def test_a_word_in_a_pipe_is_seen_through_to_the_answer(tmp_path, said, paid):
+async def test_a_word_in_a_pipe_is_seen_through_to_the_answer(sqlite_url, said, paid):
     made = []
 
     @tool(needs_approval=True)
@@ -24,7 +24,7 @@ async def test_a_word_in_a_pipe_is_seen_through_to_the_answer(tmp_path, said, pa
     llm = ScriptedChatLLM([ToolCall("", "pay", {"amount": 50}), "That is that."])
     source, target = io.StringIO(f"pay\n{said}\n"), io.StringIO()
     terminal = TerminalTransport(session_id="1", source=source, target=target)
-    settings = Settings.load(env_file=None, database_url=f"sqlite:///{tmp_path / 'bot.db'}")
+    settings = Settings.load(env_file=None, database_url=sqlite_url)
     async with asyncio.timeout(60), Storage.open(settings.database_url) as storage:
         service = AgentService(FunctionsBasedAgent(tools=[pay], llm=llm), storage)
         async with running(settings, service, [terminal]):

@@ -57,9 +57,9 @@ class Screen(PlainScreen):
 
 
 @pytest.fixture
-def settings(tmp_path, monkeypatch) -> Settings:
+def settings(tmp_path, monkeypatch, sqlite_url) -> Settings:
     monkeypatch.chdir(tmp_path)
-    return Settings.load(env_file=None, database_url=f"sqlite:///{tmp_path / 'bot.db'}")
+    return Settings.load(env_file=None, database_url=sqlite_url)
 
 
 @contextlib.asynccontextmanager

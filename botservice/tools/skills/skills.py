@@ -229,6 +229,8 @@ def _take(found: dict[str, Skill], skill: Skill) -> None:
 
 def _describe(skills: Sequence[Skill], max_tokens: int) -> str:
     """Return the list of skills within max_tokens: where it would be longer, each description is cut to one length."""
+    if not skills:
+        return ""
     count = EstimateCounter().count  # the same for every model and on every machine, and rather too much
     named = bisect_right(range(1, len(skills) + 1), max_tokens, key=lambda few: count(_list(skills[:few], 0)))
     if named < len(skills):
