@@ -1,6 +1,7 @@
 """Which transports the settings turn on. A transport is imported only where it is."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from botservice.commands import Command
@@ -12,6 +13,7 @@ from botservice.settings import OPENAI_API_URL, Settings, reveal
 from botservice.turns.served_transport import ServedTransport
 
 if TYPE_CHECKING:
+    from botservice.again.asker import Asker
     from botservice.service import AgentService
     from transports.files.documents import Reading
     from transports.files.speech_to_text import OpenAITranscriber
@@ -26,7 +28,6 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
     Raises:
         SettingsError: one of the service's has the name of another one.
     """
-    from botservice.again.asker import Asker
     from transports.web.app import WebTransport
     from transports.web.entering.owner_token import Access
 
@@ -39,7 +40,7 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
         found.append(build_telegram(settings, reading, offered))
     if has_slack(settings):
         found.append(build_slack(settings, reading, tuple if service is None else lambda: list(service.agent.tools)))
-    asker = None if service is None else Asker(service, settings)
+    asker = None if service is None else partial(_make_asker, service, settings)
     found.append(
         WebTransport(access=Access.of(settings), reading=reading, commands=offered, service=service, asker=asker)
     )
@@ -48,6 +49,12 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
     if twice := {name for name in names if names.count(name) > 1}:
         raise SettingsError(f"two transports are called {', '.join(sorted(twice))}: give yours another name")
     return found
+
+
+def _make_asker(service: "AgentService", settings: Settings) -> "Asker":
+    from botservice.again.asker import Asker
+
+    return Asker(service, settings)
 
 
 def build_telegram(

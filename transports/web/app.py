@@ -1,11 +1,10 @@
 """The web transport: its routes, and what turns need of it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from starlette.routing import BaseRoute, Route
 
-from botservice.again.asker import Asker
 from botservice.capabilities import Capabilities
 from botservice.commands import Command
 from botservice.commands.accounts.web import LINK_PATH
@@ -27,7 +26,7 @@ from transports.web.entering.sessions import EndedLogins
 from transports.web.files import Documents
 from transports.web.inbound_events import NAME, chat_in, read_event
 from transports.web.inspector.desk import Desk
-from transports.web.inspector.routes import inspector_routes
+from transports.web.late_routes import LateRoutes
 from transports.web.outgoing.events import PACE, Pace
 from transports.web.outgoing.outbound import plan_answer
 from transports.web.outgoing.streaming import Hub, LiveAnswer
@@ -52,6 +51,7 @@ CAPABILITIES: Final = Capabilities(
 )
 
 if TYPE_CHECKING:
+    from botservice.again.asker import Asker
     from botservice.service import AgentService
 
 
@@ -71,7 +71,7 @@ class WebTransport:
         *,
         access: Access,
         service: "AgentService | None" = None,
-        asker: Asker | None = None,
+        asker: "Callable[[], Asker] | None" = None,
         reading: Reading | None = None,
         commands: Iterable[Command] | None = None,
         pace: Pace = PACE,
@@ -80,7 +80,7 @@ class WebTransport:
 
         Args:
             service: Whose turns the inspector shows: what they cost, and which tools there are.
-            asker: Asks turns again from their record; without one, the page is off.
+            asker: Returns what asks turns again from their record; without one, the page is off.
             reading: What can be read of the files that people send; by default texts.
             commands: What the page offers to complete; by default what every service knows.
             pace: How often an open page is told something unasked.
@@ -142,11 +142,19 @@ class WebTransport:
         """Return what shows the turn's progress to the open pages of its conversation."""
         return LiveAnswer(self._hub.channel(chat_in(context_keys)))
 
-    def _make_routes(self, assets: Assets, asker: Asker | None, commands: Iterable[Command]) -> list[BaseRoute]:
+    def _make_routes(
+        self, assets: Assets, asker: "Callable[[], Asker] | None", commands: Iterable[Command]
+    ) -> list[BaseRoute]:
         browsers = Browsers(self._access, self._backend)
         gate = Gate(self._access, self._pages, EndedLogins(self._backend), browsers)
         chat = Chat(self._access, self._pages, self._hub, self._backend, self._pace)
         mine = Conversations(self._hub, self._backend, commands)
+
+        def inspect() -> list[BaseRoute]:
+            from transports.web.inspector.routes import inspector_routes
+
+            return inspector_routes(self._desk, None if asker is None else asker(), gate)
+
         routes: list[BaseRoute] = [
             Route("/", gate.guard(chat.page)),
             Route("/web/messages", gate.guard(chat.post_message, changes=True), methods=["POST"]),
@@ -163,7 +171,7 @@ class WebTransport:
             Route("/web/earlier", gate.guard(chat.earlier)),
             Route("/web/files/{message:int}/{index:int}", gate.guard(chat.file)),
             Route("/web/notices/{notice:int}/{index:int}", gate.guard(chat.notice_file)),
-            *inspector_routes(self._desk, asker, gate),
+            LateRoutes("/inspect", inspect),
             Route("/web/login", gate.secure(gate.login_page)),
             Route("/web/login", gate.secure(gate.log_in), methods=["POST"]),
             Route("/web/logout", gate.guard(gate.log_out, changes=True), methods=["POST"]),

@@ -212,8 +212,9 @@ async def running_site(
             service.options = replace(service.options, approval_lasts=approval_lasts)
         if people is not None:
             service.options = replace(service.options, access=people)
-        asker = Asker(service, SETTINGS)
-        transport = WebTransport(access=Access(**access), service=service, asker=asker, pace=pace)
+        transport = WebTransport(
+            access=Access(**access), service=service, asker=lambda: Asker(service, SETTINGS), pace=pace
+        )
         worker = Worker(storage, service.options, [transport], commands=service.commands)
         inbox = Inbox(storage, worker.wake, access=people)
         if works:

@@ -20,6 +20,7 @@ from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.people import web_links
 from transports.web.chat import MOST_STREAMS_EACH
+from transports.web.late_routes import LateRoutes
 from transports.web.outgoing.events import Pace
 
 
@@ -165,7 +166,10 @@ async def test_an_open_page_of_the_owner_ends_after_logging_out(run_site):
 
 async def test_people_reach_nothing_but_their_own_chat(site):
     visitor = await come(site)
-    paths = [route.path for route in site.transport.routes if isinstance(route, Route) and "GET" in route.methods]
+    routes = list(site.transport.routes)
+    for late in [each for each in routes if isinstance(each, LateRoutes)]:
+        routes += await late.routes()
+    paths = [route.path for route in routes if isinstance(route, Route) and "GET" in route.methods]
     others = [path for path in paths if path != "/" and not path.startswith("/web/")]
     assert others
     for path in others:
