@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection
@@ -33,7 +34,7 @@ from botservice.messages import Attachment, Author, Message, Role
 from botservice.storage import Storage
 from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.readers import NotInPlace
-from botservice.storage.statements import execute
+from botservice.storage.statements import execute, interleave
 from botservice.storage.tables.conversations import messages
 
 if TYPE_CHECKING:
@@ -214,16 +215,22 @@ class ChatHistory:
         beside: Callable[[Connection], Any],
     ) -> Recall:
         """Return what a prompt takes besides what is found."""
-        question, known = self._last_user_message, beside(connection)
+        question = self._last_user_message
         if question is None:
-            return Recall(beside=known)
-        after, before, count = find_window(connection, self._context_id, question.id)
-        sequence = StoredMessages(
-            connection, self._context_id, after_position=after, before_position=before, counter=counter
+            return Recall(beside=beside(connection))
+
+        def choose() -> tuple[list[Message], bool]:
+            after, before, count = find_window(connection, self._context_id, question.id)
+            sequence = StoredMessages(
+                connection, self._context_id, after_position=after, before_position=before, counter=counter
+            )
+            window = list(selector.get_messages(sequence))
+            return window, before is not None and len({each.id for each in window} | {question.id}) == count
+
+        known, (window, is_whole), is_of_many = interleave(
+            partial(beside, connection), choose, partial(is_group, connection, self._context_id), connection=connection
         )
-        window = list(selector.get_messages(sequence))
-        is_whole = before is not None and len({each.id for each in window} | {question.id}) == count
-        return Recall(window, is_group=is_group(connection, self._context_id), is_whole=is_whole, beside=known)
+        return Recall(window, is_group=is_of_many, is_whole=is_whole, beside=known)
 
     def _find(
         self, connection: Connection, indexes: "SearchIndexes", question: Question, counter: TokenCounter
