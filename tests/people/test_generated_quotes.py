@@ -5,7 +5,7 @@ import os
 import pytest
 from people.generated_quotes import generate
 
-GROUPS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_GROUPS", "100"))
+GROUPS = int(os.environ.get("BOTSERVICE_TEST_GENERATED_GROUPS", "50"))
 IN_ONE_FILE = 50  # after each forgetting, all of it is looked through
 
 

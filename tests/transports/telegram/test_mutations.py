@@ -86,7 +86,7 @@ def mutated(seed: random.Random) -> dict[str, Any]:
     return update
 
 
-MANY = pytest.param(800, marks=[pytest.mark.slow, pytest.mark.timeout(600)])
+MANY = pytest.param(500, marks=[pytest.mark.slow, pytest.mark.timeout(600)])
 
 
 @pytest.mark.parametrize("count", [300, MANY])
