@@ -4,7 +4,6 @@ import json
 import re
 from datetime import UTC, datetime
 
-import pytest
 from sqlalchemy import select
 from standins.slack_api import BOT_USER, LoseAnswer, Refuse, SlackApi
 
@@ -73,24 +72,21 @@ async def test_service_commands_pass_through_the_slash_command_and_direct_messag
     assert not any(block["type"] == "context_actions" for block in api.bot_posts()[0].blocks)
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("why is the sky blue?", None),
-        ("new idea: a dog", None),
-        ("why", "why"),
-        ("/why now", "why"),
-        ("memory delete 3", "memory"),
-        ("", "help"),
-    ],
-)
-async def test_a_question_is_not_taken_for_a_command(api: SlackApi, bot_on, text: str, name: str | None) -> None:
+async def test_a_question_is_not_taken_for_a_command(api: SlackApi, bot_on) -> None:
     async with bot_on(api) as bot:
-        body = {"user_id": "U0ALICE", "team_id": "T0001", "text": text, "channel_id": "C1", "trigger_id": "t1"}
-        event = StoredEvent(1, "k", raw(Way.COMMAND, body, channel="D0ALICE"), datetime.now(UTC))
-        message = await bot.transport.read(event)
-    assert message is not None
-    assert (message.command.name if message.command else None) == name
+        for text, name in (
+            ("why is the sky blue?", None),
+            ("new idea: a dog", None),
+            ("why", "why"),
+            ("/why now", "why"),
+            ("memory delete 3", "memory"),
+            ("", "help"),
+        ):
+            body = {"user_id": "U0ALICE", "team_id": "T0001", "text": text, "channel_id": "C1", "trigger_id": "t1"}
+            event = StoredEvent(1, "k", raw(Way.COMMAND, body, channel="D0ALICE"), datetime.now(UTC))
+            message = await bot.transport.read(event)
+            assert message is not None
+            assert (message.command.name if message.command else None) == name, text
 
 
 async def test_a_command_that_cannot_be_placed_says_so(api: SlackApi, bot_on) -> None:
