@@ -70,16 +70,20 @@ async def watched(chosen: Settings) -> AsyncIterator[None]:
 @contextlib.asynccontextmanager
 async def hanging_server() -> AsyncIterator[tuple[str, asyncio.Event]]:
     """Run a server that takes calls and never answers; give its address, and what tells that it was called."""
-    called = asyncio.Event()
+    called, left = asyncio.Event(), asyncio.Event()
 
     async def hang(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
         called.set()
-        await reader.read()
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
         writer.close()
+        left.set()
 
     server = await asyncio.start_server(hang, "127.0.0.1", 0)
     async with server:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", called
+        await left.wait()
 
 
 async def test_what_has_to_be_done_is_said_once_with_what_to_do(ear: Ear) -> None:
