@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import httpx2
     from openai import AsyncOpenAI
 
+_LOADED_LATE = ("openai", "botservice.llm.openai.direct")
 _CONNECT_SECONDS = 10.0
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 # Servers close what was idle for 5 s (uvicorn, and so vLLM; Node): a call that is sent at that moment would fail.
@@ -164,7 +165,7 @@ class OpenAIClients:
         loop = asyncio.get_running_loop()
         if loop not in self._of_loop:
             # It takes a second: not before the service is ready, and not while others wait for the event loop.
-            await asyncio.to_thread(importlib.import_module, "openai")
+            await asyncio.to_thread(lambda: [importlib.import_module(name) for name in _LOADED_LATE])
         known = self._of_loop.get(loop)
         if known is None:
             self._of_loop = {known: one for known, one in self._of_loop.items() if not known.is_closed()}
