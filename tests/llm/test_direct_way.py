@@ -1,4 +1,4 @@
-"""Connections to a server that no proxy stands before: when they are used again, and what is said where they break."""
+"""Asking a server that no proxy stands before: when connections are used again, and what is said where they break."""
 
 import asyncio
 import ssl
@@ -189,3 +189,29 @@ async def test_a_server_has_to_prove_its_name(tmp_path: Path) -> None:
         with pytest.raises(httpx2.ConnectError, match="certificate"):
             await http.get(f"https://127.0.0.1:{server.port}/")
     assert [each.connection for each in server.requests] == [1, 1]
+
+
+async def test_long_headers_of_an_answer_are_read() -> None:
+    async def speak(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nx-long: " + b"x" * 50_000 + b"\r\n\r\nhi")
+
+    async with raw_server(speak) as server, client() as http:
+        assert len((await http.get(server.base_url)).headers["x-long"]) == 50_000
+
+
+async def test_a_body_has_one_length_whatever_is_said_of_it() -> None:
+    async with raw_server(say_hi) as server, client() as http:
+        said = {"transfer-encoding": "chunked", "content-length": "5"}
+        await http.send(httpx2.Request("POST", server.base_url, headers=said, stream=httpx2.ByteStream(b"hello")))
+    (request,) = server.requests
+    assert request.body == b"hello"
+    assert {name.lower() for name in request.headers} & {"content-length", "transfer-encoding"} == {"content-length"}
+
+
+async def test_a_request_says_of_itself_what_its_client_says_and_no_more() -> None:
+    async with raw_server(say_hi) as server, client() as http:
+        await http.post(server.base_url, content=b"{}", headers={"user-agent": "mine"})
+    (request,) = server.requests
+    names = {name.lower(): value for name, value in request.headers.items()}
+    assert names["user-agent"] == "mine"
+    assert "content-type" not in names
