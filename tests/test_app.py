@@ -93,6 +93,7 @@ async def test_two_ways_in_of_one_name_are_refused(sqlite_url: str) -> None:
         build_transports(chosen, service)
 
 
+@pytest.mark.slow
 async def test_a_local_model_gives_messages_their_meaning(sqlite_url: str, tmp_path: Path) -> None:
     folder = str(make_tiny_model(tmp_path))
     async with served(database_url=sqlite_url, local_embedding_model=folder) as application:

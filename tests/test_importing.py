@@ -122,6 +122,7 @@ def test_numpy_is_imported_before_its_parts() -> None:
     assert {path: found[1] for path, found in first.items() if found and found[1] != "numpy"} == {}
 
 
+@pytest.mark.slow
 def test_nobody_waits_for_the_event_loop_while_what_searches_is_loaded() -> None:
     assert python(_TWO_FIRST_SEARCHES) == "the event loop went on"
 

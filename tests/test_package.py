@@ -89,6 +89,7 @@ def test_what_an_index_shows_has_no_link_that_leads_nowhere(built):
     assert any(each.startswith("botservice/cli/template/deploy/") for each in names)
 
 
+@pytest.mark.slow
 def test_the_source_archive_has_what_it_takes_to_build_and_nothing_of_the_tests(built):
     [archive] = built.glob("*.tar.gz")
     with tarfile.open(archive) as opened:

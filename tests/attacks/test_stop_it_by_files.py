@@ -55,6 +55,7 @@ async def test_a_file_that_takes_too_much_is_cut_off(make: Callable[[], bytes]) 
         await PdfReader(SMALL)(data, 1000)
 
 
+@pytest.mark.slow
 async def test_what_means_no_harm_is_read_as_far_as_it_is_wanted() -> None:
     read = PdfReader()
     assert await read(plain("Hello"), 1000) == "Hello"

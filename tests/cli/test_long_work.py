@@ -151,6 +151,7 @@ def test_compaction_that_is_stopped_while_it_makes_the_file_smaller_leaves_it_wh
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.slow
 def test_a_migration_that_is_stopped_changes_nothing_and_can_be_done_again(
     request: pytest.FixtureRequest, tmp_path: Path, kind: str
 ) -> None:

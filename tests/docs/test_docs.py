@@ -105,7 +105,7 @@ async def run(block, path, names):
     return printed.getvalue()
 
 
-SLOW = {"first-bot", "trying-again"}  # each of their many commands is a process of its own
+SLOW = {"first-bot", "mcp", "testing", "tools", "trying-again"}  # many commands and servers are processes of their own
 
 
 def documents():

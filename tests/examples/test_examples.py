@@ -76,6 +76,7 @@ MODES = {
 
 
 @pytest.mark.parametrize("mode", MODES)
+@pytest.mark.slow
 def test_the_monitoring_agent_runs_in_each_mode(mode, monkeypatch, capfd):
     run(monkeypatch, EXAMPLES / "monitoring_agent", "--mode", mode)
     shown = capfd.readouterr().out

@@ -182,6 +182,7 @@ async def test_a_search_that_the_event_loop_leaves_to_a_thread_keeps_its_index(s
     assert SearchIndexes.of(sqlite_storage)._indexes[context.id].index is index
 
 
+@pytest.mark.slow
 async def test_what_takes_long_is_searched_beside_the_event_loop(sqlite_storage):
     context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})
     await fill(sqlite_storage, context, ["My dog is called Rex", *(f"note {n}" for n in range(1500))])

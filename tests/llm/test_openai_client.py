@@ -89,6 +89,7 @@ async def test_a_request_says_who_asks_and_what_the_environment_says_of_the_acco
     assert json.loads(asked.body)["messages"] == HELLO
 
 
+@pytest.mark.slow
 def test_the_time_that_loading_takes_is_no_silence_of_the_server() -> None:
     done = subprocess.run([sys.executable, "-c", _SLOW_LOADING], capture_output=True, text=True, check=True)
     assert "cannot be reached" in done.stdout

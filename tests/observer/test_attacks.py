@@ -109,6 +109,7 @@ async def test_the_model_is_not_asked_about_what_nobody_has_said(storage):
 
 
 @pytest.mark.any_database
+@pytest.mark.slow
 async def test_the_more_is_to_be_read_anew_the_longer_it_waits(storage):
     chat, clock = await open_chat(storage, "1", ALICE), Clock()
     observer = observer_of(storage, noting(notes=lambda data: first_words(data)[:2]), clock, window_tokens=500)
@@ -127,6 +128,7 @@ async def test_the_more_is_to_be_read_anew_the_longer_it_waits(storage):
 
 
 @pytest.mark.any_database
+@pytest.mark.slow
 async def test_words_on_which_the_model_always_breaks_off_are_left_out_once_it_answers_about_others(storage):
     clock = Clock()
     bad, good = await open_chat(storage, "1", ALICE), await open_chat(storage, "2", BOB)

@@ -201,6 +201,7 @@ async def test_a_server_is_asked_for_the_form_and_without_it_where_it_takes_none
     assert (held["strict"], held["schema"]) == (True, SCHEMA.schema)
 
 
+@pytest.mark.slow
 async def test_what_has_ended_long_ago_gives_way(storage):
     chat = await open_chat(storage, "1", ALICE)
     said = [f"I live in town{number}" for number in range(430)]

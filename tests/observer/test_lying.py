@@ -191,6 +191,7 @@ async def test_what_hostile_words_say_is_data_for_the_observer_and_a_record_in_p
     assert noted.endswith("</notes>")
 
 
+@pytest.mark.slow
 async def test_merged_notes_keep_the_messages_of_all_and_fit_their_room_however_long_the_chat_is(storage):
     chat = await open_chat(storage, "1", ALICE)
     observer = observer_of(storage, noting(notes=one_note), notes_tokens=300)
@@ -204,6 +205,7 @@ async def test_merged_notes_keep_the_messages_of_all_and_fit_their_room_however_
 
 
 @pytest.mark.any_database
+@pytest.mark.slow
 async def test_a_model_that_never_merges_keeps_within_the_room_and_the_newest_stay(storage):
     chat = await open_chat(storage, "1", ALICE)
     observer = observer_of(storage, noting(notes=first_words), notes_tokens=300)

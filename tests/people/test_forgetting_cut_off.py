@@ -68,6 +68,7 @@ WAYS = {
 
 
 @pytest.mark.parametrize(("people", "forget"), WAYS.values(), ids=WAYS)
+@pytest.mark.slow
 async def test_nothing_is_left_of_what_was_forgotten_with_a_cut_before_each_write(storage, people, forget):
     chat, other = await prepare(storage, *people)
     if BOB in people:

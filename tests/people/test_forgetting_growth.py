@@ -64,6 +64,7 @@ async def most_written(storage: Storage, chat: str, asker: Author, *, times: int
 
 
 @pytest.mark.parametrize("whole", [True, False], ids=["a chat of their own", "a group"])
+@pytest.mark.slow
 async def test_the_writer_does_no_more_at_once_in_a_longer_chat(sqlite_storage: Storage, *, whole: bool) -> None:
     short, _ = await most_written(sqlite_storage, "1", Author("telegram", "11"), times=250, whole=whole)
     long, gone = await most_written(sqlite_storage, "2", Author("telegram", "12"), times=1_000, whole=whole)
@@ -72,6 +73,7 @@ async def test_the_writer_does_no_more_at_once_in_a_longer_chat(sqlite_storage: 
     assert gone == Forgotten(contexts=int(whole), messages=said, answers=said)
 
 
+@pytest.mark.slow
 async def test_the_writer_does_no_more_at_once_to_delete_a_longer_chat(sqlite_storage: Storage) -> None:
     most, efforts = [], Efforts(sqlite_storage)
     for times in (250, 1_000):

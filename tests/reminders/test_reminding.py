@@ -74,6 +74,7 @@ async def test_a_reminder_that_is_due_in_hours_holds_nothing_up(storage):
     assert len(await waiting(storage)) == 1
 
 
+@pytest.mark.slow
 async def test_two_replicas_send_it_once(postgres_url):
     clock = SetClock(NOON)
     messenger = Messenger()

@@ -102,6 +102,7 @@ async def test_nobody_waits_for_a_read_that_may_be_long(storage):
     assert await asyncio.gather(*long) == [0] * 20
 
 
+@pytest.mark.slow
 async def test_the_log_of_sqlite_stays_short_while_one_long_read_follows_another(sqlite_storage):
     path = sqlite_storage.where.path
     text_of_a_megabyte = "x" * 2**20

@@ -87,6 +87,7 @@ def test_the_version_that_the_program_names_is_the_newest_migration():
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+@pytest.mark.slow
 async def test_processes_that_open_an_empty_database_at_once_migrate_it_once(kind, tmp_path, request):
     url = f"sqlite:///{tmp_path / 'new.db'}" if kind == "sqlite" else request.getfixturevalue("own_postgres_url")
     await run_together(2, open_new, url)
@@ -204,6 +205,7 @@ async def test_an_empty_postgres_is_not_migrated_unasked(own_postgres_url):
         await Storage.open(own_postgres_url)
 
 
+@pytest.mark.slow
 async def test_an_older_file_is_not_migrated_under_a_worker(sqlite_url):
     limits = StorageLimits(migration=0.0)
     async with Storage.open(sqlite_url) as storage:

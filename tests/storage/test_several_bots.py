@@ -41,6 +41,7 @@ async def two_bots(url):
         yield ada, ben
 
 
+@pytest.mark.slow
 async def test_migrate_makes_the_schema_that_the_address_names(own_postgres_url):
     async with two_bots(own_postgres_url) as (ada, ben):
         versions = [await each.read(read_version) for each in (ada, ben)]
@@ -51,6 +52,7 @@ async def test_migrate_makes_the_schema_that_the_address_names(own_postgres_url)
         assert connection.execute(text("SELECT to_regclass('public.messages')")).scalar() is None
 
 
+@pytest.mark.slow
 async def test_what_processes_of_one_bot_tell_each_other_is_not_heard_by_another_bot(own_postgres_url):
     heard = asyncio.Queue()
     async with (

@@ -123,6 +123,7 @@ async def test_a_connection_that_is_gone_counts_as_gone(postgres_database, postg
 
 
 @pytest.mark.parametrize("megabytes", [1, 10])
+@pytest.mark.slow
 async def test_what_is_larger_than_a_socket_takes_at_once_is_sent_to_its_end(storage, megabytes):
     def measure(connection):
         return [execute(connection, LENGTH, {"text": "x" * 1_000_000 * megabytes}) for _ in range(3)]

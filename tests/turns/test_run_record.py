@@ -172,6 +172,7 @@ async def test_a_file_is_kept_once_however_often_it_is_shown(context, storage):
 
 
 @pytest.mark.any_database
+@pytest.mark.slow
 async def test_40_runs_at_once_on_one_agent_share_nothing(context, storage):
     together = asyncio.Event()
     waiting = []

@@ -35,6 +35,7 @@ async def write_on(bot, wanted: asyncio.Event, done: asyncio.Event) -> None:
             wanted.set()
 
 
+@pytest.mark.slow
 async def test_a_copy_of_an_sqlite_file_in_use_is_whole_and_goes_on_where_it_was(sqlite_url, tmp_path):
     wanted, done = asyncio.Event(), asyncio.Event()
     async with Storage.open(sqlite_url) as storage, office(storage, echo) as bot:

@@ -130,6 +130,7 @@ async def test_the_work_grows_with_the_answer_and_not_with_its_square(block):
     assert len("".join(draft.all_blocks)) >= 0.9 * len(text)
 
 
+@pytest.mark.slow
 async def test_the_work_on_a_long_block_of_code_grows_with_its_length():
     text = "```python\n" + "value = compute(1)  # and so on\n" * 600
     draft = await write(pieces_of(text, 20))
