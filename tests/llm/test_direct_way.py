@@ -1,6 +1,7 @@
 """Asking a server that no proxy stands before: when connections are used again, and what is said where they break."""
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -106,6 +107,37 @@ async def test_a_refusal_is_read_though_the_server_did_not_hear_all() -> None:
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server, client() as http:
         port = server.sockets[0].getsockname()[1]
         assert (await http.post(f"http://127.0.0.1:{port}", content=long())).status_code == 413
+
+
+@pytest.mark.parametrize(
+    "says", [b"", response(b"too long", status="413 Content Too Large")], ids=["cancelled", "refused"]
+)
+async def test_a_request_that_its_server_does_not_take_ends_with_whoever_asks(says: bytes) -> None:
+    is_asked, has_given_up = asyncio.Event(), asyncio.Event()
+    taken: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+    async def take_late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(says)
+        is_asked.set()
+        await has_given_up.wait()
+        size = 0
+        with contextlib.suppress(ConnectionError):
+            while piece := await reader.read(1_000_000):
+                size += len(piece)
+        taken.set_result(size)
+        writer.close()
+
+    async with await asyncio.start_server(take_late, "127.0.0.1", 0) as server, client() as http:
+        port = server.sockets[0].getsockname()[1]
+        asking = asyncio.create_task(http.post(f"http://127.0.0.1:{port}", content=b"x" * 30_000_000))
+        await is_asked.wait()
+        if says:
+            assert (await asking).status_code == 413
+        asking.cancel()
+        await asyncio.wait([asking])
+        has_given_up.set()
+        assert await taken < 30_000_000
 
 
 async def test_a_long_answer_is_taken_in_as_it_is_read() -> None:

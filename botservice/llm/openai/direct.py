@@ -104,6 +104,13 @@ class _Connector(aiohttp.TCPConnector):
             found.close()
         return None
 
+    def _release(self, key: Any, protocol: Any, *, should_close: bool = False) -> None:
+        """Cut a connection that is not used again: closed, it stays for as long as its server does not read."""
+        transport = protocol.transport
+        super()._release(key, protocol, should_close=should_close)
+        if transport is not None and protocol.transport is None:
+            transport.abort()
+
     def __del__(self, *_: object) -> None:
         """Close what a program has left open, without a word."""
         self._close()
