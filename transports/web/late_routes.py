@@ -18,7 +18,8 @@ class LateRoutes(BaseRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Return whether a request is for one of the addresses."""
-        is_here = scope["type"] == "http" and f"{scope['path']}/".startswith(f"{self._path}/")
+        path = scope["path"].removeprefix(scope.get("root_path", ""))  # which stands before it below a Mount
+        is_here = scope["type"] == "http" and f"{path}/".startswith(f"{self._path}/")
         return (Match.FULL if is_here else Match.NONE), {}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
