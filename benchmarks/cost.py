@@ -121,6 +121,7 @@ class Measuring:
             assert bare.calls == options.tools + 1
             for call in (bare.at_once, bare.streamed):
                 await spend(call, 10)
+            collect_and_freeze()
             before = await size(storage)
             rows = [await self._round(bare, spend_turns) for _ in range(options.rounds)]
             added = (await size(storage) - before) / (2 * options.turns * options.rounds)
@@ -152,13 +153,18 @@ class Measuring:
             await own[0](0)
             bare = await Bare.of_last_turn(client, self._base_url)
             loads = {"bare": [bare.at_once] * options.load, "bare, streamed": [bare.streamed] * options.load, **loads}
-            gc.collect()
-            gc.freeze()  # as `botservice serve` does: a full collection takes half as long as a round of anybody's
+            collect_and_freeze()
             for _ in range(options.rounds):
                 for name, turns in loads.items():
                     await put_under_load(turns, 1)  # some connections were closed while the others asked
                     found.setdefault(name, []).append(await put_under_load(turns, options.turns))
         show_loads(found)
+
+
+def collect_and_freeze():
+    """Have full collections pass over what is loaded, as `botservice serve` does: one takes half as long as a round."""
+    gc.collect()
+    gc.freeze()
 
 
 async def ask(service, context, number):

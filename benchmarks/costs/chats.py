@@ -3,9 +3,11 @@
 import time
 from datetime import UTC, datetime, timedelta
 
+from model_calls import MODEL
 from sqlalchemy import insert, text, update
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, MessageWindowMessageSelector, tool
+from botservice.llm.tokens import counter_for
 from botservice.storage.tables.conversations import contexts, messages
 
 WINDOW = 20
@@ -47,7 +49,7 @@ def make_service(storage, llm):
 async def new_chat(storage, count):
     """Return a new conversation with count messages, as if people had written them."""
     context = await AgentContext.get_or_create(storage, {"id": f"{count}-{time.time_ns()}"})
-    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    begun, counter = datetime(2026, 1, 1, tzinfo=UTC), counter_for(MODEL)
 
     def write(connection, first, last):
         rows = [
@@ -57,6 +59,8 @@ async def new_chat(storage, count):
                 "role": "user" if number % 2 == 0 else "assistant",
                 "text": sentence(number),
                 "created_at": begun + timedelta(minutes=number),
+                "token_count": counter.count(sentence(number)),
+                "token_encoding": counter.name,
             }
             for number in range(first, last)
         ]
