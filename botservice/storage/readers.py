@@ -77,7 +77,7 @@ class Readers:
         with self._closing:
             if self._is_closed:
                 raise StorageUnavailable("the storage is closed")
-            if not self._threads:
+            if len(self._threads) < self._count:
                 self._start()
             self._queue.put(_Read(query, is_short, loop, future))
         return await future
@@ -94,10 +94,14 @@ class Readers:
             thread.join()
 
     def _start(self) -> None:
-        for number in range(self._count):
-            thread = threading.Thread(target=self._run, name=f"botservice-reader-{number}", daemon=True)
-            thread.start()
-            self._threads.append(thread)
+        try:
+            for number in range(len(self._threads), self._count):
+                thread = threading.Thread(target=self._run, name=f"botservice-reader-{number}", daemon=True)
+                thread.start()
+                self._threads.append(thread)
+        except RuntimeError as error:  # the system has no more: those that have started read alone, until it has
+            if not self._threads:
+                raise StorageUnavailable(f"nothing can be read: {error}") from error
 
     def _run(self) -> None:
         reader = _Reader(self._engine, self._name)
