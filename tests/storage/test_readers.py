@@ -212,12 +212,12 @@ async def test_two_event_loops_have_short_reads_at_the_same_moment(sqlite_storag
     assert await elsewhere == 0
 
 
-async def test_a_system_without_threads_to_read_with_is_asked_for_them_again(storage, monkeypatch):
+async def test_a_system_without_threads_to_read_with_is_asked_for_them_again(sqlite_storage, monkeypatch):
     def refuse(_thread):
         raise RuntimeError("can't start new thread")
 
     with monkeypatch.context() as full:
         full.setattr(threading.Thread, "start", refuse)
         with pytest.raises(StorageUnavailable, match="can't start new thread"):
-            await storage.read(count)
-    assert await storage.read(count) == 0
+            await sqlite_storage.read(count)
+    assert await sqlite_storage.read(count) == 0
