@@ -31,7 +31,7 @@ def machine_time() -> float:
 
 def begin_request(session: aiohttp.ClientSession, *args: Any, **kwargs: Any) -> Any:
     """Do what the library under the clients of Telegram and Slack does, and name the process."""
-    return _begin_request(session, *args, **kwargs | {"headers": {**(kwargs.get("headers") or {}), **_HEADERS}})
+    return _begin_request(session, *args, **kwargs | {"headers": dict(kwargs.get("headers") or {}) | _HEADERS})
 
 
 _begin_request = aiohttp.ClientSession.request
