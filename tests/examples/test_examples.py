@@ -1,6 +1,5 @@
 """Every example runs, without a key and with one."""
 
-import gc
 import re
 import runpy
 import sys
@@ -86,13 +85,6 @@ def test_the_monitoring_agent_runs_in_each_mode(mode, monkeypatch, capfd):
     assert "restarted 1 time" in shown
 
 
-# An example leaves the closing of its connections to the end of its process.
-leaves_connections = pytest.mark.filterwarnings(
-    "ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
-)
-
-
-@leaves_connections
 def test_with_a_key_an_example_talks_to_that_server(monkeypatch, capfd):
     def reply(body):
         results = [message["content"] for message in body["messages"] if message["role"] == "tool"]
@@ -107,14 +99,12 @@ def test_with_a_key_an_example_talks_to_that_server(monkeypatch, capfd):
         monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
         monkeypatch.setenv("OPENAI_MODEL", "gpt-5.5")
         run(monkeypatch, EXAMPLES / "monitoring_agent", "--mode", "inject")
-        gc.collect()
     shown = capfd.readouterr().out
     assert "It is well now, says the server." in shown
     assert len(api.bodies()) == 7
     assert api.bodies()[0]["messages"][1]["content"] == "Observation: System was down for 2 hours yesterday"
 
 
-@leaves_connections
 def test_screenshots_reach_a_strict_server(monkeypatch, capfd):
     def reply(body):
         count = sum(1 for message in body["messages"] if message["role"] == "tool")
@@ -124,7 +114,6 @@ def test_screenshots_reach_a_strict_server(monkeypatch, capfd):
         monkeypatch.setenv("OPENAI_BASE_URL", api.base_url)
         monkeypatch.setenv("OPENAI_MODEL", "gpt-5.5")
         run(monkeypatch, EXAMPLES / "forget_images.py")
-        gc.collect()
     assert EXPECTED["forget_images"] in capfd.readouterr().out
     images = [str(body["messages"]).count("data:image/png;base64,") for body in api.bodies()]
     assert images == [0, 1, 2, 2, 2]

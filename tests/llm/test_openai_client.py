@@ -1,6 +1,7 @@
 """The way to a model's server: what goes with a request, and what happens to connections, redirects and proxies."""
 
 import asyncio
+import gc
 import gzip
 import json
 import logging
@@ -9,6 +10,7 @@ import sys
 from base64 import b64encode
 
 import pytest
+from standins.openai_api import OpenAIApi
 from standins.raw_http import RawRequest, RawServer, begun, chunk, raw_server, response
 
 from botservice import LLMError, OpenAIChatLLM
@@ -132,6 +134,29 @@ async def test_calls_at_once_use_the_connections_of_earlier_ones_again() -> None
             await asyncio.gather(*(llm.chat(HELLO) for _ in range(3)))
         await llm.close()
     assert sorted(request.connection for request in server.requests) == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+def test_connections_that_nobody_closes_end_with_their_event_loop() -> None:
+    async def chat(llm: OpenAIChatLLM) -> str:
+        return (await llm.chat(HELLO)).text
+
+    with OpenAIApi.running() as api:
+        for _ in range(2):
+            assert asyncio.run(chat(model(api.base_url)))
+        gc.collect()  # what is open would be complained about here
+
+
+async def test_connections_end_with_the_model_that_nobody_has_any_more() -> None:
+    asked_by = []
+
+    async def answer(request: RawRequest, writer: asyncio.StreamWriter) -> None:
+        asked_by.append(writer)
+        await greet(request, writer)
+
+    async with raw_server(answer) as server:
+        await model(server.base_url).chat(HELLO)
+        gc.collect()
+        await asked_by[0].wait_closed()
 
 
 async def test_a_call_that_is_under_way_ends_where_its_client_is_closed() -> None:

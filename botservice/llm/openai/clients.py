@@ -6,7 +6,7 @@ import importlib
 import json
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ _IDLE_SECONDS = 3.0
 
 
 class Connections:
-    """What one event loop asks by.
+    """What one event loop asks by; it is closed where somebody says so, and at the latest with its event loop.
 
     Attributes:
         client: The openai client, for what is asked seldom.
@@ -52,6 +52,7 @@ class Connections:
         self._idle: deque[tuple[float, httpx2.AsyncClient]] = deque()
         self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
+        self._life = self._live()
 
     @contextlib.asynccontextmanager
     async def lend(self) -> "AsyncIterator[httpx2.AsyncClient]":
@@ -89,12 +90,23 @@ class Connections:
         given: dict[str, Any] = {"headers": headers, "cookies": http.cookies, "extensions": like.extensions}
         return httpx2.Request("POST", like.url, stream=httpx2.ByteStream(content), **given)
 
+    async def open(self) -> None:
+        """Have the running event loop close the connections when it ends, or when nobody has them any more."""
+        await anext(self._life)
+
     async def close(self) -> None:
         """Close the connections; one that is in use is closed when its call has ended."""
-        self._is_closed = True
-        await self.client.close()
-        idle = [self._idle.pop()[1] for _ in range(len(self._idle))]
-        await asyncio.gather(_close_all(idle), *self._closing)
+        await self._life.aclose()
+
+    async def _live(self) -> AsyncGenerator[None]:
+        # An event loop that ends closes the generators that were begun on it, and nothing else.
+        try:
+            yield
+        finally:
+            self._is_closed = True
+            await self.client.close()
+            idle = [self._idle.pop()[1] for _ in range(len(self._idle))]
+            await asyncio.gather(_close_all(idle), *self._closing)
 
 
 async def _close_all(clients: "list[httpx2.AsyncClient]") -> None:
@@ -171,6 +183,7 @@ class OpenAIClients:
             self._of_loop = {known: one for known, one in self._of_loop.items() if not known.is_closed()}
             make_http = partial(_http_client, self.base_url)
             known = self._of_loop[loop] = Connections(make_http, api_key=self._api_key, base_url=self.base_url)
+            await known.open()
         return known
 
 
