@@ -18,11 +18,13 @@ class ServedBot:
 
     Attributes:
         source: The folder of the program, which may be an earlier release's.
+        program: What Python is given to run it.
         command: What is run.
         ready_line: The word that begins the line by which it says that it is ready.
     """
 
     source = ROOT
+    program: Sequence[str] = ("-m", "botservice")
     command: Sequence[str] = ("serve",)
     ready_line = "listening"
 
@@ -77,7 +79,7 @@ class ServedBot:
 
     def _begin(self) -> subprocess.Popen[str] | WarmProcess:
         return subprocess.Popen(
-            [sys.executable, "-m", "botservice", *self.command, *self._arguments],
+            [sys.executable, *self.program, *self.command, *self._arguments],
             cwd=self._folder,
             env=self._environment,
             stdout=subprocess.PIPE,

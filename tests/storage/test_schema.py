@@ -170,7 +170,7 @@ async def test_a_database_that_is_too_new_is_refused_and_left_alone(storage_url,
         with pytest.raises(SchemaMismatch, match=r"0999, newer than .*install the newer botservice"):
             await Storage.open(storage_url, migrate=migrate)
     finally:
-        set_version(storage_url, SCHEMA_VERSION)
+        set_version(storage_url, SCHEMA_VERSION, oldest_compatible="0001")
 
 
 @pytest.mark.parametrize("migrate", [True, False])
@@ -183,7 +183,7 @@ async def test_a_newer_database_that_was_only_added_to_is_worked_on(storage_url,
             assert context.id == 1
         assert migrate_tables(DatabaseUrl.parse(storage_url)) == "0999", "nothing is taken back"
     finally:
-        set_version(storage_url, SCHEMA_VERSION)
+        set_version(storage_url, SCHEMA_VERSION, oldest_compatible="0001")
 
 
 async def test_the_tables_say_which_programs_work_on_them(own_postgres_url):
