@@ -14,15 +14,15 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.history.finding.documents import question_of, searchable_text
-from botservice.history.finding.neighbours import with_neighbours
 from botservice.history.finding.questions import Period, Question, SearchHit
+from botservice.history.recent import Recent, RecentMessages
 from botservice.history.rows import (
     LAST_OF_A_PERSON,
     NewMessage,
     delete_rows,
+    find_speakers,
     find_window,
     insert_message,
-    is_group,
     read_messages,
     read_period,
     select_messages,
@@ -219,35 +219,47 @@ class ChatHistory:
         if question is None:
             return Recall(beside=beside(connection))
 
-        def choose() -> tuple[list[Message], bool]:
-            after, before, count = find_window(connection, self._context_id, question.id)
+        recents, context_id = RecentMessages.of(self._storage), self._context_id
+        is_of_one = recents.is_of_one(context_id)
+
+        def choose() -> tuple[list[Message], bool, Recent]:
+            bounds = find_window(connection, context_id, question.id)
+            recent = recents.newest(connection, context_id, bounds.version, bounds.last, counter.name)
             sequence = StoredMessages(
-                connection, self._context_id, after_position=after, before_position=before, counter=counter
+                connection,
+                context_id,
+                after_position=bounds.after,
+                before_position=bounds.before,
+                counter=counter,
+                recent=recent,
             )
             window = list(selector.get_messages(sequence))
-            return window, before is not None and len({each.id for each in window} | {question.id}) == count
+            is_whole = (
+                bounds.before is not None and len({each.id for each in window} | {question.id}) == bounds.message_count
+            )
+            return window, is_whole, recent
 
-        known, (window, is_whole), is_of_many = interleave(
-            partial(beside, connection), choose, partial(is_group, connection, self._context_id), connection=connection
+        known, (window, is_whole, recent), speakers = interleave(
+            partial(beside, connection),
+            choose,
+            lambda: None if is_of_one else find_speakers(connection, context_id),
+            connection=connection,
         )
-        return Recall(window, is_group=is_of_many, is_whole=is_whole, beside=known)
+        if speakers is None and recent.is_of_one:
+            return Recall(window, is_whole=is_whole, beside=known)
+        speakers = speakers or find_speakers(connection, context_id)
+        recents.keep(context_id, replace(recent, speakers=speakers))
+        return Recall(window, is_group=len(speakers) > 1, is_whole=is_whole, beside=known)
 
     def _find(
         self, connection: Connection, indexes: "SearchIndexes", question: Question, counter: TokenCounter
     ) -> list[SearchHit] | None:
-        """Return what was found, each text once, with what makes it readable; None: ask once more."""
-        hits = self._search(connection, indexes, question, counter)
-        if not hits:
-            return hits
-        shown = {*question.shown, *question.exclude}
-        return with_neighbours(connection, self._context_id, hits, shown=shown, counter=counter)
+        """Return what was found, each text once, with what makes it readable; None: ask once more.
 
-    def _search(
-        self, connection: Connection, indexes: "SearchIndexes", question: Question, counter: TokenCounter
-    ) -> list[SearchHit] | None:
-        """Return what was found; a search that breaks costs what it would have found, and not the answer."""
+        A search that breaks costs what it would have found, and not the answer.
+        """
         try:
-            return indexes.search(connection, self._context_id, question, counter)
+            return indexes.search_with_neighbours(connection, self._context_id, question, counter)
         except (SQLAlchemyError, NotInPlace):
             raise
         except Exception:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -78,14 +78,14 @@ COLUMNS = (
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
 _OF_EVENT = select(*COLUMNS, messages.c.context_id).where(messages.c.event_id == bindparam("event"))
 _OF_TURN = select(*COLUMNS, messages.c.context_id).where(messages.c.answers_turn_id == bindparam("turn"))
-_OF_CONTEXT = select(*COLUMNS).where(messages.c.context_id == bindparam("context"))
+OF_CONTEXT = select(*COLUMNS).where(messages.c.context_id == bindparam("context"))
 # A sum, so that no index is chosen by it: for ten ids SQLite would rather look through the whole context.
 BY_ID = select(*COLUMNS).where(
     messages.c.context_id + 0 == bindparam("context"), messages.c.id.in_(bindparam("ids", expanding=True))
 )
-NEWEST_FIRST = _OF_CONTEXT.order_by(messages.c.position.desc()).limit(bindparam("size"))
+NEWEST_FIRST = OF_CONTEXT.order_by(messages.c.position.desc()).limit(bindparam("size"))
 NEWEST_FIRST_BEFORE = NEWEST_FIRST.where(messages.c.position < bindparam("before"))
-LAST_OF_A_PERSON = _OF_CONTEXT.where(MESSAGE_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
+LAST_OF_A_PERSON = OF_CONTEXT.where(MESSAGE_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
 # Without what the service itself notes.
 IS_SAID = messages.c.role.in_([literal_column(f"'{role.value}'") for role in (Role.USER, Role.ASSISTANT)])
 _ROLES = {role.value: role for role in Role}
@@ -133,11 +133,13 @@ _insert = of_each_database(
 )
 _WINDOW = select(
     contexts.c.fresh_from,
-    contexts.c.message_count,
     select(messages.c.position)
     .where(messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message"))
     .scalar_subquery()
     .label("position"),
+    contexts.c.message_count,
+    contexts.c.deletion_version,
+    contexts.c.last_position,
 ).where(contexts.c.id == bindparam("context"))
 _BEGIN_AFRESH = (
     update(contexts).where(contexts.c.id == bindparam("context")).values(fresh_from=contexts.c.last_position)
@@ -245,23 +247,42 @@ def find_position(connection: Connection, context_id: int, message_id: int | Non
     return position
 
 
-def find_window(connection: Connection, context_id: int, message_id: int | None) -> tuple[int, int | None, int | None]:
-    """Return between which positions the conversation before a message lies, and how many messages there are in all.
+class Bounds(NamedTuple):
+    """Where the conversation before a message lies in its chat, and how far that has come.
 
-    The first position is that of the fresh start; the second is None if the message is not there, and the number
-    where it is not known yet.
+    Attributes:
+        after: The position of the fresh start.
+        before: The message's position; None if it is not there.
+        message_count: How many there are in all; None where it is not known yet.
+        version: The deletion version.
+        last: The last position.
     """
+
+    after: int
+    before: int | None
+    message_count: int | None
+    version: int
+    last: int
+
+
+def find_window(connection: Connection, context_id: int, message_id: int | None) -> Bounds:
+    """Return between which positions the conversation before a message lies."""
     sought = {"context": context_id, "message": message_id}
     row = execute(connection, _WINDOW, sought).one_or_none()
-    return (0, None, None) if row is None else (row.fresh_from, row.position, row.message_count)
+    return Bounds(0, None, None, 0, 0) if row is None else Bounds(*row)
 
 
-def is_group(connection: Connection, context_id: int) -> bool:
-    """Return whether more than one person has lately spoken in a context.
+def find_speakers(connection: Connection, context_id: int) -> frozenset[tuple[str | None, ...]]:
+    """Return two people who have lately spoken in a context, or all.
 
     It looks back further than any window, so that what a window looks like seldom changes with who speaks.
     """
-    return len(execute(connection, _TWO_SPEAKERS, {"context": context_id}).all()) > 1
+    return frozenset(map(tuple, execute(connection, _TWO_SPEAKERS, {"context": context_id}).all()))
+
+
+def is_group(connection: Connection, context_id: int) -> bool:
+    """Return whether more than one person has lately spoken in a context."""
+    return len(find_speakers(connection, context_id)) > 1
 
 
 def begin_afresh(connection: Connection, context_id: int) -> None:

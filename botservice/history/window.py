@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import Any, Protocol, overload
+from typing import Protocol, overload
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, func, select
 
+from botservice.history.recent import Kept, Recent
 from botservice.history.rows import NEWEST_FIRST, NEWEST_FIRST_BEFORE, read_message, read_messages
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.messages import Message, Role
@@ -183,13 +184,21 @@ class StoredMessages(Sequence[Message]):
         after_position: int = 0,
         before_position: int | None = None,
         counter: TokenCounter | None = None,
+        recent: Recent | None = None,
     ) -> None:
+        """Make the sequence.
+
+        Args:
+            recent: What is known of it without reading, counted as counter counts.
+        """
         self._connection = connection
         self._context_id = context_id
         self._after = after_position
         self._before = before_position
         self._counter = counter
-        self._rows: list[Row[*tuple[Any, ...]]] = []  # newest first
+        self._recent = recent
+        self._known = iter(()) if recent is None else recent.newest_first(before_position)
+        self._rows: list[Kept] = []  # newest first
         self._read: dict[int, Message] = {}
         self._oldest_position = before_position
         self._is_complete = False
@@ -250,9 +259,11 @@ class StoredMessages(Sequence[Message]):
 
     def _message(self, place: int) -> Message:
         """Return the message at a place, counted from the newest; its files are read only now."""
+        row = self._rows[place]
+        if isinstance(row, Message):
+            return row
         known = self._read.get(place)
         if known is None:
-            row = self._rows[place]
             if self._counter is not None and row.token_encoding != self._counter.name:
                 leave_to_thread(self._connection)  # it is counted anew
             if row.attachments:
@@ -264,15 +275,26 @@ class StoredMessages(Sequence[Message]):
 
     def _read_page(self) -> None:
         size = min(max(_FIRST_PAGE, len(self._rows)), _LARGEST_PAGE)
+        page = list(islice(self._known, size)) or self._select_page(size)
+        if page and page[-1][0] <= self._after:
+            self._is_complete = True
+            page = [(position, each) for position, each in page if position > self._after]
+        if page:
+            self._oldest_position = page[-1][0]
+            self._rows += [each for _, each in page]
+
+    def _select_page(self, size: int) -> list[tuple[int, Kept]]:
+        """Return the next page from the database, newest first."""
+        if self._recent is not None:  # all of it was taken
+            begin = self._recent.after + 1
+            self._oldest_position = begin if self._oldest_position is None else min(begin, self._oldest_position)
+            self._recent = None
         sought: dict[str, int] = {"context": self._context_id, "size": size}
         if self._oldest_position is None:
             rows = execute(self._connection, NEWEST_FIRST, sought).all()
-        else:
+        elif self._oldest_position > self._after + 1:
             rows = execute(self._connection, NEWEST_FIRST_BEFORE, {**sought, "before": self._oldest_position}).all()
+        else:
+            rows = []
         self._is_complete = len(rows) < size
-        if rows and rows[-1].position <= self._after:
-            self._is_complete = True
-            rows = [row for row in rows if row.position > self._after]
-        if rows:
-            self._oldest_position = rows[-1].position
-            self._rows += rows
+        return [(row.position, row) for row in rows]

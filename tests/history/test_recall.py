@@ -15,7 +15,7 @@ from botservice.llm.chat import ChatMessage
 from botservice.llm.demo import DemoChatLLM
 from botservice.llm.tokens import counter_for
 from botservice.messages import Message, Role
-from botservice.storage.tables.conversations import messages
+from botservice.storage.tables.conversations import contexts, messages
 
 pytestmark = pytest.mark.any_database
 
@@ -260,6 +260,8 @@ async def test_messages_that_have_to_be_counted_anew_are_not_read_where_others_w
     reading = []
     for encoding in ("of another model", counter_for().name):
         await sqlite_storage.write(lambda c, name=encoding: c.execute(update(messages).values(token_encoding=name)))
+        changed = update(contexts).values(deletion_version=contexts.c.deletion_version + 1)
+        await sqlite_storage.write(lambda c, changed=changed: c.execute(changed))
         await context.chat_history.recall(
             MessageWindowMessageSelector(5), search_k=0, beside=lambda _: reading.append(threading.current_thread())
         )

@@ -6,11 +6,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam
 
-from botservice.history.finding.documents import MESSAGES, read_documents
+from botservice.history.finding.documents import MESSAGES, documents_of, read_documents
 from botservice.history.finding.long_chats import LongChats
 from botservice.history.finding.questions import Question
 from botservice.history.finding.word_blocks import Stretch, find_stretches
-from botservice.history.ranking import SearchIndex
+from botservice.history.ranking import Document, SearchIndex
+from botservice.history.recent import RecentMessages
 from botservice.history.vectors import read_vectors
 from botservice.storage.readers import leave_to_thread
 from botservice.storage.statements import execute
@@ -94,7 +95,12 @@ class ContextIndex:
         )
 
     def catch_up(
-        self, connection: Connection, state: Row[*tuple[Any, ...]], model_key: str | None, long_chats: LongChats
+        self,
+        connection: Connection,
+        state: Row[*tuple[Any, ...]],
+        model_key: str | None,
+        long_chats: LongChats,
+        recent: RecentMessages,
     ) -> bool:
         """Take in at most a page of what is new since state was read; return whether that was all."""
         started = self.comparison.version if self.comparison is not None else self.deletion_version
@@ -105,7 +111,7 @@ class ContextIndex:
             last = self._choose_part(connection, last, long_chats.stretch)
         if self.deletion_version < state.deletion_version and not self._compare(connection, state):
             return False
-        if self.last_position < last and not self._take_page(connection, last):
+        if self.last_position < last and not self._take_page(connection, last, recent):
             return False
         if self.making is not None:
             first = self.after + 1
@@ -138,21 +144,32 @@ class ContextIndex:
         self.making, self.full = (after + size if after < newest else None), None
         return last_position if self.making is None else self.making
 
-    def _take_page(self, connection: Connection, last: int) -> bool:
+    def _take_page(self, connection: Connection, last: int, recent: RecentMessages) -> bool:
         """Take in what is new up to a position, but a page at most; return whether that was all."""
-        wanted = {"context": self.context_id, "after": self.last_position, "last": last}
-        rows = execute(connection, _PAGE_OF_MESSAGES, wanted).all()
-        documents = list(read_documents(rows))
+        documents, end = self._read_page(connection, last, recent)
         if sum(len(each.text) for each in documents) > _CHARACTERS_AT_HAND:
             leave_to_thread(connection)
         self.index.add(documents)
-        if len(rows) == PAGE:
-            self.last_position = rows[-1].position
+        self.last_position = last if end is None else end
+        if end is not None:
             return False
-        self.last_position = last
-        if len(rows) > _COMPACT_AT:
+        if len(documents) > _COMPACT_AT:
             self.index.compact()
         return True
+
+    def _read_page(
+        self, connection: Connection, last: int, recent: RecentMessages
+    ) -> tuple[list[Document], int | None]:
+        """Return what is new up to a position, and where it ends if that is a page and there may be more."""
+        after, version = self.last_position, self.deletion_version
+        known = recent.catch_up(connection, self.context_id, version=version, last=last)
+        if known is not None and known.after <= after and last - after < PAGE:
+            return list(documents_of(known.since(after))), None
+        wanted = {"context": self.context_id, "after": after, "last": last}
+        rows = execute(connection, _PAGE_OF_MESSAGES, wanted).all()
+        end = rows[-1].position if len(rows) == PAGE else None
+        recent.widen(self.context_id, rows, version=version, after=after, last=end or last)
+        return list(read_documents(rows)), end
 
     def _compare(self, connection: Connection, state: Row[*tuple[Any, ...]]) -> bool:
         """Look through a page for what was changed; after the last one forget what was deleted. Return whether done.

@@ -8,7 +8,8 @@ from sqlalchemy import Row, bindparam, select
 
 from botservice.history.ranking import Document
 from botservice.history.ranking.people import author_key
-from botservice.history.rows import IS_SAID
+from botservice.history.recent import Kept
+from botservice.history.rows import COLUMNS
 from botservice.llm.demo import INTRODUCTION
 from botservice.messages import Author, Message, Role
 from botservice.references import write_out
@@ -30,31 +31,35 @@ _DEMO: Final = re.compile(
     r"\(I am a demo script\. [^\n]*\)\s*\Z|\A(?:You told me on [\d-]+: “[^”]*”\n?)+\Z|\AMy tool says: |"
     + re.escape(INTRODUCTION)
 )
+_SAID_BY: Final = frozenset({Role.USER, Role.ASSISTANT})
+_NOBODY: Final = Author()
 _DEMO_BEGINS: Final = ("Hello! I am a demo", "I am a demo", "I will remember that", "You ", "My tool says")
 
-MESSAGES = select(
-    messages.c.id,
-    messages.c.position,
-    messages.c.role,
-    messages.c.text,
-    messages.c.attachments,
-    messages.c.author_platform,
-    messages.c.author_id,
-    messages.c.author_name,
-    messages.c.created_at,
-    messages.c.said_by_others,
-).where(messages.c.context_id == bindparam("context"), IS_SAID)
+MESSAGES = select(*COLUMNS).where(messages.c.context_id == bindparam("context"))
 
 
 def read_documents(rows: Iterable[Row[*tuple[Any, ...]]]) -> Iterator[Document]:
     """Yield what is searched of the rows of MESSAGES."""
-    for number, position, role_name, text, attachments, platform, author_id, author_name, created_at, others in rows:
-        role = Role.USER if role_name == Role.USER else Role.ASSISTANT
-        said = write_out(text, decode_references(others))
-        searchable = searchable_text(role, said, [each.get("name") for each in attachments] if attachments else ())
-        if searchable:
-            key = author_key(Author(platform, author_id, author_name)) if author_id else None
-            yield Document(number, role, searchable, author_name, key, created_at, position, bool(attachments))
+    for row in rows:
+        number, position, role_name, text, attachments, platform, author_id, author_name, created_at, *_, others = row
+        if role_name in _SAID_BY:
+            role = Role.USER if role_name == Role.USER else Role.ASSISTANT
+            said = write_out(text, decode_references(others))
+            searchable = searchable_text(role, said, [each.get("name") for each in attachments] if attachments else ())
+            if searchable:
+                key = author_key(Author(platform, author_id, author_name)) if author_id else None
+                yield Document(number, role, searchable, author_name, key, created_at, position, bool(attachments))
+
+
+def documents_of(said: Iterable[tuple[int, Kept]]) -> Iterator[Document]:
+    """Yield what is searched of messages as they are kept, with their positions."""
+    for position, each in said:
+        if not isinstance(each, Message):
+            yield from read_documents([each])
+        elif text := searchable_text(each.role, each.full_text):
+            author = each.author or _NOBODY
+            key = author_key(author) if author.id else None
+            yield Document(each.id or 0, each.role, text, author.name, key, each.created_at, position)
 
 
 def searchable_text(role: Role, text: str, file_names: Iterable[str | None] = ()) -> str:

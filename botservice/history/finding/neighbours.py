@@ -2,22 +2,24 @@
 
 from collections.abc import Collection, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import Connection, Row, bindparam, select
+from sqlalchemy import Connection, bindparam, select
 
 from botservice.history.finding.questions import SearchHit
 from botservice.history.ranking.documents import is_question
-from botservice.history.rows import COLUMNS, IS_SAID, read_messages
+from botservice.history.recent import Kept, Recent
+from botservice.history.rows import COLUMNS, IS_SAID, read_message, read_messages
+from botservice.history.window import CONVERSATION
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Author, Message
-from botservice.storage.references import full_text_of
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages
 
 _SHORT: Final = 40  # characters: what is longer says by itself what it is about
 _LONGEST: Final = 600  # characters: a longer neighbour costs more of the prompt than it explains
 _ONE_TALK: Final = timedelta(hours=6)
+_NOBODY: Final = Author()
 _NEAR: Final = 4  # positions: what stands between two that belong together are notes, or gaps of what was deleted
 
 _AT = select(*COLUMNS).where(
@@ -34,14 +36,16 @@ def with_neighbours(
     *,
     shown: Collection[int | None],
     counter: TokenCounter | None = None,
+    recent: Recent | None = None,
 ) -> list[SearchHit]:
     """Return hits with the question before a short answer, and the answer after a question, where it is not shown yet.
 
     Args:
         shown: Ids of the messages that stand in the prompt anyway.
+        recent: What is known of the chat without reading.
     """
     shown = {*shown, *(hit.message.id for hit in hits)}
-    beside = _find_beside(connection, context_id, hits, counter)
+    beside = _find_beside(connection, context_id, hits, counter, recent)
     found = []
     for hit in hits:
         neighbour = beside.get(hit.message.id)
@@ -54,22 +58,37 @@ def with_neighbours(
 
 
 def _find_beside(
-    connection: Connection, context_id: int, found: Sequence[SearchHit], counter: TokenCounter | None
+    connection: Connection,
+    context_id: int,
+    found: Sequence[SearchHit],
+    counter: TokenCounter | None,
+    recent: Recent | None,
 ) -> dict[int | None, Message]:
     """Return for each message that needs one the message that makes it readable, by its id."""
     left = [(hit, step) for hit in found if (step := _step(hit.message))]
-    beside: list[tuple[SearchHit, Any]] = []
+    beside: list[tuple[SearchHit, Kept]] = []
     for far in range(1, _NEAR):
         if not left:
             break
-        wanted = sorted({hit.position + step * far for hit, step in left})
-        rows = execute(connection, _AT, {"context": context_id, "positions": wanted}).all()
-        at = {row.position: row for row in rows}
+        wanted = {hit.position + step * far for hit, step in left}
+        at = _said_at(connection, context_id, wanted, recent)
         there = [(hit, step, at.get(hit.position + step * far)) for hit, step in left]
-        beside += [(hit, row) for hit, step, row in there if row is not None and _belongs(row, hit.message, step)]
-        left = [(hit, step) for hit, step, row in there if row is None]
-    read = read_messages(connection, context_id, [row for _, row in beside], counter)
-    return {hit.message.id: message for (hit, _), message in zip(beside, read, strict=True)}
+        beside += [(hit, each) for hit, step, each in there if each is not None and _belongs(each, hit.message, step)]
+        left = [(hit, step) for hit, step, each in there if each is None]
+    rows = [each for _, each in beside if not isinstance(each, Message)]
+    read = {each.id: each for each in read_messages(connection, context_id, rows, counter)} if rows else {}
+    return {hit.message.id: each if isinstance(each, Message) else read[each.id] for hit, each in beside}
+
+
+def _said_at(connection: Connection, context_id: int, positions: set[int], recent: Recent | None) -> dict[int, Kept]:
+    """Return what people and the assistant said at some positions."""
+    after, at = (0, {}) if recent is None else (recent.after, recent.at)
+    unknown = sorted(positions) if recent is None else sorted(each for each in positions if 0 < each <= after)
+    found = {each: at[each] for each in positions if each in at and at[each].role in CONVERSATION}
+    if unknown:
+        rows = execute(connection, _AT, {"context": context_id, "positions": unknown}).all()
+        found |= {row.position: row for row in rows}
+    return found
 
 
 def _step(message: Message) -> int:
@@ -80,15 +99,12 @@ def _step(message: Message) -> int:
     return -1 if len(said) <= _SHORT else 0
 
 
-def _belongs(row: Row[*tuple[Any, ...]], message: Message, step: int) -> bool:
-    said = full_text_of(row)
+def _belongs(kept: Kept, message: Message, step: int) -> bool:
+    beside = kept if isinstance(kept, Message) else read_message(kept, {}, None)
+    said = beside.full_text
     return (
         0 < len(said) <= _LONGEST
         and is_question(said) is (step < 0)
-        and abs(row.created_at - message.created_at) <= _ONE_TALK
-        and (row.role != message.role or not _is_of_same(row, message.author or Author()))
+        and abs(beside.created_at - message.created_at) <= _ONE_TALK
+        and (beside.role is not message.role or (beside.author or _NOBODY) != (message.author or _NOBODY))
     )
-
-
-def _is_of_same(row: Row[*tuple[Any, ...]], author: Author) -> bool:
-    return (row.author_platform, row.author_id, row.author_name) == (author.platform, author.id, author.name)

@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, Row, bindparam, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.history.finding.context_index import ContextIndex
 from botservice.history.finding.long_chats import DEFAULT_LONG_CHATS, LongChats, rank, search_long_chat
+from botservice.history.finding.neighbours import with_neighbours
 from botservice.history.finding.question_vectors import QuestionVectors
 from botservice.history.finding.questions import Question, SearchHit
 from botservice.history.finding.word_blocks import Stretch, write_stretch
+from botservice.history.recent import Recent, RecentMessages
 from botservice.history.rows import BY_ID, read_messages
 from botservice.llm.tokens import TokenCounter
 from botservice.storage import Storage
@@ -43,8 +45,15 @@ class SearchIndexes:
 
     _of_storage: ClassVar["weakref.WeakKeyDictionary[Storage, SearchIndexes]"] = weakref.WeakKeyDictionary()
 
-    def __init__(self, *, limit_bytes: int = DEFAULT_LIMIT_BYTES, long_chats: LongChats = DEFAULT_LONG_CHATS) -> None:
+    def __init__(
+        self,
+        *,
+        limit_bytes: int = DEFAULT_LIMIT_BYTES,
+        long_chats: LongChats = DEFAULT_LONG_CHATS,
+        recent: RecentMessages | None = None,
+    ) -> None:
         self.question_vectors: QuestionVectors | None = None
+        self._recent = recent or RecentMessages()
         self._limit_bytes = limit_bytes
         self._long_chats = long_chats
         self._full: dict[tuple[int, int], Stretch] = {}
@@ -57,7 +66,9 @@ class SearchIndexes:
     def of(cls, storage: Storage) -> "SearchIndexes":
         """Return the indexes that belong to storage."""
         known = cls._of_storage.get(storage)
-        return cls._of_storage.setdefault(storage, cls()) if known is None else known
+        if known is None:
+            known = cls._of_storage.setdefault(storage, cls(recent=RecentMessages.of(storage)))
+        return known
 
     def __len__(self) -> int:
         return len(self._indexes)
@@ -91,16 +102,35 @@ class SearchIndexes:
 
         It holds the thread that reads no longer than one page takes; an event loop, about a millisecond.
         """
-        with self._caught_up(connection, context_id, question.text) as (entry, is_current):
+        found = self._search(connection, context_id, question, counter)
+        return None if found is None else found[0]
+
+    def search_with_neighbours(
+        self, connection: Connection, context_id: int, question: Question, counter: TokenCounter
+    ) -> list[SearchHit] | None:
+        """Return what search does, with what makes each message readable."""
+        found = self._search(connection, context_id, question, counter)
+        if found is None:
+            return None
+        hits, recent = found
+        shown = {*question.shown, *question.exclude}
+        return with_neighbours(connection, context_id, hits, shown=shown, counter=counter, recent=recent)
+
+    def _search(
+        self, connection: Connection, context_id: int, question: Question, counter: TokenCounter | None
+    ) -> tuple[list[SearchHit], Recent | None] | None:
+        with self._caught_up(connection, context_id, question.text) as (entry, state):
             if entry is None:
-                return []
-            if not is_current:
+                return [], None
+            if state is None:
                 return None
             found = entry.found_for(question)
             if found is None:
                 found = self._find(connection, entry, question)
                 entry.remember(question, found)
-        return _read_hits(connection, context_id, found, counter)
+        version, last, encoding = state.deletion_version, state.last_position, None if counter is None else counter.name
+        recent = self._recent.catch_up(connection, context_id, version=version, last=last, encoding=encoding)
+        return _read_hits(connection, context_id, found, counter, recent), recent
 
     def _find(self, connection: Connection, entry: ContextIndex, question: Question) -> list[tuple[int, float]]:
         if entry.is_long:
@@ -121,20 +151,20 @@ class SearchIndexes:
 
     def _without_names(self, connection: Connection, context_id: int, text: str) -> str | None:
         """Return what to embed for a question; nothing where no message has a vector; None: ask once more."""
-        with self._caught_up(connection, context_id, text) as (entry, is_current):
-            if entry is None or (is_current and not (entry.is_long or entry.index.has_vectors)):
+        with self._caught_up(connection, context_id, text) as (entry, state):
+            if entry is None or (state is not None and not (entry.is_long or entry.index.has_vectors)):
                 return ""
-            return entry.index.without_names(text) if is_current else None
+            return None if state is None else entry.index.without_names(text)
 
     @contextlib.contextmanager
     def _caught_up(
         self, connection: Connection, context_id: int, asked: str
-    ) -> Iterator[tuple[ContextIndex | None, bool]]:
-        """Hold a context's index, and say whether it has seen everything; None if the context is gone."""
+    ) -> Iterator[tuple[ContextIndex | None, Row[*tuple[Any, ...]] | None]]:
+        """Hold a context's index, and the state up to which it has seen everything, or None; no index, no context."""
         state = execute(connection, _STATE, {"context": context_id}).one_or_none()
         if state is None:
             self.forget(context_id)
-            yield None, True
+            yield None, None
             return
         with self._guard:
             entry = self._indexes.get(context_id)
@@ -145,10 +175,10 @@ class SearchIndexes:
             leave_to_thread(connection)
             entry.lock.acquire()
         try:
-            is_current = entry.catch_up(connection, state, self._model_key, self._long_chats)
+            is_current = entry.catch_up(connection, state, self._model_key, self._long_chats, self._recent)
             if entry.full is not None:
                 self._full[entry.context_id, entry.full.first_position] = entry.full
-            yield entry, is_current
+            yield entry, state if is_current else None
             size = entry.size_bytes = entry.index.size_bytes + _ENTRY_BYTES
         except (SQLAlchemyError, NotInPlace):
             raise  # nothing was taken in: the index is as it was
@@ -177,13 +207,17 @@ class SearchIndexes:
 
 
 def _read_hits(
-    connection: Connection, context_id: int, found: list[tuple[int, float]], counter: TokenCounter | None
+    connection: Connection,
+    context_id: int,
+    found: list[tuple[int, float]],
+    counter: TokenCounter | None,
+    recent: Recent | None,
 ) -> list[SearchHit]:
-    if not found:
-        return []
-    sought = {"context": context_id, "ids": [message_id for message_id, _ in found]}
-    rows = execute(connection, BY_ID, sought).all()
-    read = zip(read_messages(connection, context_id, rows, counter), rows, strict=True)
-    by_id = {each.id: (each, row.position) for each, row in read}
-    there = ((*by_id[message_id], score) for message_id, score in found if message_id in by_id)
-    return [SearchHit(message, score, position=position) for message, position, score in there]
+    known = {} if recent is None else recent.of_ids(number for number, _ in found)
+    missing = [number for number, _ in found if number not in known]
+    if missing:
+        rows = execute(connection, BY_ID, {"context": context_id, "ids": missing}).all()
+        read = zip(rows, read_messages(connection, context_id, rows, counter), strict=True)
+        known |= {row.id: (row.position, message) for row, message in read}
+    there = ((*known[number], score) for number, score in found if number in known)
+    return [SearchHit(message, score, position=position) for position, message, score in there]
