@@ -22,6 +22,7 @@ from botservice.settings import ModelSettings, one_of
 logger = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "gpt-6.1-terra"
+_DECODER = json.JSONDecoder()
 _SECONDS_AFTER_THE_END = 1.0  # for the rest of a stream, so that its connection can be used again
 
 
@@ -206,7 +207,11 @@ def _take(answer: OpenAIAnswer, events: Sequence[str]) -> bool:
 
 
 def _read_event(data: str) -> dict[str, Any]:
-    event: dict[str, Any] = json.loads(data)  # what is no object fails in the next line
+    event: dict[str, Any]
+    # To look for blanks around an object takes as long as to read it, and there are hundreds in an answer.
+    event, end = _DECODER.raw_decode(data) if data.startswith("{") else ({}, 0)
+    if end != len(data):
+        event = json.loads(data)  # what is no object fails in the next line
     if error := event.get("error"):
         raise reported(error)
     return event

@@ -1,6 +1,7 @@
 """What a call of an OpenAI-compatible server is made with, besides its messages and tools."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from botservice.llm.chat import AnswerSchema
@@ -9,6 +10,7 @@ from botservice.settings import OPENAI_API_URL
 _OPENAI_HOST = urlsplit(OPENAI_API_URL).hostname or ""
 
 
+@lru_cache(maxsize=64)
 def is_openai(base_url: str) -> bool:
     """Return whether a server is OpenAI's own, in whatever region."""
     host = urlsplit(base_url).hostname or ""
