@@ -298,18 +298,19 @@ class AgentService:
             context.memory.steps.extend(put_in)  # they are for what comes next
 
     async def _load(self, context: AgentContext, *, with_steps: bool = True) -> Turn | None:
-        """Bring context up to date, without steps if so wanted and no turn runs there, and return its running turn."""
+        """Bring context up to date, for a new question if so wanted and no turn runs there; return its running turn."""
 
         def read(connection: Connection) -> tuple[Turn | None, Snapshot | None]:
-            turn = find_running_turn(connection, context.id)
-            is_whole = with_steps or turn is not None
-            return turn, None if is_whole else read_snapshot(connection, context.id, with_steps=False)
+            if with_steps:
+                return find_running_turn(connection, context.id), None
+            snapshot = read_snapshot(connection, context.id, with_steps=False, with_last_message=False)
+            return (find_running_turn(connection, context.id) if snapshot.has_running_turn else None), snapshot
 
         turn, snapshot = await self._of(context).read(read, is_short=True)
-        if snapshot is None:
-            await context.refresh(None if turn is None else turn.id)
-        else:
+        if turn is None and snapshot is not None:
             context.show(snapshot)
+        else:
+            await context.refresh(None if turn is None else turn.id)
         return turn
 
     async def _find_waited(self, context: AgentContext) -> Turn | None:

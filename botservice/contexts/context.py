@@ -29,6 +29,7 @@ from botservice.storage.tables.conversations import contexts
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
 _CONTEXT_ID = select(contexts.c.id).where(contexts.c.key_hash == bindparam("key_hash"))
 _CONTEXT_KEYS = select(contexts.c.context_keys).where(contexts.c.id == bindparam("context"))
+_NO_METADATA = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,11 @@ class ContextKeys:
         # Of what was given, not of what is stored: two keys that are stored alike are two contexts all the same.
         text = json.dumps(dict(keys), sort_keys=True, separators=(",", ":"))
         return cls(MappingProxyType(values), hashlib.sha256(text.encode()).hexdigest())
+
+
+def _in_order(metadata: Mapping[str, Any]) -> str:
+    """Return metadata as JSON with its keys in order."""
+    return json.dumps(metadata, sort_keys=True) if metadata else _NO_METADATA
 
 
 def _without_halves(text: str) -> str:
@@ -109,7 +115,7 @@ class AgentContext:
         self.steps_taken = 0
         self.last_step_number = 0
         self.has_open_calls = True
-        self._saved_metadata = "{}"
+        self._saved_metadata = _NO_METADATA
 
     def __repr__(self) -> str:
         return f"AgentContext({self.id}, {dict(self.context_keys)!r})"
@@ -207,7 +213,7 @@ class AgentContext:
             lambda connection: set_metadata(connection, context_id=self.id, key=PROMPT, value=value)
         )
         self.metadata = with_key(self.metadata, PROMPT, value)
-        self._saved_metadata = json.dumps(kept, sort_keys=True)
+        self._saved_metadata = _in_order(kept)
 
     async def save_metadata(self) -> None:
         """Store metadata now."""
@@ -233,11 +239,12 @@ class AgentContext:
     def show(self, snapshot: Snapshot) -> None:
         """Set everything to what `read_snapshot` has read."""
         self.metadata = snapshot.metadata
-        self._saved_metadata = json.dumps(snapshot.metadata, sort_keys=True)
+        self._saved_metadata = _in_order(snapshot.metadata)
         self.steps_taken = snapshot.steps_taken
         self.last_step_number = snapshot.last_step_number
         self.has_open_calls = snapshot.has_open_calls
-        self.chat_history.remember_last(snapshot.last_user_message)
+        if snapshot.knows_last_message:
+            self.chat_history.remember_last(snapshot.last_user_message)
         self.asked_by = snapshot.asked_by
         self._load_steps(snapshot)
 
@@ -271,7 +278,7 @@ class AgentContext:
 
     def changed_metadata(self) -> str | None:
         """Return metadata as JSON where it differs from what is stored."""
-        text = json.dumps(self.metadata, sort_keys=True)
+        text = _in_order(self.metadata)
         return None if text == self._saved_metadata else text
 
     def confirm_metadata(self, text: str) -> None:

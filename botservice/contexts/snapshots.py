@@ -21,7 +21,7 @@ from botservice.memory import TaskStep
 from botservice.messages import Author, Message
 from botservice.storage.blobs import read_blobs
 from botservice.storage.statements import execute
-from botservice.storage.tables.conditions import CALL_IS_OPEN
+from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN, TURN_IS_RUNNING
 from botservice.storage.tables.conversations import contexts, turns
 from botservice.storage.tables.waiting import pending_calls
 
@@ -57,6 +57,7 @@ _STATE = select(
     _LAST_STEP_NUMBER.scalar_subquery().label("last_step_number"),
     LAST_POSITION.scalar_subquery().label("last_position"),
     exists().where(CALL_IS_OPEN, pending_calls.c.context_id == bindparam("context")).label("has_open_calls"),
+    exists().where(TURN_IS_OPEN, TURN_IS_RUNNING, turns.c.context_id == bindparam("context")).label("has_running_turn"),
 ).where(contexts.c.id == bindparam("context"))
 
 
@@ -79,7 +80,11 @@ class _OfTurn:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """What a context holds at one moment."""
+    """What a context holds at one moment.
+
+    Attributes:
+        knows_last_message: Whether last_user_message was looked for.
+    """
 
     context_keys: Mapping[str, str]
     metadata: dict[str, Any]
@@ -92,21 +97,33 @@ class Snapshot:
     steps_taken: int
     last_step_number: int
     has_open_calls: bool
+    has_running_turn: bool
     stride: float = 1.0
     asked_by: Author | None = None
+    knows_last_message: bool = True
 
 
 def read_snapshot(
-    connection: Connection, context_id: int, turn_id: int | None = None, *, with_steps: bool = True
+    connection: Connection,
+    context_id: int,
+    turn_id: int | None = None,
+    *,
+    with_steps: bool = True,
+    with_last_message: bool = True,
 ) -> Snapshot:
-    """Return what a context holds, with the steps in view of a turn, of the newest by default."""
+    """Return what a context holds, with the steps in view of a turn, of the newest by default.
+
+    Args:
+        with_last_message: Whether to look for a person's last message, which is the one that the steps answer.
+    """
     found = execute(connection, _STATE, {"context": context_id})
-    last_of_a_person = execute(connection, LAST_OF_A_PERSON, {"context": context_id})  # both travel together
+    last_of_a_person = execute(connection, LAST_OF_A_PERSON, {"context": context_id}) if with_last_message else None
     state = found.one_or_none()
     if state is None:
         known = f"there is no context {context_id}"
         raise StorageError(f"{known}; where it was deleted: get it anew with AgentContext.get_or_create")
-    last_user_message = next(iter(read_messages(connection, context_id, last_of_a_person.all())), None)
+    rows = [] if last_of_a_person is None else last_of_a_person.all()  # it has travelled with the other
+    last_user_message = next(iter(read_messages(connection, context_id, rows)), None) if rows else None
     in_view = turns_in_view(connection, context_id, turn_id) if with_steps else []
     logs: dict[int, PromptLog] = {}
     stored = read_steps(connection, context_id, turn_ids=in_view, logs=logs) if in_view else []
@@ -131,8 +148,10 @@ def read_snapshot(
         of_turn.steps_taken,
         state.last_step_number or 0,
         state.has_open_calls,
+        state.has_running_turn,
         of_turn.stride,
         of_turn.asked_by if turn_id is not None else None,
+        with_last_message,
     )
 
 

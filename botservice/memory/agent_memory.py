@@ -153,6 +153,8 @@ class AgentMemory(Memory):
     `steps` and `content` are one list: append, insert and delete there. Assigning another list copies it in.
     """
 
+    _system_prompt: str | SystemPromptStep
+
     def __init__(
         self, system_prompt: str | SystemPromptStep = "", steps: Iterable[MemoryItem | Mapping[str, Any]] = ()
     ) -> None:
@@ -163,11 +165,14 @@ class AgentMemory(Memory):
     @property
     def system_prompt(self) -> SystemPromptStep:
         """What the agent was told to be; a string may be assigned too."""
+        if isinstance(self._system_prompt, str):  # hardly anybody asks
+            self._system_prompt = SystemPromptStep(self._system_prompt)
         return self._system_prompt
 
     @system_prompt.setter
     def system_prompt(self, value: str | SystemPromptStep) -> None:
-        self._system_prompt = value if isinstance(value, SystemPromptStep) else SystemPromptStep(value)
+        is_kept = type(value) is str or isinstance(value, SystemPromptStep)
+        self._system_prompt = value if is_kept else SystemPromptStep(value)
 
     @property
     def steps(self) -> list[MemoryItem]:
