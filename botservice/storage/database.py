@@ -213,11 +213,14 @@ class Storage:
         fence: Fence | None = None,
         sort_key: SortKey = (),
         is_confined: bool = False,
+        is_waited_for: bool = False,
     ) -> "asyncio.Future[T]":
         """Issue a write and return what becomes of it (see `Writer.issue`)."""
         if self._readers is None:
             raise StorageUnavailable("the storage is not open")
-        return self._writer.issue(operation, fence=fence, sort_key=sort_key, is_confined=is_confined)
+        return self._writer.issue(
+            operation, fence=fence, sort_key=sort_key, is_confined=is_confined, is_waited_for=is_waited_for
+        )
 
     def now(self) -> datetime:
         """Return the present moment, aware: by the clock of the Postgres server, which all replicas share."""

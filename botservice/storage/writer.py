@@ -78,6 +78,14 @@ class Operation:
             self.result = None if self.run is None else self.run(connection)
 
 
+class _Lasting(asyncio.Future[T]):
+    """A future that lasts until there is a result; `asyncio.shield` makes another one, and a round of the loop."""
+
+    def cancel(self, msg: Any | None = None) -> bool:  # noqa: ARG002 - as asyncio calls it
+        """Return that it is not cancelled."""
+        return False
+
+
 class Writer:
     """A thread with the only connection that writes.
 
@@ -129,6 +137,7 @@ class Writer:
         sort_key: SortKey = (),
         is_last: bool = False,
         is_confined: bool = False,
+        is_waited_for: bool = False,
     ) -> "asyncio.Future[T]":
         """Issue a write; await what is returned for its result, once its transaction is committed.
 
@@ -140,13 +149,14 @@ class Writer:
             is_last: Whether everything that was issued before is to be committed first.
             is_confined: Whether it goes by nothing that operations with another first part in their sort key write:
                 then it may be interleaved with them.
+            is_waited_for: Whether a task that awaits it and is cancelled hears of that only when it has ended.
 
         Raises:
             ClaimLost: fence no longer holds (when it is awaited).
             StorageUnavailable: the storage is closed, or the database did not take it (when it is awaited).
         """
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = loop.create_future()
+        future: asyncio.Future[T] = _Lasting(loop=loop) if is_waited_for else loop.create_future()
         with self._closing:
             if self._is_closed:
                 raise StorageUnavailable("the storage is closed")

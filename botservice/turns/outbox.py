@@ -23,7 +23,7 @@ from botservice.turns.due_conditions import when_due_was_set
 from botservice.turns.due_contexts import put_off
 from botservice.turns.retry_policies import RetryPolicy
 from botservice.turns.transport import BUTTONS, THEN, Payload, Transport
-from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus, Turn, set_due
+from botservice.turns.turn import API, Delivery, DeliveryKind, DeliveryStatus, Turn, set_due
 
 logger = logging.getLogger(__name__)
 
@@ -289,6 +289,8 @@ def begin_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payl
 
     It counts as on its way from this commit on. None if the context owes something older, which comes first.
     """
+    if turn.transport == API and not payloads:
+        return None
     owed = _find_owed(connection, turn.context_id)
     is_next = not any(row.kind == DeliveryKind.MESSAGE.value for row in owed)
     new = _write(connection, turn, payloads, now, owed, has_begun=is_next)

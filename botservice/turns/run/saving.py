@@ -86,11 +86,13 @@ class Saver:
             if then is not None:
                 then(result)
 
-        writing = context.storage.issue(operation, fence=self._claim, sort_key=(context.id,), is_confined=True)
+        writing = context.storage.issue(
+            operation, fence=self._claim, sort_key=(context.id,), is_confined=True, is_waited_for=True
+        )
         try:
-            written = await asyncio.shield(writing)
+            written = await writing
         except asyncio.CancelledError:
-            confirm(await writing)  # a write that was issued happens: know of it before going away
+            confirm(writing.result())  # a write that was issued happens: know of it before going away
             raise
         confirm(written)
 
