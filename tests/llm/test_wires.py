@@ -89,7 +89,7 @@ async def test_a_refusal_that_points_to_responses_is_followed_at_once_and_rememb
     ],
 )
 async def test_a_server_without_responses_is_asked_by_chat(api: OpenAIApi, make: Make, missing: Failure | None) -> None:
-    llm = _like_openai(make(base_url=None), api)
+    llm = await _like_openai(make(base_url=None), api)
     if missing is None:
         api.speaks = (CHAT,)
     else:
@@ -116,7 +116,7 @@ async def test_a_server_without_responses_is_asked_by_chat(api: OpenAIApi, make:
     ],
 )
 async def test_other_failures_change_no_wire(api: OpenAIApi, make: Make, failure: Failure, kind: LLMFailure) -> None:
-    llm = _like_openai(make(base_url=None), api)
+    llm = await _like_openai(make(base_url=None), api)
     api.reply = lambda _: failure
     with pytest.raises(LLMError) as caught:
         await llm.chat(HELLO)
@@ -192,7 +192,7 @@ async def test_a_retired_model_says_so(api: OpenAIApi, make: Make) -> None:
         assert caught.value.kind is LLMFailure.UNKNOWN_MODEL
 
 
-def _like_openai(llm: OpenAIChatLLM, api: OpenAIApi) -> OpenAIChatLLM:
+async def _like_openai(llm: OpenAIChatLLM, api: OpenAIApi) -> OpenAIChatLLM:
     """Return a model of OpenAI's own address, behind which the server on loopback stands."""
 
     class Redirected(httpx2.AsyncHTTPTransport):
@@ -200,9 +200,11 @@ def _like_openai(llm: OpenAIChatLLM, api: OpenAIApi) -> OpenAIChatLLM:
             request.url = httpx2.URL(f"{api.url}{request.url.path}")
             return await super().handle_async_request(request)
 
-    llm._clients._of_loop[asyncio.get_running_loop()] = Connections(
+    connections = Connections(
         lambda: httpx2.AsyncClient(transport=Redirected()), api_key="sk-test", base_url=llm.base_url
     )
+    llm._clients._of_loop[asyncio.get_running_loop()] = connections
+    await connections.open()
     return llm
 
 
