@@ -9,14 +9,14 @@ from pathlib import Path
 import httpx2
 import pytest
 from standins.certificates import certificate_for
-from standins.raw_http import RawRequest, raw_server, response
+from standins.raw_http import RawRequest, chunk, raw_server, response
 
 from botservice.llm.openai.direct import DirectTransport
 
 
 def client(tls: ssl.SSLContext | None = None, idle_seconds: float = 60.0) -> httpx2.AsyncClient:
     tls = tls or ssl.create_default_context()
-    return httpx2.AsyncClient(transport=DirectTransport(tls, idle_seconds=idle_seconds), timeout=None)
+    return httpx2.AsyncClient(transport=DirectTransport(tls, idle_seconds=idle_seconds, odd=set()), timeout=None)
 
 
 async def say_hi(_: RawRequest, writer: asyncio.StreamWriter) -> None:
@@ -204,7 +204,7 @@ async def test_each_request_waits_as_long_as_it_may() -> None:
 
     async with raw_server(say_nothing) as server, client() as http:
         with pytest.raises(httpx2.ReadTimeout):
-            await http.get(server.base_url, timeout=0.01)
+            await http.get(server.base_url, timeout=httpx2.Timeout(None, read=0.01))
 
 
 async def test_nobody_at_an_address_is_an_error_of_the_connection() -> None:
@@ -247,3 +247,49 @@ async def test_a_request_says_of_itself_what_its_client_says_and_no_more() -> No
     names = {name.lower(): value for name, value in request.headers.items()}
     assert names["user-agent"] == "mine"
     assert "content-type" not in names
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        ("content-length: 2", "content-length: 2"),
+        ("content-length: 2", "transfer-encoding: chunked"),
+        ("content-length: 2", *(f"x-{number}: y" for number in range(200))),
+    ],
+    ids=["two lengths", "length and chunks", "many"],
+)
+async def test_an_answer_that_httpx_alone_understands_is_asked_for_once_more_and_understood_from_then_on(
+    headers: tuple[str, ...],
+) -> None:
+    async def speak(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        body = chunk(b"hi") + chunk(b"") if "transfer-encoding: chunked" in headers else b"hi"
+        writer.write("\r\n".join(["HTTP/1.1 200 OK", *headers, "", ""]).encode() + body)
+
+    async with raw_server(speak) as server, client() as http:
+        for _ in range(3):
+            assert (await http.post(server.base_url, content=b"hello")).text == "hi"
+    assert [(each.connection, each.body) for each in server.requests] == [(1, b"hello"), *[(2, b"hello")] * 3]
+
+
+async def test_what_nobody_understands_is_asked_for_no_more_than_twice() -> None:
+    async def speak(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"nonsense\r\n\r\n")
+
+    async with raw_server(speak) as server, client() as http:
+        for asked in (2, 3, 4):
+            with pytest.raises(httpx2.RemoteProtocolError):
+                await http.post(server.base_url, content=b"hello")
+            assert len(server.requests) == asked
+
+
+@pytest.mark.parametrize("path", ["/a%2Fb", "/a+b", "/a%20b", "/%7Eann", "/a?b=%2F&c=+&d=%e4", "/[a]|b"])
+async def test_an_address_is_written_as_its_client_writes_it(path: str) -> None:
+    async with raw_server(say_hi) as server, client() as http:
+        await http.get(f"http://127.0.0.1:{server.port}{path}")
+    assert server.requests[0].line == f"GET {path} HTTP/1.1"
+
+
+async def test_an_address_that_aiohttp_refuses_is_asked() -> None:
+    async with raw_server(say_hi) as server, client() as http:
+        assert (await http.get(f"http://127.1:{server.port}/")).text == "hi"
+    assert len(server.requests) == 1

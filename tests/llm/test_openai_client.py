@@ -284,6 +284,19 @@ async def test_headers_may_be_as_long_as_proxies_make_them() -> None:
         assert await ask(server.base_url) == "hi"
 
 
+async def test_a_server_that_says_its_length_twice_is_asked_once_more_by_the_first_call_alone() -> None:
+    async def answer(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        body = said("hi") + ENDED
+        writer.write(response(body, f"content-length: {len(body)}"))
+
+    async with raw_server(answer) as server:
+        llm = model(server.base_url)
+        assert (await llm.chat(HELLO)).text == "hi"
+        await asyncio.gather(*(llm.chat(HELLO) for _ in range(3)))
+        await llm.close()
+    assert len(server.requests) == 2 + 3
+
+
 async def test_a_redirect_is_followed_with_the_prompt_and_the_key_stays_with_its_server() -> None:
     def to(server: RawServer, path: str) -> bytes:
         place = f"location: http://127.0.0.1:{server.port}{path}"

@@ -135,6 +135,7 @@ class OpenAIClients:
         self.base_url = base_url or OPENAI_API_URL
         self._api_key = api_key or "none"
         self._of_loop: dict[asyncio.AbstractEventLoop, Connections] = {}
+        self._odd: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._of_loop)
@@ -181,13 +182,13 @@ class OpenAIClients:
         known = self._of_loop.get(loop)
         if known is None:
             self._of_loop = {known: one for known, one in self._of_loop.items() if not known.is_closed()}
-            make_http = partial(_http_client, self.base_url)
+            make_http = partial(_http_client, self.base_url, self._odd)
             known = self._of_loop[loop] = Connections(make_http, api_key=self._api_key, base_url=self.base_url)
             await known.open()
         return known
 
 
-def _http_client(base_url: str) -> "httpx2.AsyncClient":
+def _http_client(base_url: str, odd: set[str]) -> "httpx2.AsyncClient":
     """Return a client that waits as long as it takes; how many connections there are at once, MAX_TURNS bounds."""
     import openai
 
@@ -195,5 +196,5 @@ def _http_client(base_url: str) -> "httpx2.AsyncClient":
 
     limits = replace(openai.DEFAULT_CONNECTION_LIMITS, max_connections=None, keepalive_expiry=_IDLE_SECONDS)
     timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
-    mounts = direct_way(base_url, tls_context(), idle_seconds=_IDLE_SECONDS)
+    mounts = direct_way(base_url, tls_context(), idle_seconds=_IDLE_SECONDS, odd=odd)
     return openai.DefaultAsyncHttpxClient(timeout=timeout, limits=limits, verify=tls_context(), mounts=mounts)

@@ -11,25 +11,31 @@ from urllib.request import getproxies
 
 import aiohttp
 import httpx2
+import yarl
 
 _LONGEST_HEADER: Final = 100 * 1024  # as httpx takes them; aiohttp by itself refuses more than 8 kB
 _PROXIED: Final = frozenset({"http", "https", "all"})
 _CHUNKED: Final = b"transfer-encoding"  # aiohttp says so itself where no length is known
 _OF_BODIES: Final = (_CHUNKED, b"content-length")
+# An answer's head that aiohttp cannot read, and an address that it refuses.
+_NOT_UNDERSTOOD: Final = (aiohttp.ClientResponseError, aiohttp.InvalidURL)
 _OWN_HEADERS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
 def direct_way(
-    base_url: str, tls: ssl.SSLContext, *, idle_seconds: float
+    base_url: str, tls: ssl.SSLContext, *, idle_seconds: float, odd: set[str]
 ) -> "Mapping[str, httpx2.AsyncBaseTransport] | None":
     """Return the mounts of an HTTP client that asks one server directly; None if the environment names a proxy.
 
     What is elsewhere, such as where the server redirects to, is asked as the client does by itself.
+
+    Args:
+        odd: The hosts of servers that aiohttp does not understand, for all clients of one server.
     """
     url = httpx2.URL(base_url)
     if url.scheme not in ("http", "https") or not url.host or _PROXIED.intersection(getproxies()):
         return None
-    return {f"{url.scheme}://{url.netloc.decode()}": DirectTransport(tls, idle_seconds=idle_seconds)}
+    return {f"{url.scheme}://{url.netloc.decode()}": DirectTransport(tls, idle_seconds=idle_seconds, odd=odd)}
 
 
 class DirectTransport(httpx2.AsyncBaseTransport):
@@ -38,12 +44,17 @@ class DirectTransport(httpx2.AsyncBaseTransport):
     Args:
         tls: What https connections are checked with.
         idle_seconds: How long a connection is kept for the next request.
+        odd: The hosts that aiohttp does not understand, and httpx may: they are asked by httpx once more, and from
+            then on.
     """
 
-    def __init__(self, tls: ssl.SSLContext, *, idle_seconds: float) -> None:
+    def __init__(self, tls: ssl.SSLContext, *, idle_seconds: float, odd: set[str]) -> None:
         self._tls = tls
         self._idle_seconds = idle_seconds
+        self._odd = odd
         self._session: aiohttp.ClientSession | None = None
+        limits = httpx2.Limits(max_connections=None, keepalive_expiry=idle_seconds)
+        self._by_httpx = httpx2.AsyncHTTPTransport(verify=tls, limits=limits)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Return the answer to a request, with its head read and its body not.
@@ -51,19 +62,36 @@ class DirectTransport(httpx2.AsyncBaseTransport):
         Raises:
             httpx2.TransportError: the server cannot be reached, or it says nothing that is HTTP.
         """
+        host = request.url.host
+        if host not in self._odd:
+            try:
+                with _as_of_httpx():
+                    return await self._ask(request)
+            except httpx2.TransportError as error:
+                if not isinstance(error.__cause__, _NOT_UNDERSTOOD):
+                    raise
+            self._odd.add(host)
+        return await self._by_httpx.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._by_httpx.aclose()
+        if self._session is not None:
+            await self._session.close()
+
+    async def _ask(self, request: httpx2.Request) -> httpx2.Response:
         seconds: Mapping[str, float | None] = request.extensions.get("timeout", {})
         limits = aiohttp.ClientTimeout(None, connect=seconds.get("connect"), sock_read=seconds.get("read"))
         url, given = request.url, request.headers.raw
         has_body = any(name.lower() in _OF_BODIES for name, _ in given)
-        with _as_of_httpx():
-            answer = await self._opened().request(
-                request.method,
-                f"{url.scheme}://{url.netloc.decode()}{url.raw_path.decode()}",
-                headers=[(name.decode(), value.decode()) for name, value in given if name.lower() != _CHUNKED],
-                data=request.stream if has_body else None,
-                timeout=limits,
-                allow_redirects=False,
-            )
+        answer = await self._opened().request(
+            request.method,
+            yarl.URL(f"{url.scheme}://{url.netloc.decode()}{url.raw_path.decode()}", encoded=True),
+            headers=[(name.decode(), value.decode()) for name, value in given if name.lower() != _CHUNKED],
+            data=request.stream if has_body else None,
+            timeout=limits,
+            allow_redirects=False,
+        )
         if answer.status < httpx2.codes.OK:
             answer.close()
             raise httpx2.RemoteProtocolError("the server changed to something that is not HTTP")
@@ -73,11 +101,6 @@ class DirectTransport(httpx2.AsyncBaseTransport):
             stream=_Body(answer),
             extensions={"http_version": b"HTTP/1.1", "reason_phrase": (answer.reason or "").encode()},
         )
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        if self._session is not None:
-            await self._session.close()
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
