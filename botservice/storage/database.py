@@ -31,6 +31,7 @@ from botservice.storage.engines import (
 )
 from botservice.storage.failures import as_unavailable, check_writable
 from botservice.storage.limits import StorageLimits
+from botservice.storage.operations import Fence, SortKey
 from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.postgres.advisory_locks import AdvisoryClaims
 from botservice.storage.postgres.listener import Hear, Listener
@@ -39,7 +40,7 @@ from botservice.storage.readers import NotInPlace, ReaderInPlace, Readers
 from botservice.storage.sqlite.files import make_private
 from botservice.storage.sqlite.scrubbing import PATIENCE_SECONDS, Scrubber
 from botservice.storage.url import DatabaseUrl
-from botservice.storage.writer import Fence, SortKey, Writer
+from botservice.storage.writer import Writer
 
 if TYPE_CHECKING:
     from botservice.storage.encryption import Cipher

@@ -11,71 +11,28 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from botservice.errors import ClaimLost, StorageUnavailable
+from botservice.errors import StorageUnavailable
 from botservice.storage.failures import Failure, check_writable, is_conflict, is_lost_connection, is_read_only
 from botservice.storage.limits import StorageLimits
+from botservice.storage.operations import Fence, Operation, SortKey, apply_all, resolve
 from botservice.storage.postgres.clock import DatabaseClock
-from botservice.storage.statements import interleave
 
 logger = logging.getLogger(__name__)
 
+S = TypeVar("S")
 T = TypeVar("T")
-SortKey = tuple[str | int, ...]
 
 MAX_BATCH = 256
 _CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
 _MAX_CONFLICTS = 3
 _MAX_BLOCKED = 2
 _LONGEST_WITHOUT_HEARTBEAT = 30.0  # seconds; a writer that always has something to do looks at the clock as well
-
-
-class Fence(Protocol):
-    """The condition of a write, such as a claim."""
-
-    def check(self) -> None:
-        """Return if it holds.
-
-        Raises:
-            ClaimLost: it does not.
-        """
-
-
-@dataclass(slots=True)
-class Operation:
-    """A write that waits for its transaction, and its result.
-
-    Attributes:
-        run: What it does; None only waits for what was issued before.
-        is_confined: Whether it may be interleaved with those that have another first part in their sort key.
-    """
-
-    run: Callable[[Connection], Any] | None
-    fence: Fence | None = None
-    sort_key: SortKey = ()
-    is_last: bool = False
-    is_confined: bool = False
-    loop: asyncio.AbstractEventLoop | None = None
-    future: asyncio.Future[Any] | None = None
-    result: Any = None
-    error: BaseException | None = None
-
-    def apply(self, connection: Connection) -> None:
-        """Run it if its fence holds; otherwise note ClaimLost, so that the transaction goes on for the others."""
-        self.error = None
-        try:
-            if self.fence is not None:
-                self.fence.check()
-        except ClaimLost as error:
-            self.error = error
-        else:
-            self.result = None if self.run is None else self.run(connection)
 
 
 class _Lasting(asyncio.Future[T]):
@@ -145,7 +102,7 @@ class Writer:
 
         Args:
             operation: Reads and writes through the connection it is given, and nothing else; None only waits.
-            sort_key: Orders the operations of one commit, so that two replicas lock rows in nearly the same order.
+            sort_key: Orders the operations of a commit, so that two replicas lock rows in nearly the same order.
             is_last: Whether everything that was issued before is to be committed first.
             is_confined: Whether it goes by nothing that operations with another first part in their sort key write:
                 then it may be interleaved with them.
@@ -155,14 +112,23 @@ class Writer:
             ClaimLost: fence no longer holds (when it is awaited).
             StorageUnavailable: the storage is closed, or the database did not take it (when it is awaited).
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[T] = _Lasting(loop=loop) if is_waited_for else loop.create_future()
+        return self._put(Operation(operation, fence, sort_key, is_last, is_confined), is_waited_for=is_waited_for)
+
+    def issue_for(
+        self, subject: S, operation: Callable[[Connection, Sequence[S]], Sequence[T]], *, is_last: bool = False
+    ) -> "asyncio.Future[T]":
+        """Issue a write that is done once for all subjects of a commit, and returns a result for each."""
+        return self._put(Operation(operation, is_last=is_last, subject=subject))
+
+    def _put(self, operation: Operation, *, is_waited_for: bool = False) -> "asyncio.Future[Any]":
+        loop = operation.loop = asyncio.get_running_loop()
+        operation.future = _Lasting(loop=loop) if is_waited_for else loop.create_future()
         with self._closing:
             if self._is_closed:
                 raise StorageUnavailable("the storage is closed")
             self._issued += 1
-            self._queue.put(Operation(operation, fence, sort_key, is_last, is_confined, loop, future))
-        return future
+            self._queue.put(operation)
+        return operation.future
 
     @property
     def is_fresh(self) -> bool:
@@ -251,7 +217,7 @@ class Writer:
                 connection = self._connect()
                 with connection.begin():
                     has_begun = True
-                    _apply(batch, connection)
+                    apply_all(batch, connection)
                     asked_at = time.monotonic()
             except BaseException as error:  # noqa: BLE001 - operations are foreign code; the error goes to who asked
                 failure = self._understand(error, has_begun=has_begun)
@@ -337,32 +303,6 @@ class Writer:
             callback()
 
 
-def _apply(batch: Sequence[Operation], connection: Connection) -> None:
-    alone = batch
-    if len(batch) > 1:
-        interleave(*_chains(batch, connection), connection=connection)
-        alone = [operation for operation in batch if not operation.is_confined]
-    for operation in alone:
-        operation.apply(connection)
-
-
-def _chains(batch: Sequence[Operation], connection: Connection) -> list[Callable[[], None]]:
-    """Return a function for each context of a batch, which runs its confined operations one after the other."""
-    by_context: dict[object, list[Operation]] = {}
-    for operation in batch:
-        if operation.is_confined:
-            by_context.setdefault(operation.sort_key[:1], []).append(operation)
-
-    def chain(operations: Sequence[Operation]) -> Callable[[], None]:
-        def run() -> None:
-            for operation in operations:
-                operation.apply(connection)
-
-        return run
-
-    return [chain(operations) for operations in by_context.values()]
-
-
 def _rank(operation: Operation) -> tuple[tuple[str, str | int], ...]:
     """Return what two replicas sort equally, whatever types their keys have."""
     return tuple((type(part).__name__, part) for part in operation.sort_key)
@@ -372,27 +312,3 @@ def _fail(batch: Sequence[Operation], failure: Failure) -> None:
     """Give every operation the error of a transaction that did not happen."""
     for operation in batch:
         operation.error = failure.error
-
-
-def resolve(batch: Sequence[Operation]) -> None:
-    """Hand the results to the event loops that wait for them, with one call per loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Operation]] = {}
-    for operation in batch:
-        if operation.loop is not None:
-            by_loop.setdefault(operation.loop, []).append(operation)
-        elif operation.error is not None:
-            logger.error("storage.unawaited_write_failed", exc_info=operation.error)
-    for loop, operations in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # the loop that asked is closed: nobody waits
-            loop.call_soon_threadsafe(_set_results, operations)
-
-
-def _set_results(operations: Sequence[Operation]) -> None:
-    for operation in operations:
-        if operation.future is None or operation.future.done():
-            if operation.error is not None and not isinstance(operation.error, ClaimLost):
-                logger.error("storage.unawaited_write_failed", exc_info=operation.error)
-        elif operation.error is None:
-            operation.future.set_result(operation.result)
-        else:
-            operation.future.set_exception(operation.error)

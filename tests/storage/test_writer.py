@@ -29,6 +29,21 @@ async def test_what_waits_is_committed_together(storage):
     assert await names(storage) == [f"c{number}" for number in range(20)]
 
 
+async def test_what_is_done_for_several_subjects_is_done_once_in_a_batch(storage):
+    given = []
+
+    def name_all(_, subjects):
+        given.append(list(subjects))
+        return [f"done for {subject}" for subject in subjects]
+
+    writer = storage._writer
+    async with Held(storage):
+        issued = [writer.issue_for(subject, name_all) for subject in "abc"]
+        last = writer.issue_for("d", name_all, is_last=True)
+    assert await asyncio.gather(*issued, last) == ["done for a", "done for b", "done for c", "done for d"]
+    assert given == [["a", "b", "c"], ["d"]]
+
+
 async def test_a_bad_row_never_takes_its_neighbours_along(storage):
     def fail(connection):
         add("half")(connection)

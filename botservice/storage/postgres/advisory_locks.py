@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, Integer, bindparam, func, literal_column, select, text
+from sqlalchemy import ARRAY, BigInteger, Connection, Integer, bindparam, func, literal_column, select, text
 
 from botservice.errors import StorageUnavailable
 from botservice.storage.claims import Claim
@@ -26,8 +26,9 @@ def lock_space(purpose: str = "", *, offset: int = 0) -> str:
 
 
 _SPACE: Any = literal_column(lock_space(), Integer)
-_LOCK = select(func.pg_try_advisory_lock(_SPACE, bindparam("id", type_=Integer)))
-_UNLOCK = select(func.pg_advisory_unlock(_SPACE, bindparam("id", type_=Integer)))
+_KEY: Any = func.unnest(bindparam("keys", type_=ARRAY(Integer))).column_valued("key")
+_LOCK = select(_KEY, func.pg_try_advisory_lock(_SPACE, _KEY).label("is_taken"))
+_UNLOCK = select(func.pg_advisory_unlock(_SPACE, _KEY))
 # Of a two-part key, pg_locks shows both parts as unsigned numbers.
 _TAKEN = text(
     "SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 "
@@ -52,7 +53,7 @@ class AdvisoryClaims:
         claim = Claim(context_id, self._held)
         self._held[context_id] = claim
         try:
-            is_locked = await self._writer.issue(lambda connection: self._lock(connection, claim))
+            is_locked = await self._writer.issue_for(claim, self._lock)
         except BaseException:  # cancelled, most likely: the lock may be taken all the same
             self.abandon(claim)
             raise
@@ -67,7 +68,7 @@ class AdvisoryClaims:
     async def _release(self, claim: Claim) -> None:
         if claim.is_held:
             with contextlib.suppress(StorageUnavailable):  # the lock has ended with its connection
-                await self._writer.issue(lambda connection: self._unlock(connection, claim), is_last=True)
+                await self._writer.issue_for(claim, self._unlock, is_last=True)
 
     def holder(self, context_id: int) -> Claim | None:
         """Return the claim on a context, where this replica has it."""
@@ -80,7 +81,7 @@ class AdvisoryClaims:
 
     def abandon(self, claim: Claim) -> None:
         """Give a claim back from any thread, without waiting."""
-        self._writer.submit(lambda connection: self._unlock(connection, claim))
+        self._writer.submit(lambda connection: self._unlock(connection, [claim]))
 
     def take_over(self, claim: Claim) -> Claim:
         """Return a new claim in the place of claim, on the same lock."""
@@ -104,31 +105,31 @@ class AdvisoryClaims:
         if claim.is_held:
             del self._held[claim.context_id]
 
-    def _lock(self, connection: Connection, claim: Claim) -> bool:
-        """Return whether the lock is taken; nothing is where the claim has ended since it was asked for."""
-        if not claim.is_held:
-            return False
+    def _lock(self, connection: Connection, claims: Sequence[Claim]) -> list[bool]:
+        """Return which locks are taken; none is where the claim has ended since it was asked for."""
         # Advisory locks count, and a batch that is done again keeps what it took: never take one twice. For the same
-        # reason nothing may come between the lock and this note of it, such as the error of another operation.
-        if claim.context_id in self._locked:
-            return True
-        taken = bool(execute(connection, _LOCK, _lock_key(claim)).scalar_one())
-        if taken:
-            self._locked.add(claim.context_id)
-        return taken
+        # reason nothing may come between the locks and this note of them, such as the error of another operation.
+        keys = {_key(claim): claim.context_id for claim in claims if claim.is_held}
+        wanted = [key for key, context_id in keys.items() if context_id not in self._locked]
+        if wanted:
+            rows = execute(connection, _LOCK, {"keys": wanted}).all()
+            self._locked.update(keys[row.key] for row in rows if row.is_taken)
+        return [claim.is_held and claim.context_id in self._locked for claim in claims]
 
-    def _unlock(self, connection: Connection, claim: Claim) -> None:
-        if not claim.is_held:
-            return
-        if claim.context_id in self._locked:
-            execute(connection, _UNLOCK, _lock_key(claim)).scalar_one()  # it is given back: nothing failed before it
+    def _unlock(self, connection: Connection, claims: Sequence[Claim]) -> list[None]:
+        ending = {_key(claim): claim for claim in claims if claim.is_held}
+        locked = [key for key, claim in ending.items() if claim.context_id in self._locked]
+        if locked:
+            execute(connection, _UNLOCK, {"keys": locked}).all()  # they are given back: nothing failed before it
+        for claim in ending.values():
             self._locked.discard(claim.context_id)
-        self._drop(claim)
+            self._drop(claim)
+        return [None] * len(claims)
 
 
-def _lock_key(claim: Claim) -> dict[str, int]:
+def _key(claim: Claim) -> int:
     """Return the second half of the key, a signed 32-bit number."""
-    return {"id": (claim.context_id & 0xFFFFFFFF) - (1 << 31)}
+    return (claim.context_id & 0xFFFFFFFF) - (1 << 31)
 
 
 def _as_object_id(context_id: int) -> int:
