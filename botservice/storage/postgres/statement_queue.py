@@ -9,6 +9,7 @@ Postgres does not count a session as idle in transaction, and would not end it, 
 # ruff: noqa: SLF001 - see PostgresQuery
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -75,25 +76,39 @@ class StatementQueue:
         """Queue a statement, and return what its result will be in."""
         driver, results = self._driver, self._pipeline.result_queue
         driver._check_connection_ok()
-        query = self._queries.get(text)
-        if query is None:
-            if len(self._queries) == _MOST_TEXTS:
-                self._queries.clear()
-            query = PostgresQuery(self._transformer)
-            query.convert(text.encode(), values)
-            self._queries[text] = query
+        query, queued = self._dumped(text, values), Queued(driver, self._transformer)
+        kind = query.query, query.types
+        name = driver._prepared._names.get(kind)
+        if name is not None:  # of a statement that is prepared, psycopg would look everything up once more
+            driver._prepared._names.move_to_end(kind)
+            formats = {"param_formats": query.formats, "result_format": self._sender.format}
+            send_prepared = partial(driver.pgconn.send_query_prepared, name, query.params, **formats)
+            self._pipeline.command_queue.append(send_prepared)
+            results.append((queued, None))
         else:
-            query.dump(values)
-        for _ in self._sender._maybe_prepare_gen(query):
-            pass  # in a pipeline it waits for nothing
+            for _ in self._sender._maybe_prepare_gen(query):
+                pass  # in a pipeline it waits for nothing
+            results.append((queued, results.pop()[1]))
         query.params = None  # what is large is not kept
-        queued = Queued(driver, self._transformer)
-        results.append((queued, results.pop()[1]))
         if driver._prepared._to_flush:
             driver.wait(driver._prepared.maintain_gen(driver))
         if len(self._pipeline.command_queue) > _MOST_QUEUED:
             self.send()
         return queued
+
+    def _dumped(self, text: str, values: Mapping[str, Any] | None) -> PostgresQuery:
+        """Return a statement with its values as they are sent."""
+        query, transformer = self._queries.get(text), self._transformer
+        if query is None:
+            if len(self._queries) == _MOST_TEXTS:
+                self._queries.clear()
+            query = self._queries[text] = PostgresQuery(transformer)
+            query.convert(text.encode(), values)
+        elif values is not None:
+            ordered = [values[name] for name in query._order or ()]
+            query.params = transformer.dump_sequence(ordered, query._want_formats)
+            query.types, query.formats = transformer.types or (), transformer.formats
+        return query
 
     def send(self) -> None:
         """Send what is queued, and return when it has been done."""
