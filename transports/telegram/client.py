@@ -11,6 +11,7 @@ os.environ.setdefault("PTB_TIMEDELTA", "true")
 
 import asyncio
 import io
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -36,6 +37,7 @@ _ESCAPED = {code: f"%{code:02X}" for code in (*range(0x20), 0x22, 0x7F)}
 # What has a link fetched by Telegram, to show what lies behind it. Captions and drafts have no previews.
 # Source: core.telegram.org/bots/api, LinkPreviewOptions.
 _PREVIEWING = frozenset({"sendMessage", "editMessageText"})
+_RESULT = re.compile(rb'\{\s*"ok"\s*:\s*true\s*,\s*"result"')  # as nearly every answer begins: no need to parse it
 
 
 _Media = InputMediaAudio | InputMediaDocument | InputMediaPhoto | InputMediaVideo
@@ -144,7 +146,8 @@ class Requests(BaseRequest):
             async with self._open(url).request(
                 method, url, data=_form(data or {}, files) if files else data, timeout=timeout, allow_redirects=False
             ) as answer:
-                return answer.status, await answer.read()
+                body = await answer.read()
+                return _status(answer.status, body) if method == "POST" else answer.status, body
         except TimeoutError as error:
             raise TimedOut from error
         except aiohttp.ClientError as error:  # its words may hold the address, and that the token
@@ -219,6 +222,18 @@ def as_media(payload: Mapping[str, Any], file: InputFile | str) -> _Media:
     """Return one of an album, as the library wants it; what it has besides its file stays plain JSON."""
     others = {name: value for name, value in payload.items() if name in ("caption", "caption_entities")}
     return _MEDIA[payload["type"]](file, api_kwargs=others)
+
+
+def _status(status: int, body: bytes) -> int:
+    """Return the status of what the Bot API answers, also where something before it says 200 of every answer."""
+    if status != 200 or _RESULT.match(body):
+        return status
+    try:
+        found = Requests.parse_json_payload(body)
+    except TelegramError:
+        return status  # the library says what is wrong
+    code = found.get("error_code")
+    return status if "result" in found else code if isinstance(code, int) and code >= 400 else 500
 
 
 def _is_answer(found: Mapping[str, Any]) -> bool:

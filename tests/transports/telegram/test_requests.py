@@ -8,7 +8,7 @@ import pytest
 from standins.bot_api import BotApi
 from standins.raw_http import raw_server
 from telegram import InputFile
-from telegram.error import InvalidToken, NetworkError, TelegramError, TimedOut
+from telegram.error import Forbidden, InvalidToken, NetworkError, RetryAfter, TelegramError, TimedOut
 from telegram.request import RequestData
 from telegram.request._requestparameter import RequestParameter
 
@@ -136,3 +136,24 @@ async def test_json_that_is_not_the_bot_api_s_loses_no_answer(status, body):
         finally:
             await client.close_connections()
     assert type(as_delivery_error(raised.value)) is DeliveryError, "it is sent again"
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ('"error_code": 403, "description": "Forbidden: bot was blocked by the user"', Forbidden),
+        ('"error_code": 429, "description": "Slow down", "parameters": {"retry_after": 5}', RetryAfter),
+        ('"error_code": "x", "description": "?"', NetworkError),
+        ('"description": "?"', NetworkError),
+    ],
+)
+async def test_a_refusal_counts_also_where_its_status_says_that_all_is_well(said, error):
+    async def answer(_, writer):
+        body = '{"ok": false, ' + said + "}"
+        writer.write(f"HTTP/1.1 200 OK\r\ncontent-length: {len(body)}\r\n\r\n{body}".encode())
+
+    async with raw_server(answer) as server:
+        client = BotClient("1:a", server.base_url)
+        with pytest.raises(error):
+            await client.call("sendMessage", chat_id=7, text="hello")
+        await client.close_connections()
