@@ -195,17 +195,31 @@ class ChatHistory:
             beside: What else is to be read, in the same view: a few rows.
         """
         message, counter = self._last_user_message, counter_for(model)
+        indexes = _indexes_at_hand(self._storage, self._context_id) if search_k else None
 
-        def read(connection: Connection) -> Recall:
-            return self._read_window(connection, selector, counter, beside)
+        def read(connection: Connection) -> tuple[Recall, list[SearchHit] | None]:
+            seen = self._read_window(connection, selector, counter, beside)
+            if message is None or indexes is None or seen.is_whole:
+                return seen, None
+            question = _question(message, search_k, seen.window)
+            return seen, self._find(connection, indexes, question, counter) if question.text else []
 
-        seen = await self._storage.read(read, is_short=is_quick(selector))
-        question = None if message is None or seen.is_whole else await self._question(message, search_k, seen.window)
-        if question is None:
-            return seen
+        seen, found = await self._storage.read(read, is_short=is_quick(selector))
+        if found is None and search_k and message is not None and not seen.is_whole:
+            found = await self._look_for(message, search_k, seen.window, counter)
+        return replace(seen, found=found if room is None else room.fill(found)) if found else seen
+
+    async def _look_for(
+        self, message: Message, search_k: int, window: Sequence[Message], counter: TokenCounter
+    ) -> list[SearchHit]:
+        """Return what is found for a person's message besides a window, by its meaning too where that is known."""
         indexes = await search_indexes(self._storage)
-        found = await indexes.read(self._storage, lambda connection: self._find(connection, indexes, question, counter))
-        return replace(seen, found=found if room is None else room.fill(found))
+        question = _question(message, search_k, window)
+        if not question.text:
+            return []
+        vector = await indexes.vector_of(self._storage, self._context_id, question.text)
+        wanted = replace(question, vector=vector)
+        return await indexes.read(self._storage, lambda connection: self._find(connection, indexes, wanted, counter))
 
     def _read_window(
         self,
@@ -290,19 +304,6 @@ class ChatHistory:
 
         return await indexes.read(self._storage, query)
 
-    async def _question(self, message: Message, search_k: int, window: Sequence[Message]) -> Question | None:
-        """Return what to look for besides a window, for a person's message; None if nothing is to be looked for."""
-        if not search_k:
-            return None
-        indexes = await search_indexes(self._storage)
-        text = question_of(message)
-        if not text:
-            return None
-        vector = await indexes.vector_of(self._storage, self._context_id, text)
-        exclude = [] if message.id is None else [message.id]
-        shown = [each.id for each in window if each.id is not None]
-        return Question(text, search_k, message.created_at, message.author, exclude, vector, shown, is_each_once=True)
-
     async def delete_messages(self, message_ids: Collection[int | None]) -> int:
         """Delete messages by their ids and return how many were there; ids of other contexts are not found."""
         known = [message_id for message_id in message_ids if message_id is not None]
@@ -360,6 +361,24 @@ async def search_indexes(storage: Storage) -> "SearchIndexes":
     from botservice.history.finding.search import SearchIndexes
 
     return SearchIndexes.of(storage)
+
+
+def _indexes_at_hand(storage: Storage, context_id: int) -> "SearchIndexes | None":
+    """Return the indexes if a search is done with the window in one go: no chat or question takes longer on SQLite."""
+    if not (storage.is_sqlite and hasattr(sys.modules.get(_SEARCH), "SearchIndexes")):
+        return None
+    from botservice.history.finding.search import SearchIndexes
+
+    indexes = SearchIndexes.of(storage)
+    return indexes if indexes.is_quick(context_id) else None
+
+
+def _question(message: Message, search_k: int, window: Sequence[Message]) -> Question:
+    """Return what to look for besides a window, for a person's message; its text is empty for nothing."""
+    exclude = [] if message.id is None else [message.id]
+    shown = [each.id for each in window if each.id is not None]
+    text = question_of(message)
+    return Question(text, search_k, message.created_at, message.author, exclude, shown=shown, is_each_once=True)
 
 
 async def count_text(text: str, model: str | None = None) -> tuple[TokenCounter, int]:

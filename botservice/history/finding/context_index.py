@@ -83,14 +83,18 @@ class ContextIndex:
     size_bytes: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it has taken in a chat, and searching that takes about a millisecond."""
+        return 0 < self.last_position <= _AT_HAND and self.size_bytes <= _BYTES_AT_HAND and not self.is_long
+
     def is_at_hand(self, state: Row[*tuple[Any, ...]], model_key: str | None, asked: str) -> bool:
-        """Return whether a search takes about a millisecond: few messages, of which it has nearly all."""
+        """Return whether a search takes about a millisecond: it has nearly all messages, which are few."""
         return (
-            len(asked) <= _LONGEST_AT_HAND
-            and max(1, state.last_position - _COMPACT_AT) <= self.last_position <= _AT_HAND
-            and self.size_bytes <= _BYTES_AT_HAND
+            self.is_small
+            and len(asked) <= _LONGEST_AT_HAND
+            and state.last_position - _COMPACT_AT <= self.last_position
             and self.deletion_version == state.deletion_version
-            and not self.is_long
             and self.vector_model == model_key
         )
 

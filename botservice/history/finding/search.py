@@ -78,6 +78,11 @@ class SearchIndexes:
         """Estimated bytes of all indexes."""
         return self._size
 
+    def is_quick(self, context_id: int) -> bool:
+        """Return whether a context is likely searched in about a millisecond, by its words alone."""
+        entry = self._indexes.get(context_id)
+        return self.question_vectors is None and entry is not None and entry.is_small
+
     async def vector_of(self, storage: Storage, context_id: int, text: str) -> "NDArray[Any] | None":
         """Return the meaning of a question to a context; None if there is nothing to compare it with, or no time."""
         question_vectors = self.question_vectors
