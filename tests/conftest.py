@@ -1,6 +1,7 @@
 """Databases for tests: every test gets an empty one with the newest tables, on SQLite and on a real Postgres."""
 
 import asyncio
+import functools
 import gc
 import itertools
 import os
@@ -39,6 +40,8 @@ _RESTART = (
 _MEMORY = "/dev/shm"
 """A folder in memory, on Linux: every commit of SQLite waits for the disk elsewhere."""
 _BYTES_OF_A_RUN = 4 * 1024 * 1024 * 1024
+_SPOKEN_OF = {"slow", "browser"}
+"""Marks that the text of a file, or its path, names where a test of it has them."""
 _SERVED_BY = {"sqlite": "sqlite_template", "postgres": "postgres_uri"}
 
 share_compiled()
@@ -67,6 +70,19 @@ def _has_room(folder: str) -> bool:
         return False
     about = os.statvfs(folder)
     return not about.f_flag & os.ST_NOEXEC and about.f_bavail * about.f_frsize > _BYTES_OF_A_RUN
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Load no file that does not speak of a mark, where tests with one are all that is wanted: most of them do not."""
+    wanted = set(config.option.markexpr.split()) - {"or"}
+    if not wanted or not wanted <= _SPOKEN_OF or not collection_path.name.startswith("test_"):
+        return None
+    return None if any(_speaks_of(collection_path, mark) for mark in wanted) else True
+
+
+@functools.cache
+def _speaks_of(path: Path, mark: str) -> bool:
+    return mark in str(path.relative_to(Path(__file__).parent)) or mark in path.read_text()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -101,9 +117,12 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark what needs a browser."""
+    """Mark what needs a browser, and refuse a mark that its file or folder does not name: it would not be found."""
     if "browser" in _fixtures_of(item):
         item.add_marker("browser")
+    for mark in _SPOKEN_OF:
+        if item.get_closest_marker(mark) is not None and not _speaks_of(item.path, mark):
+            raise pytest.UsageError(f"{item.nodeid} is marked {mark}, and {item.path} does not speak of it")
 
 
 def _is_left_out(item: pytest.Item, database: str) -> bool:
