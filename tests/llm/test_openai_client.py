@@ -7,6 +7,7 @@ import json
 import logging
 import subprocess
 import sys
+import zlib
 from base64 import b64encode
 
 import pytest
@@ -265,6 +266,22 @@ async def test_a_compressed_stream_is_read() -> None:
 
     async with raw_server(answer) as server:
         assert await ask(server.base_url) == "hi"
+
+
+async def test_an_answer_that_has_no_end_once_it_is_unpacked_is_not_read_on() -> None:
+    packing = zlib.compressobj(wbits=31)
+    beginning = packing.compress(b"[") + packing.flush(zlib.Z_FULL_FLUSH)
+    megabytes = packing.compress(b" " * 8_000_000) + packing.flush(zlib.Z_FULL_FLUSH)
+
+    async def answer(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: gzip\r\n\r\n" + beginning)
+        while True:
+            writer.write(megabytes)
+            await writer.drain()
+
+    async with raw_server(answer) as server:
+        with pytest.raises(LLMError, match="says more than"):
+            await ask(server.base_url)
 
 
 async def test_a_prompt_of_many_megabytes_arrives_whole() -> None:

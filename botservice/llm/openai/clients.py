@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from botservice.errors import SettingsError
+from botservice.errors import LLMError, SettingsError
 from botservice.settings import OPENAI_API_URL, ModelSettings, reveal
 from botservice.telemetry import register_secret
 from botservice.tls import tls_context
@@ -25,6 +25,8 @@ _CONNECT_SECONDS = 10.0
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 # Servers close what was idle for 5 s (uvicorn, and so vLLM; Node): a call that is sent at that moment would fail.
 _IDLE_SECONDS = 3.0
+# A hundred times the longest answers: what says more is compressed nonsense, or has no end.
+_MOST_BYTES = 128 * 1024 * 1024
 
 
 class Connections:
@@ -197,4 +199,21 @@ def _http_client(base_url: str, odd: set[str]) -> "httpx2.AsyncClient":
     limits = replace(openai.DEFAULT_CONNECTION_LIMITS, max_connections=None, keepalive_expiry=_IDLE_SECONDS)
     timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
     mounts = direct_way(base_url, tls_context(), idle_seconds=_IDLE_SECONDS, odd=odd)
-    return openai.DefaultAsyncHttpxClient(timeout=timeout, limits=limits, verify=tls_context(), mounts=mounts)
+    return openai.DefaultAsyncHttpxClient(
+        timeout=timeout, limits=limits, verify=tls_context(), mounts=mounts, event_hooks={"response": [_bound]}
+    )
+
+
+async def _bound(response: "httpx2.Response") -> None:
+    """Have the reading of an answer fail where it is longer than any answer of a model, unpacked."""
+    read = response.aiter_bytes
+
+    async def bounded(chunk_size: int | None = None) -> AsyncGenerator[bytes]:
+        size = 0
+        async for piece in read(chunk_size):
+            size += len(piece)
+            if size > _MOST_BYTES:
+                raise LLMError(f"the model's server says more than {_MOST_BYTES:,} bytes", is_transient=False)
+            yield piece
+
+    response.aiter_bytes = bounded  # type: ignore[method-assign]  # aread reads by it as well
