@@ -54,20 +54,20 @@ PROOFS: Final = {
         conversations: test_intake.test_a_mention_that_comes_twice_is_answered_once_in_a_thread
     """,
     "web": """
-        streaming: browser/test_chat.test_a_message_is_answered_as_it_is_written_and_a_reload_keeps_it
-        thinking: browser/test_answers.test_the_place_of_the_answer_is_held_while_it_is_thought_about
+        streaming: browser/test_chat.test_a_message_is_answered_as_it_is_written_and_reloads_keep_it
+        thinking: browser/test_answers.test_a_stop_before_the_first_word_leaves_a_mark_everywhere_and_retry_asks_again
         tools: browser/test_answers.test_a_tool_at_work_is_a_card_that_can_be_opened_and_stays_open
         approval: browser/test_approval.test_a_question_is_decided_with_the_keyboard_and_every_page_sees_it
         buttons: browser/test_chat.test_pressing_a_button_says_what_stands_behind_it_once
-        files_in: browser/test_doing.test_files_of_every_kind_are_picked_and_dropped_anywhere
+        files_in: browser/test_doing.test_files_are_dropped_anywhere_and_an_edited_question_keeps_them
         files_out: test_files.test_what_only_calls_itself_a_picture_is_a_file
-        tables: browser/test_answers.test_tables_and_code_can_be_read_while_they_are_written
+        tables: browser/test_answers.test_tables_and_code_can_be_read_while_they_are_written_by_who_comes_then_too
         edits: browser/test_doing.test_the_last_question_is_edited_in_its_place_and_an_earlier_one_asked_once_more
         deletions: test_conversations.test_a_deleted_conversation_is_gone_with_what_is_known_from_it
-        stops: browser/test_chat.test_a_stop_ends_the_answer_and_keeps_what_was_written
-        errors: browser/test_chat.test_an_apology_is_shown_and_the_chat_goes_on
-        feedback: browser/test_doing.test_thumbs_are_pressed_and_stay_pressed
-        conversations: browser/test_conversations.test_a_new_chat_leaves_the_old_one_in_the_list_to_go_back_to
+        stops: browser/test_chat.test_a_stop_by_button_key_or_command_ends_the_answer_which_is_kept_and_marked
+        errors: browser/test_answers.test_after_an_apology_the_turn_is_asked_again_by_a_button_that_the_keyboard_reaches
+        feedback: browser/test_doing.test_thumbs_stay_pressed_and_why_leads_to_the_inspector
+        conversations: browser/test_conversations.test_the_list_leads_back_to_chats_with_drafts_and_finds_as_one_types
     """,
     "terminal": """
         streaming: ../test_terminal.test_an_answer_grows_after_the_prompt_and_ctrl_d_ends_the_chat

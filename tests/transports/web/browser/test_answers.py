@@ -53,7 +53,7 @@ async def test_nothing_jumps_when_the_answer_ends_and_after_a_reload_it_is_the_s
         assert await page.answers.locator(".body").inner_html() == shown
 
 
-async def test_tables_and_code_can_be_read_while_they_are_written(run_site, typist, open_page):
+async def test_tables_and_code_can_be_read_while_they_are_written_by_who_comes_then_too(run_site, typist, open_page):
     async with run_site(llm=typist) as site:
         page = await open_page(site.url)
         await page.say("Show me")
@@ -68,34 +68,11 @@ async def test_tables_and_code_can_be_read_while_they_are_written(run_site, typi
         typist.write("    return 1\n```\n\nafter")
         await expect(page.locator("#draft")).to_contain_text("after")
         assert await page.evaluate("getSelection().toString()") == "def"
-        typist.write(None)
-        await expect(page.answers.locator("math, pre, table")).to_have_count(2)
-
-
-async def test_who_comes_in_the_middle_sees_all_of_it_in_one_go(run_site, typist, open_page):
-    async with run_site(llm=typist) as site:
-        page = await open_page(site.url)
-        await page.say("Show me")
-        typist.write(ANSWER[:150])
-        await expect(page.locator("#draft pre")).to_have_count(1)
         other = await page.open_tab(site.url)
-        await expect(other.locator("#draft pre")).to_have_count(1)
-        typist.write(ANSWER[150:], None)
+        await expect(other.locator("#draft pre .keyword")).to_have_text(["def", "return"])
+        typist.write("\n\n$$\n\\frac{a}{b} = c\n$$\n", None)
         for each in (page, other):
-            await expect(each.answers.locator("math")).to_have_count(1)
-
-
-async def test_the_place_of_the_answer_is_held_while_it_is_thought_about(run_site, typist, open_page):
-    async with run_site(llm=typist) as site:
-        page = await open_page(site.url)
-        await expect(page.locator("#draft .dots")).to_be_hidden()
-        await page.say("Think")
-        await expect(page.locator("#draft .dots")).to_be_visible()
-        question, dots = page.questions.last, page.locator("#draft .dots")
-        assert (await dots.bounding_box())["y"] > (await question.bounding_box())["y"]
-        typist.write("Well", None)
-        await expect(page.answers.locator(".body")).to_have_text("Well")
-        await expect(page.locator("#draft")).to_be_hidden()
+            await expect(each.answers.locator("math, pre, table")).to_have_count(3)
 
 
 async def test_a_tool_at_work_is_a_card_that_can_be_opened_and_stays_open(run_site, open_page):
@@ -104,7 +81,7 @@ async def test_a_tool_at_work_is_a_card_that_can_be_opened_and_stays_open(run_si
     @tool
     async def look_up(word: str, password: str) -> str:
         """Look a word up."""
-        progress("page 3")
+        progress("<b>page 3</b> of 10, " + "and more of it " * 20)
         await is_far.wait()
         progress("page 9")
         await is_free.wait()
@@ -115,8 +92,13 @@ async def test_a_tool_at_work_is_a_card_that_can_be_opened_and_stays_open(run_si
         page = await open_page(site.url)
         await page.say("what is x?")
         card = page.locator("#draft .call")
+        await expect(page.get_by_role("status")).to_have_text("Using look_up…")
         await expect(card.locator("summary")).to_contain_text("look_up")
-        await expect(card.locator(".said")).to_have_text("page 3")
+        await expect(card.locator(".said")).to_contain_text("<b>page 3</b> of 10")
+        for width in (390, 1200):
+            await page.set_viewport_size({"width": width, "height": 800})
+            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            await expect(page.get_by_role("button", name="Stop")).to_be_in_viewport(ratio=1)
         await expect(card.locator("pre")).to_be_hidden()
         await card.locator("summary").focus()
         await page.keyboard.press("Enter")
@@ -135,9 +117,13 @@ async def test_a_stop_before_the_first_word_leaves_a_mark_everywhere_and_retry_a
 ):
     async with run_site(llm=typist) as site:
         page = await open_page(site.url)
+        dots = page.locator("#draft .dots")
+        await expect(dots).to_be_hidden()
         await page.say("Count")
         await typist.is_asked.wait()
-        await expect(page.locator("#draft .dots")).to_be_visible()
+        await expect(dots).to_be_visible()
+        question = page.questions.last
+        assert (await dots.bounding_box())["y"] > (await question.bounding_box())["y"], "they hold the answer's place"
         await page.get_by_role("button", name="Stop").click()
         await expect(page.questions.locator(".mark")).to_contain_text("Stopped before an answer")
         await expect(page.locator("#draft")).to_be_hidden()
@@ -157,36 +143,16 @@ async def test_a_stop_before_the_first_word_leaves_a_mark_everywhere_and_retry_a
         await expect(page.locator("#text")).to_be_focused()
 
 
-async def test_an_answer_that_was_stopped_is_marked_and_only_the_last_one_can_be_asked_again(
-    run_site, typist, open_page
-):
-    async with run_site(llm=typist) as site:
-        page = await open_page(site.url)
-        await page.say("Count")
-        typist.write("one, two")
-        await expect(page.locator("#draft")).to_contain_text("one, two")
-        await page.keyboard.press("Escape")
-        await expect(page.answers.locator(".mark")).to_contain_text("Stopped")
-        await page.reload()
-        await expect(page.answers.locator(".mark")).to_contain_text("Stopped")
-        await expect(page.get_by_role("button", name="Retry")).to_be_visible()
-        await expect(page.get_by_role("button", name="Ask again", exact=True)).to_have_count(0)
-        await page.say("Go on")
-        await expect(page.get_by_role("button", name="Retry")).to_be_hidden()
-        typist.write("three", None)
-        await expect(page.answers).to_have_count(2)
-        await expect(page.answers.first.locator(".mark")).to_contain_text("Stopped")
-        await expect(page.get_by_role("button", name="Retry")).to_be_hidden()
-
-
-async def test_a_turn_that_failed_is_asked_again_by_a_button_that_the_keyboard_reaches(run_site, open_page):
+async def test_after_an_apology_the_turn_is_asked_again_by_a_button_that_the_keyboard_reaches(run_site, open_page):
     async with run_site([LLMError("broken", is_transient=False), "better"]) as site:
         page = await open_page(site.url)
         await page.say("hello")
         notice = page.locator("#log .trouble")
         await expect(notice).to_contain_text("Sorry, I could not answer this")
         await expect(notice).not_to_contain_text("whoever runs me")
+        await expect(page.get_by_role("status")).to_have_text("")
         await page.reload()
+        await expect(notice).to_contain_text("Sorry, I could not answer this")
         await page.get_by_role("button", name="Retry").focus()
         await page.keyboard.press("Enter")
         await expect(page.answers).to_contain_text("better")
@@ -194,8 +160,8 @@ async def test_a_turn_that_failed_is_asked_again_by_a_button_that_the_keyboard_r
         await expect(page.get_by_role("button", name="Retry")).to_be_hidden()
 
 
-async def test_below_a_failure_only_the_question_that_failed_can_be_asked_again(run_site, open_page):
-    async with run_site(["one", LLMError("broken", is_transient=False)]) as site:
+async def test_below_a_failure_only_the_question_that_failed_is_asked_again_and_the_chat_goes_on(run_site, open_page):
+    async with run_site(["one", LLMError("broken", is_transient=False), "two"]) as site:
         page = await open_page(site.url)
         await page.say("hello")
         await expect(page.get_by_role("button", name="Ask again", exact=True)).to_have_count(1)
@@ -205,6 +171,9 @@ async def test_below_a_failure_only_the_question_that_failed_can_be_asked_again(
         await page.say("/help")
         await expect(page.locator("#log .notice")).to_have_count(2)
         await expect(page.get_by_role("button", name="Retry")).to_be_visible()
+        await page.say("never mind")
+        await expect(page.answers).to_have_count(2)
+        await expect(page.get_by_role("button", name="Retry")).to_be_hidden()
 
 
 async def test_what_is_written_from_the_right_stands_at_the_right_with_its_full_width(run_site, open_page):
@@ -224,7 +193,7 @@ async def test_what_is_written_from_the_right_stands_at_the_right_with_its_full_
 
 
 @pytest.mark.parametrize("options", [PHONE, {}], ids=["phone", "desktop"])
-async def test_the_button_that_copies_code_covers_none_of_it(run_site, open_page, options):
+async def test_an_answer_is_copied_as_written_and_the_button_for_code_covers_none_of_it(run_site, open_page, options):
     async with run_site([ANSWER]) as site:
         page = await open_page(site.url, permissions=["clipboard-read", "clipboard-write"], **options)
         await page.say("code")
@@ -233,6 +202,10 @@ async def test_the_button_that_copies_code_covers_none_of_it(run_site, open_page
         box, code = await button.bounding_box(), await page.answers.locator("pre").bounding_box()
         assert box["y"] + box["height"] <= code["y"]
         assert await button.evaluate("each => getComputedStyle(each).opacity") == "1"
+        await page.answers.get_by_role("button", name="Copy", exact=True).click()
+        await expect(page.locator("#said")).to_have_text("Copied.")
+        assert await page.evaluate("navigator.clipboard.readText()") == ANSWER
+        await page.evaluate("document.getElementById('said').textContent = ''")
         await button.click()
         await expect(button).to_have_text("Copied")
         await expect(page.locator("#said")).to_have_text("Copied.")

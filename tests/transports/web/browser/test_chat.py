@@ -1,11 +1,10 @@
 """Talking, in a real Chromium."""
 
-import asyncio
 import base64
 
 import pytest
 
-from botservice import Button, LLMError, ToolCall, progress, tool
+from botservice import Button, ToolCall, tool
 
 expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -14,7 +13,7 @@ PNG = base64.b64decode(
 )
 
 
-async def test_a_message_is_answered_as_it_is_written_and_a_reload_keeps_it(run_site, typist, open_page):
+async def test_a_message_is_answered_as_it_is_written_and_reloads_keep_it(run_site, typist, open_page):
     async with run_site(llm=typist) as site:
         page = await open_page(site.url)
         await expect(page.get_by_role("heading", name="Hello.")).to_be_visible()
@@ -26,6 +25,9 @@ async def test_a_message_is_answered_as_it_is_written_and_a_reload_keeps_it(run_
         await expect(page.locator("#draft")).to_contain_text("Once upon a")
         await expect(page.get_by_role("status")).to_have_text("Writing…")
         await expect(page.answers).to_have_count(0)
+        await page.reload()
+        await expect(page.locator("#draft")).to_contain_text("Once upon a")
+        await expect(page.questions).to_have_count(1)
         typist.write("time", None)
         await expect(page.answers).to_contain_text("Once upon a time")
         await expect(page.answers.locator("strong")).to_have_text("a")
@@ -54,83 +56,38 @@ async def test_pressing_a_button_says_what_stands_behind_it_once(run_site, open_
         await expect(page.get_by_role("button", name="Small")).to_be_disabled()
 
 
-async def test_a_stop_ends_the_answer_and_keeps_what_was_written(run_site, typist, open_page):
+async def test_a_stop_by_button_key_or_command_ends_the_answer_which_is_kept_and_marked(run_site, typist, open_page):
     async with run_site(llm=typist) as site:
         page = await open_page(site.url)
-        await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
-        await page.say("Count")
-        typist.write("one, two")
-        await expect(page.locator("#draft")).to_contain_text("one, two")
-        await page.get_by_role("button", name="Stop").click()
-        await expect(page.answers).to_contain_text("one, two")
-        await expect(page.get_by_role("status")).to_have_text("Stopped.")
-        await expect(page.get_by_role("button", name="Stop")).to_be_hidden()
-
-
-@pytest.mark.parametrize("how", ["Escape", "/stop"])
-async def test_an_answer_is_stopped_from_the_keyboard(run_site, typist, open_page, how):
-    async with run_site(llm=typist) as site:
-        page = await open_page(site.url)
-        await page.say("Count")
-        typist.write("one, two")
-        await expect(page.locator("#draft")).to_contain_text("one, two")
-        if how == "Escape":
-            await page.keyboard.press("Escape")
-        else:
-            await page.say("/stop")
-        await expect(page.answers).to_contain_text("one, two")
-        await expect(page.get_by_role("status")).to_have_text("Stopped.")
-        await expect(page.questions).to_have_count(1)
-        await expect(page.locator("#text")).to_be_focused()
-
-
-async def test_a_command_that_nobody_knows_is_answered_and_leaves_nothing_that_waits(run_site, open_page):
-    async with run_site(["never"]) as site:
-        page = await open_page(site.url)
-        await page.say("/memoryy")
-        await expect(page.get_by_text("Did you mean /memory?")).to_be_visible()
-        await expect(page.get_by_text("Waiting…")).to_have_count(0)
-
-
-async def test_a_tool_that_runs_is_named_with_what_it_says(run_site, open_page, tmp_path):
-    is_free = asyncio.Event()
-
-    @tool
-    async def look_up(word: str) -> str:
-        """Look a word up."""
-        progress("<b>page 3</b> of 10, " + "and more of it " * 20)
-        await is_free.wait()
-        return "a word"
-
-    async with run_site([ToolCall("", "look_up", {"word": "x"}), "It is a word."], tools=[look_up]) as site:
-        page = await open_page(site.url)
-        await page.say("what is x?")
-        await expect(page.get_by_role("status")).to_have_text("Using look_up…")
-        await expect(page.locator("#draft .call .said")).to_contain_text("<b>page 3</b> of 10")
-        for width in (390, 1200):
-            await page.set_viewport_size({"width": width, "height": 800})
-            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-            await expect(page.get_by_role("button", name="Stop")).to_be_in_viewport(ratio=1)
-            await page.screenshot(path=tmp_path / f"{width}.png")
-        is_free.set()
-        await expect(page.answers).to_contain_text("It is a word.")
-        await expect(page.locator("#draft .call")).to_have_count(0)
-
-
-async def test_an_apology_is_shown_and_the_chat_goes_on(run_site, open_page):
-    async with run_site([LLMError("broken", is_transient=False), "better"]) as site:
-        page = await open_page(site.url)
-        await page.say("hello")
-        await expect(page.locator("#log .notice")).to_contain_text("Sorry, I could not answer this")
-        await expect(page.get_by_role("status")).to_have_text("")
-        await page.say("again")
-        await expect(page.answers).to_contain_text("better")
+        stop = page.get_by_role("button", name="Stop")
+        ways = (stop.click, lambda: page.keyboard.press("Escape"), lambda: page.say("/stop"))
+        for number, way in enumerate(ways, 1):
+            await expect(stop).to_be_hidden()
+            await page.say("Count")
+            typist.write(f"{number}, two")
+            await expect(page.locator("#draft")).to_contain_text(f"{number}, two")
+            await way()
+            await expect(page.answers).to_have_count(number)
+            await expect(page.answers.last).to_contain_text(f"{number}, two")
+            await expect(page.answers.last.locator(".mark")).to_contain_text("Stopped")
+            await expect(page.get_by_role("status")).to_have_text("Stopped.")
+            await expect(page.questions).to_have_count(number)
+            await expect(page.locator("#text")).to_be_focused()
+        await expect(stop).to_be_hidden()
+        retry = page.get_by_role("button", name="Retry")
         await page.reload()
-        await expect(page.locator("#log > li")).to_have_count(4)
-        assert "notice trouble" in str(await page.locator("#log > li").nth(1).get_attribute("class"))
+        await expect(page.answers.locator(".mark")).to_contain_text(["Stopped"] * 3)
+        await expect(retry).to_be_visible()
+        await expect(page.get_by_role("button", name="Ask again", exact=True)).to_have_count(0)
+        await page.say("Go on")
+        await expect(retry).to_be_hidden()
+        typist.write("four", None)
+        await expect(page.answers).to_have_count(4)
+        await expect(page.answers.locator(".mark")).to_contain_text(["Stopped"] * 3)
+        await expect(retry).to_be_hidden()
 
 
-async def test_a_command_stands_above_its_answer_which_is_no_trouble(run_site, open_page):
+async def test_a_command_stands_above_its_answer_which_is_neither_trouble_nor_to_be_judged(run_site, open_page):
     async with run_site([]) as site:
         page = await open_page(site.url)
         await page.say("/help")
@@ -141,6 +98,10 @@ async def test_a_command_stands_above_its_answer_which_is_no_trouble(run_site, o
             await expect(page.locator("#log .notice .body")).to_contain_text("What I can do")
             await expect(page.locator("#log .trouble")).to_have_count(0)
             await expect(page.locator("#waiting > li")).to_have_count(0)
+            await expect(page.get_by_role("toolbar")).to_have_count(0)
+        await page.say("/memoryy")  # which nobody knows
+        await expect(page.get_by_text("Did you mean /memory?")).to_be_visible()
+        await expect(page.get_by_text("Waiting…")).to_have_count(0)
 
 
 async def test_the_keyboard_is_enough(run_site, open_page):

@@ -22,7 +22,7 @@ async def begin(page, text):
     await expect(page.answers).to_have_count(1)
 
 
-async def test_a_new_chat_leaves_the_old_one_in_the_list_to_go_back_to(run_site, open_page):
+async def test_the_list_leads_back_to_chats_with_drafts_and_finds_as_one_types(run_site, open_page):
     async with run_site() as site:
         page = await open_page(site.url)
         await page.say("first words")
@@ -30,36 +30,23 @@ async def test_a_new_chat_leaves_the_old_one_in_the_list_to_go_back_to(run_site,
         await begin(page, "second words")
         await expect(items(page)).to_have_text(["second words", "first words"])
         await expect(items(page).first).to_have_attribute("aria-current", "page")
+        await page.locator("#text").fill("half a thought")
         await page.get_by_role("link", name="first words").click()
         await expect(page.questions).to_contain_text(["first words"])
+        await expect(page.locator("#text")).to_have_value("")
         await page.reload()
         await expect(page.answers).to_contain_text(["You said: first words"])
         await page.goto(site.url)
         await expect(page.answers).to_contain_text(["You said: second words"])
-
-
-async def test_a_new_chat_is_in_the_list_while_its_first_answer_is_written(run_site, typist, open_page):
-    async with run_site(llm=typist) as site:
-        page = await open_page(site.url)
-        await page.say("first words")
-        await typist.is_asked.wait()
-        await expect(items(page)).to_have_text(["first words"])
-        await expect(page.answers).to_have_count(0)
-        typist.write("one", None)
-        await expect(page.answers).to_have_count(1)
-
-
-async def test_what_was_begun_and_not_sent_stays_with_its_conversation(run_site, open_page):
-    async with run_site() as site:
-        page = await open_page(site.url)
-        await page.say("one")
-        await expect(page.answers).to_have_count(1)
-        await page.locator("#text").fill("half a thought")
-        await page.get_by_role("button", name="New chat").click()
-        await expect(page.get_by_role("heading", name="Hello.")).to_be_visible()
-        await expect(page.locator("#text")).to_have_value("")
-        await page.get_by_role("link", name="one", exact=True).click()
         await expect(page.locator("#text")).to_have_value("half a thought")
+        search = page.get_by_role("searchbox", name="Search your conversations")
+        await search.press_sequentially("FIRST")
+        await expect(items(page)).to_have_text(["first words"])
+        await expect(page.locator("#found")).to_have_text("1 found")
+        await search.fill("<b>nothing</b>")
+        await expect(page.locator("#found")).to_have_text("Nothing found")
+        await search.fill("")
+        await expect(items(page)).to_have_count(2)
 
 
 async def test_a_conversation_is_renamed_with_the_keyboard_alone(run_site, open_page):
@@ -110,35 +97,6 @@ async def test_a_conversation_is_deleted_after_it_was_asked(run_site, open_page)
         await dialog.get_by_role("button", name="Delete").click()
         await expect(page.get_by_role("heading", name="Hello.")).to_be_visible()
         await expect(items(page)).to_have_count(0)
-
-
-async def test_another_tab_of_a_deleted_conversation_empties_itself(run_site, open_page):
-    async with run_site() as site:
-        page = await open_page(site.url)
-        await page.say("first words")
-        await expect(page.answers).to_have_count(1)
-        tab = await page.open_tab(site.url)
-        await expect(tab.answers).to_have_count(1)
-        await items(page).first.hover()
-        await page.get_by_role("button", name="Delete first words").click()
-        await page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-        await expect(tab.answers).to_have_count(0)
-
-
-async def test_conversations_are_found_as_one_types(run_site, open_page):
-    async with run_site() as site:
-        page = await open_page(site.url)
-        await page.say("a dog")
-        await expect(page.answers).to_have_count(1)
-        await begin(page, "a cat")
-        search = page.get_by_role("searchbox", name="Search your conversations")
-        await search.press_sequentially("DOG")
-        await expect(items(page)).to_have_text(["a dog"])
-        await expect(page.locator("#found")).to_have_text("1 found")
-        await search.fill("<b>nothing</b>")
-        await expect(page.locator("#found")).to_have_text("Nothing found")
-        await search.fill("")
-        await expect(items(page)).to_have_count(2)
 
 
 async def test_the_list_is_a_drawer_on_a_phone(run_site, open_page):

@@ -6,7 +6,15 @@ expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-async def test_chromium_finds_nothing_that_keeps_the_chat_from_being_installed(run_site, open_page):
+async def tree_of(page):
+    """Return the roles and names that a screen reader is given, in their order."""
+    inspector = await page.context.new_cdp_session(page._page)
+    nodes = (await inspector.send("Accessibility.getFullAXTree"))["nodes"]
+    shown = [each for each in nodes if not each.get("ignored")]
+    return [(each["role"]["value"], each.get("name", {}).get("value", "")) for each in shown]
+
+
+async def test_the_chat_can_be_installed_and_all_that_can_be_pressed_has_a_name_among_landmarks(run_site, open_page):
     async with run_site() as site:
         page = await open_page(site.url)
         inspector = await page.context.new_cdp_session(page._page)
@@ -16,19 +24,6 @@ async def test_chromium_finds_nothing_that_keeps_the_chat_from_being_installed(r
         found = await inspector.send("Page.getInstallabilityErrors")
         # A test's own browser window is a private one, in which nothing is ever installed.
         assert {each["errorId"] for each in found["installabilityErrors"]} <= {"in-incognito"}
-
-
-async def tree_of(page):
-    """Return the roles and names that a screen reader is given, in their order."""
-    inspector = await page.context.new_cdp_session(page._page)
-    nodes = (await inspector.send("Accessibility.getFullAXTree"))["nodes"]
-    shown = [each for each in nodes if not each.get("ignored")]
-    return [(each["role"]["value"], each.get("name", {}).get("value", "")) for each in shown]
-
-
-async def test_everything_that_can_be_pressed_has_a_name_and_the_parts_are_landmarks(run_site, open_page):
-    async with run_site() as site:
-        page = await open_page(site.url)
         await page.say("hello")
         await expect(page.answers).to_have_count(1)
         await expect(page.locator("#mine li")).to_have_count(1)

@@ -1,7 +1,12 @@
 """Every page at the width of a phone and of a desk, light and dark, in a real Chromium."""
 
+from typing import Any
+
 import pytest
 from looks import CONTRASTS, DESKTOP, PHONE
+from standins.tools import add
+
+from botservice import ToolCall
 
 expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -19,16 +24,26 @@ def greet(name): return f"a line of code that is so much longer than any phone i
 """  # fmt: skip
 
 
+CALL = ToolCall("", "add", {"a": 2, "b": 3})
+CHAT = "/"
+INSPECTOR = (
+    "/inspect",
+    "/inspect?view=turns&state=all&person=",
+    "/inspect/1",
+    "/inspect/1/1",
+    "/inspect/charts?range=day",
+)
+
+
 @pytest.mark.parametrize("options", [PHONE, DESKTOP], ids=["phone", "desktop"])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_the_page_fits_and_can_be_read(run_site, open_page, tmp_path, options, scheme):
-    async with run_site([MARKDOWN, "short"]) as site:
-        page = await open_page(site.url, color_scheme=scheme, **options)
-        await page.say("Show me " + "y" * 150)
+async def test_every_page_fits_and_can_be_read_light_and_dark(run_site, open_page, options):
+    async with run_site([CALL, MARKDOWN + "x" * 300, "short"], tools=[add]) as site:
+        page = await open_page(site.url, reduced_motion="reduce", **options)  # colours change at once
+        await page.say("Show me " + "y" * 300)
         await expect(page.answers).to_have_count(1)
-        for address in ("/", "/inspect", "/inspect/1", "/inspect/1/1"):
+        for address in (CHAT, *INSPECTOR):
             await page.goto(site.url + address)
-            if address == "/":
+            if address == CHAT:
                 await expect(page.answers).to_have_count(1)
                 await expect(page.get_by_role("textbox", name="Message")).to_be_in_viewport()
                 block = page.locator("pre").first
@@ -36,11 +51,20 @@ async def test_the_page_fits_and_can_be_read(run_site, open_page, tmp_path, opti
                 if options is PHONE:
                     assert await block.evaluate("each => each.scrollWidth > each.clientWidth")
                 assert await page.evaluate("document.getElementById('scroll').scrollWidth <= innerWidth")
-            assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
-            await page.screenshot(path=tmp_path / f"{address.replace('/', '_')}.png")
-            contrasts = await page.evaluate(CONTRASTS)
-            assert contrasts
-            assert min(contrasts.values()) >= 4.5, contrasts
-            background = await page.evaluate("getComputedStyle(document.body).backgroundColor")
-            red = int(background.removeprefix("rgb(").split(",")[0])
-            assert red > 200 if scheme == "light" else red < 60
+            await expect_readable(page, address)
+            if address != CHAT:
+                await page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
+                await expect_readable(page, f"{address}, unfolded")
+
+
+async def expect_readable(page: Any, what: str) -> None:
+    """Expect that a page is no wider than its window, and that its words stand out, light and dark."""
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), what
+    for scheme in ("light", "dark"):
+        await page.emulate_media(color_scheme=scheme)
+        contrasts = await page.evaluate(CONTRASTS)
+        assert contrasts, what
+        assert min(contrasts.values()) >= 4.5, (what, scheme, contrasts)
+        background = await page.evaluate("getComputedStyle(document.body).backgroundColor")
+        red = int(background.removeprefix("rgb(").split(",")[0])
+        assert red > 200 if scheme == "light" else red < 60, (what, scheme)
