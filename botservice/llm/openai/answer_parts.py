@@ -1,7 +1,7 @@
 """What the answers of both wires have in common: calls, usage, numbers that may be missing."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from botservice.messages import TokenUsage, ToolCall
@@ -42,7 +42,7 @@ def read_usage(usage: Any, *, given: str, made: str, tools: Any = None) -> Token
         made: What it calls tokens that come out.
         tools: What it says of the tools that the server ran itself.
     """
-    if not isinstance(usage, Mapping):
+    if not isinstance(usage, dict):
         return None
     details_in, details_out = usage.get(f"{given}_tokens_details"), usage.get(f"{made}_tokens_details")
     return TokenUsage(
@@ -51,11 +51,11 @@ def read_usage(usage: Any, *, given: str, made: str, tools: Any = None) -> Token
         cached_tokens=_number(details_in, "cached_tokens"),
         reasoning_tokens=_number(details_out, "reasoning_tokens"),
         cache_write_tokens=_number(details_in, "cache_write_tokens"),
-        web_searches=_number(tools.get("web_search"), "num_requests") if isinstance(tools, Mapping) else None,
+        web_searches=_number(tools.get("web_search"), "num_requests") if isinstance(tools, dict) else None,
     )
 
 
 def _number(details: Any, name: str) -> int | None:
     """Return a number above nothing: servers differ in what they send here, and only that says something."""
-    number = details.get(name) if isinstance(details, Mapping) else None
+    number = details.get(name) if isinstance(details, dict) else None
     return number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else None

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any, TypeVar
@@ -124,8 +123,8 @@ async def new_answer(turn_id: int, action: FinishAction, now: datetime, language
 
 def preview(new: NewMessage, buttons: Sequence[Button] = (), language: str | None = None) -> Message:
     """Return the message as it will be once it is stored, for a transport to plan with."""
-    shown = Message(None, new.role, new.text, new.attachments, new.author, new.created_at, buttons=tuple(buttons))
-    return replace(shown, language=language)
+    said = (None, new.role, new.text, new.attachments, new.author, new.created_at)
+    return Message(*said, buttons=tuple(buttons), language=language)
 
 
 def write_answer(
