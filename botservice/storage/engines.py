@@ -13,7 +13,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres.pipelines import prepare_pipelines
-from botservice.storage.statements import run_text
+from botservice.storage.statements import BEGIN_WRITING, run_text
 from botservice.storage.url import DatabaseUrl
 
 READ_CONNECTIONS = 2  # with the writer, the listener and those of long reads: up to six per replica on Postgres
@@ -51,9 +51,7 @@ def create_writer_engine(where: DatabaseUrl, limits: StorageLimits, *, is_migrat
         return engine
     engine = create_engine(where.url, poolclass=NullPool, hide_parameters=True, connect_args=_sqlite_arguments(limits))
     foreign_keys = "OFF" if is_migrating else "ON"
-    _prepare_sqlite(
-        engine, begin="BEGIN IMMEDIATE", foreign_keys=foreign_keys, journal_size_limit=str(_LONGEST_LOG_BYTES)
-    )
+    _prepare_sqlite(engine, begin=BEGIN_WRITING, foreign_keys=foreign_keys, journal_size_limit=str(_LONGEST_LOG_BYTES))
     return engine
 
 

@@ -25,6 +25,7 @@ A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
 Values = Mapping[str, Any]
+BEGIN_WRITING = "BEGIN IMMEDIATE"  # in SQLite: otherwise a transaction that has read could not go on to write
 _LONGEST_ROOM = 1 << 15
 _MOST_STATEMENTS = 1024  # of all databases that a process has open
 

@@ -22,6 +22,7 @@ from botservice.storage.failures import Failure, check_writable, is_conflict, is
 from botservice.storage.limits import StorageLimits
 from botservice.storage.operations import Fence, Operation, SortKey, apply_all, resolve
 from botservice.storage.postgres.clock import DatabaseClock
+from botservice.storage.statements import BEGIN_WRITING, run_text
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +34,24 @@ _CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
 _MAX_CONFLICTS = 3
 _MAX_BLOCKED = 2
 _LONGEST_WITHOUT_HEARTBEAT = 30.0  # seconds; a writer that always has something to do looks at the clock as well
+
+
+class _Transaction:
+    """A transaction of SQLite. For SQLAlchemy one lasts for good: its own take as long as a few statements.
+
+    Where it fails, the writer rolls it back, as it does where a COMMIT has failed.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        run_text(connection, BEGIN_WRITING)
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            run_text(self._connection, "COMMIT")
 
 
 class _Lasting(asyncio.Future[T]):
@@ -62,7 +81,8 @@ class Writer:
         """Make a writer; prepare runs once on each new connection."""
         self._engine = engine
         self._prepare = prepare
-        self._heartbeat_seconds = None if engine.dialect.name == "sqlite" else limits.heartbeat
+        self._is_sqlite = engine.dialect.name == "sqlite"
+        self._heartbeat_seconds = None if self._is_sqlite else limits.heartbeat
         self._queue: SimpleQueue[Operation | None] = SimpleQueue()
         self._connection: Connection | None = None
         self._thread = threading.Thread(target=self._run, name="botservice-writer", daemon=True)
@@ -73,7 +93,7 @@ class Writer:
         self._on_lost: list[Callable[[], None]] = []
         self._looked_at = 0.0
         self._heard_at = -math.inf
-        self._sure_seconds = math.inf if engine.dialect.name == "sqlite" else limits.silence / 2
+        self._sure_seconds = math.inf if self._is_sqlite else limits.silence / 2
         self.clock = DatabaseClock()
         self.generation = 0
         self.session_id: int | None = None
@@ -215,7 +235,7 @@ class Writer:
             has_begun = False
             try:
                 connection = self._connect()
-                with connection.begin():
+                with _Transaction(connection) if self._is_sqlite else connection.begin():
                     has_begun = True
                     apply_all(batch, connection)
                     asked_at = time.monotonic()
@@ -232,6 +252,9 @@ class Writer:
         if self._connection is None:
             connection = self._engine.connect()
             try:
+                if self._is_sqlite:  # one that lasts: see _Transaction
+                    connection.begin()
+                    connection.connection.rollback()
                 if self._prepare is not None:
                     self.session_id = self._prepare(connection)
                     with connection.begin():
@@ -288,7 +311,7 @@ class Writer:
 
     def _unlock_all(self) -> None:
         """Let go of the advisory locks at once: a session that ends keeps them until its server has noticed."""
-        if self._connection is None or self._connection.dialect.name == "sqlite":
+        if self._connection is None or self._is_sqlite:
             return
         with contextlib.suppress(SQLAlchemyError), self._connection.begin():
             self._connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")

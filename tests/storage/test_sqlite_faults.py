@@ -4,11 +4,10 @@ import asyncio
 import sqlite3
 
 import pytest
-from sqlalchemy import event
-from storage.writing import Held, add, issue, names
+from storage.writing import Held, add, issue, names, traced
 
 from botservice import Storage
-from botservice.errors import StorageUnavailable
+from botservice.errors import StorageError, StorageUnavailable
 from botservice.storage import StorageLimits
 
 IMPATIENT = StorageLimits(lock=0.05)
@@ -24,18 +23,17 @@ def foreign(sqlite_url):
 
 async def test_a_file_that_another_program_writes_to_is_waited_for_once_per_batch(sqlite_url, foreign):
     async with Storage.open(sqlite_url, limits=IMPATIENT) as storage:
-        tries = []
-        event.listen(storage._writer._engine, "begin", lambda connection: tries.append(1), insert=True)
+        statements = traced(storage)
         async with Held(storage):
             tasks = await issue(storage, [add(f"c{number}") for number in range(50)])
         await asyncio.gather(*tasks)
         foreign.execute("BEGIN IMMEDIATE")
-        tries.clear()
+        statements.clear()
         blocked = await issue(storage, [add(f"d{number}") for number in range(50)])
         results = await asyncio.gather(*blocked, return_exceptions=True)
         assert {type(result) for result in results} == {StorageUnavailable}
         assert "database is locked" in str(results[0])
-        assert len(tries) <= 2, "each write of the batch has waited for itself"
+        assert 1 <= statements.count("BEGIN IMMEDIATE") <= 2, "each write of the batch has waited for itself"
         foreign.execute("COMMIT")
         await storage.write(add("after"))
         assert await names(storage) == [*(f"c{number}" for number in range(50)), "after"]
@@ -92,13 +90,14 @@ async def test_a_commit_that_fails_leaves_no_transaction_open(sqlite_url):
     async with Storage.open(sqlite_url) as storage:
         await storage.write(add("before"))
 
-        def refuse(connection):
-            raise sqlite3.OperationalError("disk I/O error")
+        def refer_to_nothing(connection):
+            connection.exec_driver_sql("PRAGMA defer_foreign_keys=ON")  # it is COMMIT that refuses it
+            add("refused")(connection)
+            connection.exec_driver_sql(
+                "INSERT INTO blobs (context_id, sha256, data, is_encrypted) VALUES (9, '', '', 0)"
+            )
 
-        engine = storage._writer._engine
-        event.listen(engine, "commit", refuse)
-        with pytest.raises(Exception, match="disk I/O error"):
-            await storage.write(add("refused"))
-        event.remove(engine, "commit", refuse)
+        with pytest.raises(StorageError, match="FOREIGN KEY"):
+            await storage.write(refer_to_nothing)
         await storage.write(add("after"))
         assert await names(storage) == ["before", "after"]

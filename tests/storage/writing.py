@@ -19,6 +19,13 @@ async def names(storage):
     return await storage.read(lambda connection: list(connection.execute(query).scalars()))
 
 
+def traced(storage):
+    """Return the statements that the writer of SQLite runs from now on, each as it begins."""
+    seen = []
+    storage._writer._connection.connection.dbapi_connection.set_trace_callback(seen.append)
+    return seen
+
+
 class Held:
     """Keeps the writer busy, so that what is issued meanwhile becomes one batch."""
 
