@@ -20,14 +20,19 @@ Kept = Message | Row[*tuple[Any, ...]]
 
 DEFAULT_LIMIT_BYTES: Final = 32 * 1024 * 1024
 _PAGE: Final = 32  # messages that are read at once
-_MOST: Final = 1_024  # of one chat
-_LARGEST_BYTES: Final = 1024 * 1024  # of one chat
+_OLDER_PAGE: Final = 128
+_MOST: Final = 2_048  # of one chat
+_LARGEST_BYTES: Final = 2 * 1024 * 1024  # of one chat
+_LEFT: Final = 0.25  # of both, for what is said later
 _MESSAGE_BYTES: Final = 700  # besides its text
 
 _SINCE = (
     OF_CONTEXT.where(messages.c.position > bindparam("after"), messages.c.position <= bindparam("last"))
     .order_by(messages.c.position)
     .limit(_PAGE)
+)
+_BEFORE = (
+    OF_CONTEXT.where(messages.c.position <= bindparam("last")).order_by(messages.c.position.desc()).limit(_OLDER_PAGE)
 )
 
 
@@ -52,6 +57,12 @@ class Recent:
     positions: dict[int, int] = field(default_factory=dict)
     size_bytes: int = 0
     speakers: frozenset[object] | None = None
+
+    @property
+    def has_room(self) -> bool:
+        """Whether there are older messages, and more of them may be kept."""
+        size, count = self.size_bytes / _LARGEST_BYTES, (len(self.at) + _OLDER_PAGE) / _MOST
+        return self.after > 0 and max(size, count) < 1 - _LEFT
 
     @property
     def is_of_one(self) -> bool:
@@ -97,7 +108,7 @@ class Recent:
         """Return these with rows before them, which are all after a position; as they are if that is too much."""
         older = Recent(self.version, self.encoding, after, after).extended(rows, self.after)
         size, count = older.size_bytes + self.size_bytes, len(older.at) + len(self.at)
-        if older.after != after or size > _LARGEST_BYTES or count > _MOST:
+        if older.after != after or size > _LARGEST_BYTES * (1 - _LEFT) or count > _MOST * (1 - _LEFT):
             return self
         at, positions = {**older.at, **self.at}, {**older.positions, **self.positions}
         return replace(self, after=after, at=at, positions=positions, size_bytes=size)
@@ -166,6 +177,14 @@ class RecentMessages:
         rows = execute(connection, NEWEST_FIRST, {"context": context_id, "size": _PAGE}).all()[::-1]
         after = rows[0].position - 1 if len(rows) == _PAGE else 0
         return self.keep(context_id, Recent(version, encoding, after, after).extended(rows, last))
+
+    def reach_back(self, connection: Connection, context_id: int, recent: Recent) -> Recent:
+        """Return messages of a chat with a page of those before them, where there is room for it, and keep them."""
+        if not recent.has_room:
+            return recent
+        rows = execute(connection, _BEFORE, {"context": context_id, "last": recent.after}).all()[::-1]
+        after = rows[0].position - 1 if len(rows) == _OLDER_PAGE else 0
+        return self.keep(context_id, recent.widened(rows, after))
 
     def is_of_one(self, context_id: int) -> bool:
         """Return whether no more than one person had spoken in a chat when it was last read."""

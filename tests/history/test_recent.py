@@ -105,13 +105,13 @@ async def test_files_are_not_kept_and_come_with_every_window(storage):
 async def test_of_a_long_chat_the_newest_messages_are_kept_alone(sqlite_storage, length):
     context = await AgentContext.get_or_create(sqlite_storage, KEYS)
     recent = RecentMessages()
-    for number in range(1_300 if length == 1 else 60):
+    for number in range(2_300 if length == 1 else 60):
         await say(sqlite_storage, context, f"{number} {'x' * length}")
         if number % 20 == 0:
             found = await sqlite_storage.read(lambda connection: newest(recent, connection, context))
             assert found[-1].startswith(f"{number} ")
-            assert len(found) <= 1_024
-            assert sum(map(len, found)) <= 1024 * 1024
+            assert len(found) <= 2_048
+            assert sum(map(len, found)) <= 2 * 1024 * 1024
 
 
 async def test_of_many_chats_those_read_last_are_kept_alone(sqlite_storage):
@@ -127,3 +127,19 @@ async def test_of_many_chats_those_read_last_are_kept_alone(sqlite_storage):
         return [recent.catch_up(connection, each, version=0, last=1) is not None for each in bounds]
 
     assert await sqlite_storage.read(kept) == [False, False, False, True, True]
+
+
+async def test_a_chat_in_which_old_messages_are_found_is_kept_further_back(storage):
+    context = await AgentContext.get_or_create(storage, KEYS)
+    for number in range(400):
+        await say(storage, context, f"m{number}")
+    recent = RecentMessages()
+
+    def widen(connection):
+        known = recent.newest(connection, context.id, 0, 400, COUNTER.name)
+        return recent.reach_back(connection, context.id, known)
+
+    kept = [await storage.read(widen) for _ in range(4)]
+    assert [each.after for each in kept] == [240, 112, 0, 0]
+    assert [each.text for each in kept[-1].at.values()] == [f"m{number}" for number in range(400)]
+    assert kept[-1].of_ids(kept[-1].positions).keys() == kept[-1].positions.keys()

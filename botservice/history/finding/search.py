@@ -135,6 +135,8 @@ class SearchIndexes:
                 entry.remember(question, found)
         version, last, encoding = state.deletion_version, state.last_position, None if counter is None else counter.name
         recent = self._recent.catch_up(connection, context_id, version=version, last=last, encoding=encoding)
+        if recent is not None and not recent.positions.keys() >= {number for number, _ in found}:
+            recent = self._recent.reach_back(connection, context_id, recent)
         return _read_hits(connection, context_id, found, counter, recent), recent
 
     def _find(self, connection: Connection, entry: ContextIndex, question: Question) -> list[tuple[int, float]]:
