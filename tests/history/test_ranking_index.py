@@ -210,7 +210,7 @@ def test_a_megabyte_is_taken_in_by_its_beginning():
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.text(max_size=40), min_size=1, max_size=12), st.text(max_size=30))
 def test_one_at_a_time_ranks_as_all_at_once(texts, question):
-    documents = [document(number, text) for number, text in enumerate(texts, 1)]
+    documents = [document(number, text) for number, text in enumerate([*texts, *CHAT, *CHAT], 1)]
     at_once, one_by_one = SearchIndex(), SearchIndex()
     at_once.add(documents)
     for each in documents:

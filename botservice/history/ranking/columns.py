@@ -84,10 +84,16 @@ class Columns:
             room = max(end, self._size + self._size // 2)
             self._arrays = {name: np.resize(array, room) for name, array in self._arrays.items()}
             self._alive = np.resize(self._alive, room)
-        for name, values in zip(_KINDS, rows, strict=True):
-            self._arrays[name][self._size : end] = values
         self._alive[self._size : end] = True
         self._size, first = end, self._size
+        if len(rows.id) == 1:
+            values: Any
+            for name, values in zip(_KINDS, rows, strict=True):
+                self._arrays[name][first] = values[0]
+            self._work_out_one(first)
+            return
+        for name, values in zip(_KINDS, rows, strict=True):
+            self._arrays[name][first:end] = values
         self._work_out(first, end)
 
     def put(self, position: int, row: Rows) -> None:
@@ -107,6 +113,18 @@ class Columns:
         is_linked = arrays["is_linked"][first:end] = np.abs(times[1:] - times[:-1]) < _TALK_SECONDS
         arrays["onward"][first:end] = is_linked * np.where(after_question, weights.onward_from_question, weights.onward)
         arrays["before"][first:end] = is_linked * (weights.previous + weights.after_question * after_question)
+
+    def _work_out_one(self, place: int) -> None:
+        """Do what _work_out does for one row, in a tenth of its time: a turn brings two."""
+        arrays, weights = self._arrays, self._weights
+        standing = np.float32(1 + weights.user * arrays["is_user"].item(place))
+        arrays["standing"][place] = float(standing) - weights.question * arrays["is_question"].item(place)
+        if place:
+            times, after_question = arrays["time"], arrays["is_question"].item(place - 1)
+            is_linked = arrays["is_linked"][place] = abs(times.item(place) - times.item(place - 1)) < _TALK_SECONDS
+            onward = weights.onward_from_question if after_question else weights.onward
+            arrays["onward"][place] = is_linked * onward
+            arrays["before"][place] = is_linked * (weights.previous + weights.after_question * after_question)
 
     def remove(self, positions: NDArray[np.int32]) -> None:
         """Mark rows as removed."""

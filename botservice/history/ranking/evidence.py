@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import mean
 from botservice.history.ranking.columns import Columns
 from botservice.history.ranking.people import People
 from botservice.history.ranking.postings import Postings
@@ -75,7 +76,7 @@ def find_evidence(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np
         hidden: Positions of messages that are none: the question's own, where it is stored already.
     """
     lengths = chat.columns.column("length")
-    norms = np.asarray(weights.k1 * (1 - weights.b + weights.b * lengths / (float(lengths.mean()) or 1.0)), np.float32)
+    norms = np.asarray(weights.k1 * (1 - weights.b + weights.b * lengths / (mean(lengths) or 1.0)), np.float32)
     found = []
     for word, weight in _telling(chat, query, hidden):
         share = weight * (weights.name_in_text if chat.people.named(word) else 1)
@@ -130,7 +131,8 @@ def _of_word(
         return None
     strength = counted[places]
     strength = strength * (weights.k1 + 1) / (strength + norms[places])
-    size, having, having_related = len(norms), int(np.count_nonzero(strength)), 0
+    is_alone = has_alike is None and has_related is None
+    size, having, having_related = len(norms), len(places) if is_alone else int(np.count_nonzero(strength)), 0
     if has_related is not None:
         has_related = has_related[places]
         having_related = int(np.count_nonzero(has_related))

@@ -17,7 +17,7 @@ from botservice.history.ranking.documents import Document, is_question
 from botservice.history.ranking.evidence import Census, Chat
 from botservice.history.ranking.people import People
 from botservice.history.ranking.postings import Postings
-from botservice.history.ranking.query import parse
+from botservice.history.ranking.query import MAX_CHARACTERS, parse
 from botservice.history.ranking.scoring import Request, rank
 from botservice.history.ranking.vectors import Vectors
 from botservice.history.ranking.vocabulary import Vocabulary
@@ -31,6 +31,8 @@ _DIGIT: Final = re.compile(r"\d")
 # Without them a sentence says the same. Every other word may be what it is about: "no meat", "from Rome".
 _WEAK: Final = frozenset({"a", "an", "the", "and", "so", "ok", "okay", "please", "just", "also", "again", "oh", "well"})
 _BATCH: Final = 1_000  # small, so that a thread that indexes leaves the interpreter to others
+_FEW: Final = 8  # messages
+_SHORT: Final = 2_000  # characters
 _BASE_BYTES: Final = 4_000
 
 _Occurrences = tuple[NDArray[np.int32], NDArray[np.int32]]  # words, and the positions that they stand at
@@ -90,9 +92,20 @@ class SearchIndex:
         self._postings.compact()
 
     def _append(self, documents: list[Document]) -> None:
+        if len(documents) <= _FEW and sum(len(each.text) for each in documents) <= _SHORT:
+            for document in documents:
+                self._append_one(document)
+            return
         taken = [self._take(documents[first : first + _BATCH]) for first in range(0, len(documents), _BATCH)]
         if taken:
             self._postings.add(*(np.concatenate(parts) for parts in zip(*taken, strict=True)))
+
+    def _append_one(self, document: Document) -> None:
+        """Take in a short message: what a turn brings, for which a call of NumPy takes longer than its loops."""
+        tokens = tokenize(document.text)
+        place = self._positions[document.id] = len(self._columns)
+        self._columns.extend(self._rows([document], [tokens]))
+        self._postings.add_one(self._vocabulary.take(tokens), place)
 
     def _take(self, documents: list[Document]) -> _Occurrences:
         """Take in everything but the postings, which are sorted once for all batches; return what goes into them."""
@@ -196,7 +209,7 @@ class SearchIndex:
             hidden=self._places_of(exclude),
             shown=self._places_of(shown),
             said_within=said_within,
-            fingerprint=_fingerprint(tokenize(text), text),
+            fingerprint=_fingerprint(query.tokens if len(text) <= MAX_CHARACTERS else tokenize(text), text),
             is_each_once=is_each_once,
             dense=None if query_vector is None else self._vectors.similarities(query_vector, len(self._columns)),
         )

@@ -4,6 +4,7 @@ A few messages go into a small writable tail; many are set aside, and sorted in 
 """
 
 from collections import Counter
+from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -50,6 +51,10 @@ class Postings:
             np.minimum(counts, 255).astype(np.uint8),
         )
         self._aside.append(entries)
+
+    def add_one(self, words: list[int], position: int) -> None:
+        """Add the words of one short message."""
+        self._add_to_tail(Counter(zip(words, repeat(position))))
 
     def _add_to_tail(self, entries: Counter[tuple[int, int]]) -> None:
         for (word, position), count in entries.items():

@@ -28,12 +28,14 @@ class Query:
     """What a question asks for.
 
     Attributes:
+        tokens: All of it, in order.
         words: Its words, once each, with how much each counts before rarity.
         spoken: Languages to stem in (indices into languages.CODES).
         spans: The times that it names.
         is_about_speaker, is_about_listener: Whether it says "I" or "my", "you" or "your".
     """
 
+    tokens: list[str]
     words: dict[str, float]
     spoken: tuple[int, ...]
     spans: list[Span] = field(default_factory=list)
@@ -51,14 +53,16 @@ def parse(text: str, *, chat_languages: tuple[int, ...], now: datetime | None, w
     spoken = tuple(dict.fromkeys((*((guessed,) if guessed >= 0 else ()), *chat_languages)))
     counted = (guessed,) if guessed >= 0 else chat_languages[:1]
     words: dict[str, float] = {}
+    function_words, light_words = languages.word_lists(counted)
     for token in tokens:
-        if not languages.is_function_word(token, counted):
-            light = weights.light_word if languages.is_light_word(token, counted) else 1.0
+        if token not in function_words:
+            light = weights.light_word if token in light_words else 1.0
             words[token] = max(words.get(token, 0), light * token_weight(token))
     if not words:
         words = {token: token_weight(token) for token in tokens}
     found = set(tokens)
     return Query(
+        tokens=tokens,
         words=dict(list(words.items())[:MAX_WORDS]),
         spoken=spoken,
         spans=find_spans(text, now=now, is_german=spoken[0] == _GERMAN),

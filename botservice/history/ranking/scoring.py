@@ -67,7 +67,8 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
     if named:
         score += weights.author_alone * _is_of(columns, named)
     (repeats,) = (columns.column("text") == request.fingerprint).nonzero()
-    score[repeats] += float(score.max(initial=0)) + 1
+    if len(repeats):
+        score[repeats] += float(score.max(initial=0)) + 1
     score[~columns.is_alive] = 0
     score[request.hidden] = 0
     score[request.shown] = 0

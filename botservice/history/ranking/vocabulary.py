@@ -50,6 +50,19 @@ class Vocabulary:
         self._grow([token for token in dict.fromkeys(tokens) if token not in ids])
         return np.fromiter(map(ids.__getitem__, tokens), np.int32, len(tokens))
 
+    def take(self, tokens: list[str]) -> list[int]:
+        """Return the ids of a short message's tokens; new words and stems are learned, as by encode and learn."""
+        ids = self._ids
+        self._grow([token for token in dict.fromkeys(tokens) if token not in ids])
+        if not tokens:
+            return []
+        [language] = self._carried_on([languages.guess(tokens)])
+        numbers = [ids[token] for token in tokens]
+        new = {n: token for n, token in zip(numbers, tokens, strict=True) if not self._stemmed.item(n) >> language & 1}
+        if new:
+            self._learn_stems(list(new), list(new.values()), language)
+        return numbers
+
     @property
     def languages(self) -> tuple[int, ...]:
         """The languages that a fair share of the messages is in, most frequent first; English where none is known."""
@@ -72,7 +85,7 @@ class Vocabulary:
             return
         starts = lengths.cumsum() - lengths
         found = languages.choose(np.add.reduceat(matrix[self._rows[tokens]], starts, axis=0, dtype=np.int64))
-        spoken = np.repeat(self._carried_on(found.tolist()), lengths)
+        spoken = np.repeat(np.array(self._carried_on(found.tolist()), np.uint32), lengths)
         (new,) = ((self._stemmed[tokens] >> spoken) & 1 == 0).nonzero()
         if not len(new):
             return
@@ -83,7 +96,7 @@ class Vocabulary:
             chosen = pairs & 31 == language
             self._learn_stems((pairs[chosen] >> 5).tolist(), [words[i] for i in places[chosen].tolist()], language)
 
-    def _carried_on(self, found: list[int]) -> NDArray[np.uint32]:
+    def _carried_on(self, found: list[int]) -> list[int]:
         """Return the languages of messages, each unclear one taken for that of the last clear one before it."""
         spoken = []
         for language in found:
@@ -91,7 +104,7 @@ class Vocabulary:
                 self._last = language
                 self._counts[language] += 1
             spoken.append(self._last)
-        return np.array(spoken, np.uint32)
+        return spoken
 
     def _grow(self, words: list[str]) -> None:
         if not words:

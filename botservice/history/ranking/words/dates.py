@@ -1,6 +1,7 @@
 """Dates that a question names, as spans of time: "last May", "am 3. Juni", "5月3日", "2024-05-03", "yesterday"."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -68,9 +69,12 @@ def _any(names: dict[str, int]) -> str:
 
 
 _MONTH_OF: Final = _numbered(_MONTHS, 1)
-_MONTHS_BEGIN: Final = {name[:3] for name in _MONTH_OF}
 _WEEKDAY_OF: Final = _numbered(_WEEKDAYS, 0)
 _AGO_OF: Final = _numbered(_DAYS_AGO, 0)
+# Most questions name no time, and patterns of many words take long to say so: these are looked for first.
+_MONTHS_BEGIN: Final = {name[:3] for name in _MONTH_OF}
+_WEEKDAYS_BEGIN: Final = {name[:3] for name in _WEEKDAY_OF}
+_DAYS_BEGIN: Final = {name[:3] for name in _AGO_OF}
 _UNIT_OF: Final = {name: days for days, names in _UNITS.items() for name in names.split()}
 # Also other words, or too short to be sure of: a month only with a day, a year or a preposition.
 _AMBIGUOUS: Final = frozenset(
@@ -122,17 +126,22 @@ def find_spans(text: str, *, now: datetime | None, is_german: bool = False) -> l
     spans = _exact(text) or [_year(int(match[1])) for match in _YEAR.finditer(text)]
     if now is not None:
         spans += _relative(text.replace("hier", "") if is_german else text, now.astimezone(UTC))
-    spans += [Span(weekday=_WEEKDAY_OF[match[1]]) for match in _WEEKDAY.finditer(text)]
+    if _has_any(text, _WEEKDAYS_BEGIN):
+        spans += [Span(weekday=_WEEKDAY_OF[match[1]]) for match in _WEEKDAY.finditer(text)]
     return spans[:MAX_SPANS]
 
 
+def _has_any(text: str, parts: Iterable[str]) -> bool:
+    return any(map(text.__contains__, parts))
+
+
 def _exact(text: str) -> list[Span]:
-    found = [(m[1], int(m[2]), m[3]) for m in _ISO.finditer(text)]
-    found += [(m[3], int(m[2]), m[1]) for m in _DOTTED.finditer(text)]
-    # Most questions name no month, and these two patterns take long to say so.
+    found = [(m[1], int(m[2]), m[3]) for m in _ISO.finditer(text)] if "-" in text else []
+    if "." in text or "/" in text:
+        found += [(m[3], int(m[2]), m[1]) for m in _DOTTED.finditer(text)]
     if "月" in text or "월" in text:
         found += [(m[1], int(m[2]), m[3]) for m in _CJK.finditer(text)]
-    if any(map(text.__contains__, _MONTHS_BEGIN)):
+    if _has_any(text, _MONTHS_BEGIN):
         found += [
             (m[5], _MONTH_OF[m[3]], m[1] or m[4])
             for m in _NAMED.finditer(text)
@@ -160,7 +169,8 @@ def _year(year: int) -> Span:
 
 def _relative(text: str, now: datetime) -> list[Span]:
     today = now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
-    spans = [_ago(today, _AGO_OF[match[1]], 0.5) for match in _DAYS.finditer(text)]
+    days = _DAYS.finditer(text) if _has_any(text, _DAYS_BEGIN) else ()
+    spans = [_ago(today, _AGO_OF[match[1]], 0.5) for match in days]
     for length, pattern in _LAST:
         if pattern.search(text):
             spans.append(_year(now.year - 1) if length == 365 else _ago(today, 1.5 * length, length / 2))

@@ -103,7 +103,7 @@ class GramIndex:
         if not _is_fuzzy(word) or not len(self._numbers):
             return []
         codes = [_EDGE, *map(ord, _letters(word)), _EDGE]
-        wanted = np.array(sorted({a * _CODES + b for a, b in pairwise(codes)}), np.int64)
+        wanted = np.array([*{a * _CODES + b for a, b in pairwise(codes)}], np.int64)
         parts = [*self._pairs.owners_of(wanted), *self._newest.owners_of(wanted)]
         counts = np.bincount(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
         (near,) = (counts >= _LEAST_SHARED).nonzero()

@@ -80,13 +80,24 @@ def choose(votes: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.where(votes.max(axis=1) < _CLEAR_VOTE, -1, votes.argmax(axis=1))
 
 
+@cache
+def _voices(word: str) -> tuple[tuple[int, int], ...]:
+    """Return the languages that a function word speaks for, each with how strongly."""
+    known, matrix = _votes()
+    votes = matrix[known[word]].tolist()
+    return tuple((language, vote) for language, vote in enumerate(votes) if vote)
+
+
 def guess(words: list[str]) -> int:
     """Return the language (index into CODES) of a text by its words, or -1."""
-    known, matrix = _votes()
-    rows = [known[word] for word in words if word in known]
-    votes = np.add.reduce(matrix[rows], axis=0, dtype=np.int64) if rows else matrix[0]
-    best = int(votes.argmax())
-    return best if votes[best] >= _CLEAR_VOTE else -1
+    known = _votes()[0]
+    votes = [0] * len(CODES)  # of a short text, NumPy would take longer
+    for word in words:
+        if word in known:
+            for language, vote in _voices(word):
+                votes[language] += vote
+    best = max(votes)
+    return votes.index(best) if best >= _CLEAR_VOTE else -1
 
 
 def stem_all(words: list[str], language: int) -> list[str]:
@@ -115,8 +126,8 @@ def _light_words() -> frozenset[str]:
 
 
 @lru_cache(maxsize=512)
-def _lists(languages: tuple[int, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the function words and the longer stopword list of some languages together."""
+def word_lists(languages: tuple[int, ...]) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the function words of some languages (indices into CODES) together, and the words that say little."""
     codes = [CODES[language] for language in languages]
     function = _function_words().union(*(FUNCTION_WORDS.get(code, frozenset()) for code in codes))
     light = _light_words().union(*(stopwordsiso.stopwords(code) for code in codes))
@@ -129,9 +140,4 @@ def _lists(languages: tuple[int, ...]) -> tuple[frozenset[str], frozenset[str]]:
 
 def is_function_word(word: str, languages: tuple[int, ...]) -> bool:
     """Return whether word is grammar in one of the languages (indices into CODES)."""
-    return word in _lists(languages)[0]
-
-
-def is_light_word(word: str, languages: tuple[int, ...]) -> bool:
-    """Return whether word is so common in one of the languages that it says little."""
-    return word in _lists(languages)[1]
+    return word in word_lists(languages)[0]
