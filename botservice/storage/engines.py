@@ -66,7 +66,7 @@ def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
     pool: dict[str, Any] = {"pool_size": size, "max_overflow": 0}
     if not where.is_sqlite:
         engine = create_engine(where.url, pool_use_lifo=True, **_POSTGRES, **pool)
-        prepare_pipelines(engine, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        prepare_pipelines(engine, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", only_reads=True)
 
         @event.listens_for(engine, "connect")
         def limit_questions(driver: Any, _: object) -> None:

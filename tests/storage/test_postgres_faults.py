@@ -122,6 +122,25 @@ async def test_reading_goes_on_after_every_connection_was_cut(postgres_url, oper
         assert await asyncio.gather(*(names(storage) for _ in range(4))) == [["a"]] * 4
 
 
+async def test_a_read_that_has_answered_leaves_no_transaction_open_and_is_read_again_after_a_cut(
+    postgres_url, operator
+):
+    in_transaction = text(f"SELECT count(*) {OURS} AND xact_start IS NOT NULL")
+
+    async def has_none_open():
+        return True if operator.execute(in_transaction).scalar_one() == 0 else None
+
+    def count(connection):
+        return execute(connection, COUNT, {}).scalar_one()
+
+    async with Storage.open(postgres_url, limits=UNHURRIED) as storage:
+        await storage.write(add("a"))
+        for _ in range(2):
+            assert await asyncio.gather(*(storage.read(count, is_short=True) for _ in range(4))) == [1] * 4
+            assert await until(has_none_open)
+            cut(operator)
+
+
 async def test_a_question_that_takes_too_long_is_given_up_and_the_reader_goes_on(postgres_url):
     async with Storage.open(postgres_url, limits=StorageLimits(read=0.1)) as storage:
         await storage.write(add("a"))

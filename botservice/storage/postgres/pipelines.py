@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 _PIPELINE = "botservice.pipeline"
 
 
-def prepare_pipelines(engine: Engine, *, begin: str) -> None:
-    """Let connections of an engine send statements in pipelines; the driver commits by itself what has no `begin`."""
+def prepare_pipelines(engine: Engine, *, begin: str, only_reads: bool = False) -> None:
+    """Let connections of an engine send statements in pipelines; the driver commits by itself what has no `begin`.
+
+    Args:
+        only_reads: Whether nobody has to know that a transaction was committed.
+    """
 
     @event.listens_for(engine, "begin")
     def begin_transaction(connection: Connection) -> None:
@@ -33,7 +37,7 @@ def prepare_pipelines(engine: Engine, *, begin: str) -> None:
             _leave(connection)  # SQLAlchemy asks for rows at once, and for their columns before there are any
 
     # Not by the driver, which knows of no transaction that began in a pipeline, and takes a rollback for a commit.
-    event.listen(engine, "commit", _commit)
+    event.listen(engine, "commit", _end_view if only_reads else _commit)
 
     @event.listens_for(engine, "rollback")
     def leave_before_rollback(connection: Connection) -> None:
@@ -47,6 +51,17 @@ def prepare_pipelines(engine: Engine, *, begin: str) -> None:
         if pipeline is not None:
             with contextlib.suppress(engine.dialect.loaded_dbapi.Error):
                 pipeline.leave()
+
+
+def _end_view(connection: Connection) -> None:
+    """Commit what was only read, and wait for that with what is read next."""
+    pipeline = connection.connection.info.get(_PIPELINE)
+    if pipeline is None or not pipeline.queue.has_done_all:
+        _commit(connection)
+        return
+    with errors_of(connection, "COMMIT"):
+        pipeline.queue.add("COMMIT")
+        pipeline.queue.flush()
 
 
 def _commit(connection: Connection) -> None:

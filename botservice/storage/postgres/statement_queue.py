@@ -16,7 +16,7 @@ import psycopg
 from psycopg._queries import PostgresQuery  # what is missing is a public way to queue and not to send
 from psycopg.adapt import Transformer
 from psycopg.generators import send
-from psycopg.pq import ExecStatus
+from psycopg.pq import ExecStatus, TransactionStatus
 
 _MOST_QUEUED = 512  # commands
 _MOST_TEXTS = 1024
@@ -72,6 +72,12 @@ class StatementQueue:
         self._transformer: Any = Transformer(driver)
         self._queries: dict[str, PostgresQuery] = {}
 
+    @property
+    def has_done_all(self) -> bool:
+        """Whether all that was queued is done, and the transaction goes on without an error."""
+        status = self._driver.pgconn.transaction_status
+        return not self._pipeline.result_queue and bool(status == TransactionStatus.INTRANS)
+
     def add(self, text: str, values: Mapping[str, Any] | None = None) -> Queued:
         """Queue a statement, and return what its result will be in."""
         driver, results = self._driver, self._pipeline.result_queue
@@ -112,11 +118,21 @@ class StatementQueue:
 
     def send(self) -> None:
         """Send what is queued, and return when it has been done."""
+        self._driver.wait(_do_all(self._pipeline))
+
+    def flush(self) -> None:
+        """Send what is queued; what it gives is taken with what is sent next."""
         self._driver.wait(_send_all(self._pipeline))
 
 
+def _do_all(pipeline: Any) -> Any:
+    """Send what is queued, and take what comes of it: a generator for psycopg."""
+    yield from _send_all(pipeline)
+    yield from pipeline._fetch_gen(flush=False)
+
+
 def _send_all(pipeline: Any) -> Any:
-    """Send what is queued, all of it, with a Sync behind it, and take what comes of it: a generator for psycopg.
+    """Send what is queued, all of it, with a Sync behind it: a generator for psycopg.
 
     psycopg's own sends each command by itself, and looks at the socket before each. It does not see to the end of what
     is larger than a socket takes at once either: it waits for the answer, and the server for the rest of the question.
@@ -125,4 +141,3 @@ def _send_all(pipeline: Any) -> Any:
     while pipeline.command_queue:
         pipeline.command_queue.popleft()()  # into the driver's buffer
     yield from send(pipeline.pgconn)
-    yield from pipeline._fetch_gen(flush=False)
