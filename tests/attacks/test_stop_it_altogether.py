@@ -17,7 +17,7 @@ from standins.bot_api import BotApi
 
 from botservice import Storage
 
-FILES, ANSWERS, GREETINGS = 15, 10, 5
+FILES, ANSWERS, GREETINGS = 9, 10, 5
 # What has to take 5 and 0.5 seconds on a machine of two cores that does nothing else.
 LONGEST_ANSWER_SECONDS, LONGEST_STALL_SECONDS = 60.0, 10.0
 MOST_BYTES = 600 * 1024**2

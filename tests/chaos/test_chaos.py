@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 
 SECONDS = float(os.environ.get("CHAOS_SECONDS", "0"))
 FAULTS = int(os.environ.get("CHAOS_FAULTS", "0"))  # 0: each once
-KILLS = int(os.environ.get("CHAOS_KILLS", "6"))
+KILLS = int(os.environ.get("CHAOS_KILLS", "4"))
 CHATS = int(os.environ.get("CHAOS_CHATS", "6"))
 MESSAGES = int(os.environ.get("CHAOS_MESSAGES", "0")) or None  # None: people write as long as anything happens
 SEED = os.environ.get("CHAOS_SEED", "1")

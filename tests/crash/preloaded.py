@@ -6,15 +6,18 @@ from importlib import import_module
 from pathlib import Path
 
 from botservice.texts import LANGUAGES, in_language
+from botservice.tls import tls_context
 
 _AT_THE_START = (
     *("botservice.cli.main", "botservice.serving", "botservice.app", "botservice.storage.schema"),
     *("transports.registry", "transports.telegram.app", "transports.slack.app", "transports.web.app"),
+    *("botservice.cli.worker_processes", "botservice.cli.open_browser", "typer._adapters", "typer._click.decorators"),
     *("botservice.llm.openai.llm", "uvicorn.protocols.http.h11_impl", "tests.turns.killable"),
 )
 _WHEN_NEEDED = (
     *("openai.resources.responses", "openai.resources.chat", "httpcore2", "truststore", "anyio._backends._asyncio"),
     *("requests", "tiktoken.load", "tiktoken_ext.openai_public", "alembic.command", "alembic.context"),
+    *("botservice.llm.openai.direct", "uvicorn.lifespan.off", "encodings.utf_16_le"),
     *("uvicorn.lifespan.on", "encodings.idna", "sqlalchemy.dialects.postgresql.psycopg", "psycopg"),
 )
 
@@ -23,6 +26,7 @@ for _name in (*_AT_THE_START, *_WHEN_NEEDED):
     import_module(_name)
 for _language in LANGUAGES:
     in_language("numbers.decimal", _language)
+tls_context()  # the authorities that are trusted, which take as long to read as a fifth of a start
 # What is here stays: a collection in a process that was forked would look through it, and copy it by that.
 gc.collect()
 gc.freeze()

@@ -42,7 +42,7 @@ async def test_what_is_killed_in_the_middle_is_forgotten_when_it_is_asked_again(
         killed = begin(storage_url)
         async with asyncio.timeout(PATIENCE_SECONDS):
             while await count_hers(storage) == CHATS * 5 and killed.poll() is None:  # noqa: ASYNC110
-                await asyncio.sleep(0)  # only the database tells how far it is
+                await asyncio.sleep(0.002)  # only the database tells how far it is
         killed.send_signal(signal.SIGKILL)
         await killed.ended()
         again = begin(storage_url)

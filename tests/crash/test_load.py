@@ -1,4 +1,4 @@
-"""Two hundred chats that all write at once, through real wires."""
+"""A hundred chats that all write at once, through real wires."""
 
 import json
 import sqlite3
@@ -13,7 +13,7 @@ from standins.openai_api import RESPONSES, Ending, OpenAIApi, Reply, ToolUse
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-CHATS = 200
+CHATS = 100
 MESSAGES = 2
 
 
@@ -22,7 +22,7 @@ def answer(body: dict) -> Reply:
     return Reply(text=f"re: {body['messages'][-1]['content']}", delay=0.05)
 
 
-def test_two_hundred_chats_lose_nothing_and_keep_their_order(tmp_path: Path) -> None:
+def test_a_hundred_chats_lose_nothing_and_keep_their_order(tmp_path: Path) -> None:
     with OpenAIApi.running(answer) as llm, BotApi.running() as api:
         port = free_port()
         settings = {
@@ -63,7 +63,7 @@ def use_a_tool(body: dict) -> Reply:
     return Reply(text="" if calls else "re: done", tool_calls=calls, delay=3)
 
 
-def test_two_hundred_chats_use_tools_at_once_and_no_reasoning_is_lost(tmp_path: Path) -> None:
+def test_a_hundred_chats_use_tools_at_once_and_no_reasoning_is_lost(tmp_path: Path) -> None:
     with OpenAIApi.running(use_a_tool) as llm, BotApi.running() as api:
         port = free_port()
         settings = {

@@ -1,7 +1,7 @@
 """A `botservice` in a process of its own that has been imported before: imports take most of what a start costs.
 
-It is forked from a server that has imported the package and has run nothing of it. What is killed is a process like
-any other; how one comes up from nothing is tested elsewhere.
+It is forked from a server that has imported the package, has read the authorities that it trusts, and has run nothing
+else of it. What is killed is a process like any other; how one comes up from nothing is tested elsewhere.
 """
 
 import asyncio

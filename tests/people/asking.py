@@ -71,7 +71,7 @@ async def until_so_many_are_left(town: Town, count: int, process=None) -> None:
     """Return when no more messages of hers are left, or a process has ended."""
     async with asyncio.timeout(3 * PATIENCE_SECONDS):  # a process has to begin first
         while await count_hers(town) > count and (process is None or process.poll() is None):  # noqa: ASYNC110
-            await asyncio.sleep(0.002)
+            await asyncio.sleep(0.005)
 
 
 async def count_hers(town: Town) -> int:
