@@ -281,6 +281,8 @@ class Writer:
         if self._connection is None or self._connection.invalidated:
             return False
         try:
+            while (savepoint := self._connection.get_nested_transaction()) is not None:
+                savepoint.close()
             self._connection.connection.rollback()
         except Exception:  # noqa: BLE001 - the driver's own errors, which SQLAlchemy does not wrap here
             return False

@@ -101,3 +101,24 @@ async def test_a_commit_that_fails_leaves_no_transaction_open(sqlite_url):
             await storage.write(refer_to_nothing)
         await storage.write(add("after"))
         assert await names(storage) == ["before", "after"]
+
+
+async def test_a_savepoint_that_went_with_its_transaction_holds_nobody_up(sqlite_url):
+    async with Storage.open(sqlite_url) as storage:
+
+        def lose_all(connection):
+            with connection.begin_nested():
+                add("lost")(connection)
+                connection.exec_driver_sql("ROLLBACK")  # as SQLite does by itself where a disk is full
+
+        def leave_open(connection):
+            connection.begin_nested()
+            add("left")(connection)
+            raise LookupError("it has gone")
+
+        for operation in (lose_all, leave_open):
+            with pytest.raises((StorageError, LookupError)):
+                await storage.write(operation)
+            assert storage._writer._connection is None or storage._writer._connection.get_nested_transaction() is None
+            await storage.write(add(operation.__name__))
+        assert await names(storage) == ["lose_all", "leave_open"]
