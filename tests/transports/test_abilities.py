@@ -70,13 +70,13 @@ PROOFS: Final = {
         conversations: browser/test_conversations.test_the_list_leads_back_to_chats_with_drafts_and_finds_as_one_types
     """,
     "terminal": """
-        streaming: ../test_terminal.test_an_answer_grows_after_the_prompt_and_ctrl_d_ends_the_chat
+        streaming: ../test_terminal.test_an_answer_grows_after_the_prompt_tools_are_named_and_ctrl_c_stops_it
         thinking: ../test_terminal.test_what_the_model_thinks_is_shown_where_a_setting_says_so
         tools: ../test_terminal.test_what_a_tool_says_of_its_work_takes_the_place_of_what_it_said_before
         approval: ../test_asking_on_terminal.test_a_word_in_a_pipe_is_seen_through_to_the_answer
         buttons: ../test_choices.test_a_number_says_what_its_button_says_once
-        tables: ../test_terminal.test_markdown_is_shown_as_it_is_meant_and_the_tool_that_works_is_named
-        stops: ../test_terminal.test_ctrl_c_stops_an_answer_and_keeps_the_chat
+        tables: ../test_terminal.test_markdown_is_shown_as_meant_and_an_edited_line_is_found_again_in_the_next_chat
+        stops: ../test_terminal.test_an_answer_grows_after_the_prompt_tools_are_named_and_ctrl_c_stops_it
         errors: ../test_joining.test_the_end_of_the_service_is_told
         conversations: ../test_joining.test_a_conversation_is_open_in_one_terminal_at_a_time
     """,

@@ -89,7 +89,9 @@ def terminal(tmp_path: Path, model: OpenAIApi) -> Iterator[Terminal]:
 
 
 @pytest.mark.slow
-def test_an_answer_grows_after_the_prompt_and_ctrl_d_ends_the_chat(terminal: Terminal, model: OpenAIApi) -> None:
+def test_an_answer_grows_after_the_prompt_tools_are_named_and_ctrl_c_stops_it(
+    terminal: Terminal, model: OpenAIApi
+) -> None:
     gate = Gate()
     model.reply = lambda _: Reply(pieces=["Hello ", "there", "!"], chunk_wait=gate, wait_at=2)
     terminal.shows("Ctrl\\+C stops an answer, Ctrl\\+D ends the chat")
@@ -98,14 +100,10 @@ def test_an_answer_grows_after_the_prompt_and_ctrl_d_ends_the_chat(terminal: Ter
     terminal.shows("Hello ")
     gate.open()
     assert terminal.shows("you> ") == "there!\n\nyou> "
-    terminal.types("\x04")
-    assert terminal.ends() == 0
-
-
-@pytest.mark.slow
-def test_ctrl_c_stops_an_answer_and_keeps_the_chat(terminal: Terminal, model: OpenAIApi) -> None:
+    model.reply = lambda body: "Noon." if body["messages"][-1]["role"] == "tool" else ToolUse("current_time", {})
+    terminal.types("what time is it?\n")
+    assert "(current_time…)\nNoon.\n" in terminal.shows("you> ")
     model.reply = lambda _: Reply(pieces=["Once ", "upon ", "a time"], hang_after=2)
-    terminal.shows("you> ")
     terminal.types("tell me a story\n")
     terminal.shows("Once ")
     os.killpg(terminal.process.pid, signal.SIGINT)
@@ -115,14 +113,6 @@ def test_ctrl_c_stops_an_answer_and_keeps_the_chat(terminal: Terminal, model: Op
     assert terminal.shows("you> ").endswith("something else\n\nyou> ")
     os.killpg(terminal.process.pid, signal.SIGINT)
     assert terminal.ends() == 0
-
-
-@pytest.mark.slow
-def test_a_tool_is_named_while_it_runs(terminal: Terminal, model: OpenAIApi) -> None:
-    model.reply = lambda body: "Noon." if body["messages"][-1]["role"] == "tool" else ToolUse("current_time", {})
-    terminal.shows("you> ")
-    terminal.types("what time is it?\n")
-    assert "(current_time…)\nNoon.\n" in terminal.shows("you> ")
 
 
 @pytest.fixture
@@ -139,8 +129,19 @@ def able_in(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_a_line_is_edited_and_found_again_in_the_next_chat(able: Terminal, tmp_path: Path, model: OpenAIApi) -> None:
+def test_markdown_is_shown_as_meant_and_an_edited_line_is_found_again_in_the_next_chat(
+    able: Terminal, tmp_path: Path, model: OpenAIApi
+) -> None:
+    echo, said = model.reply, "It is **noon**.\n\n- now\n"
+    model.reply = lambda body: said if body["messages"][-1]["role"] == "tool" else ToolUse("current_time", {})
     able.shows("you>")
+    able.types("what time is it?\r")
+    able.shows("current_time…")
+    shown = able.shows("• .*now")
+    assert "**" not in shown
+    assert re.search(r"\x1b\[1mnoon", shown), shown
+    able.shows("you>")
+    model.reply = echo
     able.types("helo\x1b[Dl\r")  # a letter that was left out, one to the left
     able.shows("You said: hello")
     able.shows("you>")
@@ -149,14 +150,29 @@ def test_a_line_is_edited_and_found_again_in_the_next_chat(able: Terminal, tmp_p
     kept = tmp_path / "state" / "botservice" / "chat_history"
     assert "+hello" in kept.read_text()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    again = Terminal(tmp_path, OPENAI_BASE_URL=model.base_url, **able_in(tmp_path))
+    again = Terminal(tmp_path, OPENAI_BASE_URL=model.base_url, OPENAI_MODEL="gpt-5.5", **able_in(tmp_path))
     again.shows("you>")
     again.types("\x1b[A\r")
     again.shows("You said: hello")
     again.shows("you>")
-    again.types("\x04")
-    assert again.ends() == 0
+    stop_and_leave(again, model)
     again.close()
+
+
+def stop_and_leave(chat: Terminal, model: OpenAIApi) -> None:
+    """Stop an answer with Ctrl+C, empty a line with it, and leave with it, where the line is empty."""
+    model.reply = lambda _: Reply(pieces=["Once\n\n", "upon\n\n", "a time"], hang_after=2)
+    chat.types("tell me a story\r")
+    chat.shows("Once")
+    os.killpg(chat.process.pid, signal.SIGINT)
+    chat.shows("stopped")
+    chat.shows("you>")
+    chat.types("half a line")
+    chat.shows("half a line")
+    chat.types("\x03")  # empties it
+    chat.shows(r"\n[^\n]*you>")  # the next line, not this one as it is drawn for the last time
+    chat.types("\x03")
+    assert chat.ends() == 0
 
 
 @pytest.mark.slow
@@ -170,35 +186,6 @@ def test_nothing_is_kept_of_what_was_typed_where_nobody_wants_that(tmp_path: Pat
     assert chat.ends() == 0
     chat.close()
     assert not (tmp_path / "state").exists()
-
-
-@pytest.mark.slow
-def test_markdown_is_shown_as_it_is_meant_and_the_tool_that_works_is_named(able: Terminal, model: OpenAIApi) -> None:
-    said = "It is **noon**.\n\n- now\n"
-    model.reply = lambda body: said if body["messages"][-1]["role"] == "tool" else ToolUse("current_time", {})
-    able.shows("you>")
-    able.types("what time is it?\r")
-    able.shows("current_time…")
-    shown = able.shows("• .*now")
-    assert "**" not in shown
-    assert re.search(r"\x1b\[1mnoon", shown), shown
-
-
-@pytest.mark.slow
-def test_ctrl_c_stops_first_and_the_second_leaves(able: Terminal, model: OpenAIApi) -> None:
-    model.reply = lambda _: Reply(pieces=["Once\n\n", "upon\n\n", "a time"], hang_after=2)
-    able.shows("you>")
-    able.types("tell me a story\r")
-    able.shows("Once")
-    os.killpg(able.process.pid, signal.SIGINT)
-    able.shows("stopped")
-    able.shows("you>")
-    able.types("half a line")
-    able.shows("half a line")
-    able.types("\x03")  # empties it
-    able.shows(r"\n[^\n]*you>")  # the next line, not this one as it is drawn for the last time
-    able.types("\x03")
-    assert able.ends() == 0
 
 
 COUNTING = """
