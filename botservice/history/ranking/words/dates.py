@@ -1,7 +1,6 @@
 """Dates that a question names, as spans of time: "last May", "am 3. Juni", "5月3日", "2024-05-03", "yesterday"."""
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -64,6 +63,10 @@ def _numbered(rows: tuple[str, ...], first: int) -> dict[str, int]:
     return {name: number for number, names in enumerate(rows, first) for name in names.split()}
 
 
+def _beginnings(names: dict[str, int]) -> re.Pattern[str]:
+    return re.compile("|".join(re.escape(name) for name in sorted({name[:3] for name in names})))
+
+
 def _any(names: dict[str, int]) -> str:
     return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
 
@@ -71,11 +74,13 @@ def _any(names: dict[str, int]) -> str:
 _MONTH_OF: Final = _numbered(_MONTHS, 1)
 _WEEKDAY_OF: Final = _numbered(_WEEKDAYS, 0)
 _AGO_OF: Final = _numbered(_DAYS_AGO, 0)
-# Most questions name no time, and patterns of many words take long to say so: these are looked for first.
-_MONTHS_BEGIN: Final = {name[:3] for name in _MONTH_OF}
-_WEEKDAYS_BEGIN: Final = {name[:3] for name in _WEEKDAY_OF}
-_DAYS_BEGIN: Final = {name[:3] for name in _AGO_OF}
 _UNIT_OF: Final = {name: days for days, names in _UNITS.items() for name in names.split()}
+# Most questions name no time, and the patterns below take long to say so: what they cannot do without is sought first.
+_MONTH_BEGINS: Final = _beginnings(_MONTH_OF)
+_WEEKDAY_BEGINS: Final = _beginnings(_WEEKDAY_OF)
+_DAYS_BEGIN: Final = _beginnings(_AGO_OF)
+_LAST_NEEDS: Final = re.compile("last |letzte|vorige|pasad|derni|지난|先|上|작년|去年")
+_AGO_NEEDS: Final = re.compile("vor|hace|il y a|ago|전|前")
 # Also other words, or too short to be sure of: a month only with a day, a year or a preposition.
 _AMBIGUOUS: Final = frozenset(
     {"may", "march", "mars", "august", "abril", *(name for name in _MONTH_OF if len(name) < 4)}
@@ -126,13 +131,9 @@ def find_spans(text: str, *, now: datetime | None, is_german: bool = False) -> l
     spans = _exact(text) or [_year(int(match[1])) for match in _YEAR.finditer(text)]
     if now is not None:
         spans += _relative(text.replace("hier", "") if is_german else text, now.astimezone(UTC))
-    if _has_any(text, _WEEKDAYS_BEGIN):
+    if _WEEKDAY_BEGINS.search(text):
         spans += [Span(weekday=_WEEKDAY_OF[match[1]]) for match in _WEEKDAY.finditer(text)]
     return spans[:MAX_SPANS]
-
-
-def _has_any(text: str, parts: Iterable[str]) -> bool:
-    return any(map(text.__contains__, parts))
 
 
 def _exact(text: str) -> list[Span]:
@@ -141,7 +142,7 @@ def _exact(text: str) -> list[Span]:
         found += [(m[3], int(m[2]), m[1]) for m in _DOTTED.finditer(text)]
     if "月" in text or "월" in text:
         found += [(m[1], int(m[2]), m[3]) for m in _CJK.finditer(text)]
-    if _has_any(text, _MONTHS_BEGIN):
+    if _MONTH_BEGINS.search(text):
         found += [
             (m[5], _MONTH_OF[m[3]], m[1] or m[4])
             for m in _NAMED.finditer(text)
@@ -169,12 +170,12 @@ def _year(year: int) -> Span:
 
 def _relative(text: str, now: datetime) -> list[Span]:
     today = now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
-    days = _DAYS.finditer(text) if _has_any(text, _DAYS_BEGIN) else ()
+    days = _DAYS.finditer(text) if _DAYS_BEGIN.search(text) else ()
     spans = [_ago(today, _AGO_OF[match[1]], 0.5) for match in days]
-    for length, pattern in _LAST:
+    for length, pattern in _LAST if _LAST_NEEDS.search(text) else ():
         if pattern.search(text):
             spans.append(_year(now.year - 1) if length == 365 else _ago(today, 1.5 * length, length / 2))
-    for match in _AGO.finditer(text):
+    for match in _AGO.finditer(text) if _AGO_NEEDS.search(text) else ():
         unit = _UNIT_OF[match[2] or match[4]]
         spans.append(_ago(today, int(match[1] or match[3]) * unit, unit / 2))
     return spans
