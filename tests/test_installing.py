@@ -133,20 +133,16 @@ def small(bare: Small) -> Small:
     return bare
 
 
-def test_what_is_installed_is_not_installed_again(bare: Small) -> None:
+def test_what_is_installed_is_not_installed_again_and_what_tests_need_serves_too(bare: Small) -> None:
     assert "1 of 3: making .venv" in bare.set_up()
     assert bare.set_up() == ""
     assert bare.times_built == 1
+    assert "1 of 3: .venv is there" in bare.set_up("dev"), "what serves is not enough for the tests"
+    assert bare.set_up() == ""
+    assert bare.times_built == 2
 
 
-def test_what_the_tests_need_serves_the_service_too_and_not_the_other_way_round(small: Small) -> None:
-    small.set_up()
-    assert "1 of 3: .venv is there" in small.set_up("dev")
-    assert small.set_up() == ""
-    assert small.times_built == 2
-
-
-def test_other_pins_are_installed_once_also_when_they_are_the_old_ones_again(small: Small) -> None:
+def test_other_pins_are_installed_once_also_the_old_ones_again_and_so_is_what_lost_its_python(small: Small) -> None:
     small.set_up()
     (small.folder / "requirements.txt").write_text("# newer\n")
     first = small.begin_and_wait_in_the_middle()
@@ -159,8 +155,12 @@ def test_other_pins_are_installed_once_also_when_they_are_the_old_ones_again(sma
         assert each.returncode == 0, said
     assert small.times_built == 2
     (small.folder / "requirements.txt").write_text("")
-    small.set_up()
+    assert "1 of 3: .venv is there" in small.set_up()
     assert small.times_built == 3
+    for python in (small.folder / ".venv" / "bin").glob("python*"):
+        python.unlink()
+    assert "making .venv" in small.set_up()
+    assert small.times_built == 4
 
 
 def test_an_installation_that_fails_or_is_stopped_or_cut_off_says_so_and_is_begun_anew(small: Small) -> None:
@@ -184,10 +184,3 @@ def test_an_installation_that_fails_or_is_stopped_or_cut_off_says_so_and_is_begu
     assert "making .venv" in small.end(cut_off, signal.SIGKILL)
     assert "making .venv" in small.set_up()
     assert small.set_up() == ""
-
-
-def test_an_environment_whose_python_is_gone_is_made_again(small: Small) -> None:
-    small.set_up()
-    for python in (small.folder / ".venv" / "bin").glob("python*"):
-        python.unlink()
-    assert "making .venv" in small.set_up()

@@ -39,6 +39,19 @@ def built(tmp_path_factory):
 
 
 @pytest.fixture
+def repository(built, tmp_path):
+    """A repository with one commit, of what it takes to build: to clone all history takes longer than all else."""
+    [archive] = built.glob("*.tar.gz")
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path, filter="data")
+    folder = tmp_path / archive.name.removesuffix(".tar.gz")
+    git = ("git", "-c", "user.name=a", "-c", "user.email=a@example.com", "-c", "init.defaultBranch=main")
+    for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "All of it")):
+        run(*git, *command, folder=folder)
+    return folder
+
+
+@pytest.fixture
 def bare(tmp_path):
     """The Python of a new environment, with libraries and without botservice."""
     run(sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env"))
@@ -100,14 +113,13 @@ def test_the_source_archive_has_what_it_takes_to_build_and_nothing_of_the_tests(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["wheel", "archive", "folder", "repository"])
-def test_it_is_installed_from_anywhere_and_says_where_it_came_from(kind, built, bare, tmp_path):
-    if kind == "repository" and not (ROOT / ".git").exists():
-        pytest.skip("this folder is no repository")
+def test_it_is_installed_from_anywhere_and_says_where_it_came_from(kind, built, bare, tmp_path, request):
+    repository = request.getfixturevalue("repository") if kind == "repository" else None
     source = {
         "wheel": lambda: str(next(built.glob("*.whl"))),
         "archive": lambda: str(next(built.glob("*.tar.gz"))),
         "folder": lambda: str(ROOT),
-        "repository": lambda: f"git+file://{ROOT}",
+        "repository": lambda: f"git+file://{repository}",
     }[kind]()
     install(bare, source)
     command = str(bare.parent / "botservice")
@@ -115,9 +127,9 @@ def test_it_is_installed_from_anywhere_and_says_where_it_came_from(kind, built, 
     run(command, "new", "my-bot", folder=tmp_path)
     requirement = (tmp_path / "my-bot" / "requirements.txt").read_text().strip()
     if kind == "repository":
-        commit = run("git", "rev-parse", "HEAD").strip()
-        assert said.rstrip().endswith(f"(from file://{ROOT}, commit {commit[:12]})")
-        assert requirement == f"git+file://{ROOT}@{commit}"
+        commit = run("git", "rev-parse", "HEAD", folder=repository).strip()
+        assert said.rstrip().endswith(f"(from file://{repository}, commit {commit[:12]})")
+        assert requirement == f"git+file://{repository}@{commit}"
     else:
         assert f"(from file://{source})" in said
         assert requirement == f"botservice @ file://{source}"
