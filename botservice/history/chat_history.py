@@ -238,7 +238,8 @@ class ChatHistory:
 
         def choose() -> tuple[list[Message], bool, Recent]:
             bounds = find_window(connection, context_id, question.id)
-            recent = recents.newest(connection, context_id, bounds.version, bounds.last, counter.name)
+            asked = bounds.before, question
+            recent = recents.newest(connection, context_id, bounds.version, bounds.last, counter.name, asked=asked)
             sequence = StoredMessages(
                 connection,
                 context_id,

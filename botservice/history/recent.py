@@ -27,7 +27,7 @@ _LEFT: Final = 0.25  # of both, for what is said later
 _MESSAGE_BYTES: Final = 700  # besides its text
 
 _SINCE = (
-    OF_CONTEXT.where(messages.c.position > bindparam("after"), messages.c.position <= bindparam("last"))
+    OF_CONTEXT.where(messages.c.position >= bindparam("first"), messages.c.position <= bindparam("last"))
     .order_by(messages.c.position)
     .limit(_PAGE)
 )
@@ -74,6 +74,14 @@ class Recent:
         every = reversed(self.at.items())
         return every if before is None else (item for item in every if item[0] < before)
 
+    def may_hold(self, position: int | None, message: Message | None) -> bool:
+        """Return whether a message may stand at a position: another does where what was written last was lost.
+
+        A database that is restored, or whose standby takes over, gives out its positions once more.
+        """
+        kept = None if position is None else self.at.get(position)
+        return kept is None or message is None or _is_same(kept, message)
+
     def since(self, position: int) -> list[tuple[int, Kept]]:
         """Return the messages after a position, which is not before all, with their positions."""
         found = []
@@ -115,6 +123,10 @@ class Recent:
 
     def _kept(self, row: Row[*tuple[Any, ...]]) -> Kept:
         return row if row.attachments or row.token_encoding != self.encoding else read_message(row, {}, None)
+
+
+def _is_same(one: Kept, other: Kept) -> bool:
+    return bool(one.id == other.id and one.created_at == other.created_at)
 
 
 def _newest_half(recent: Recent) -> Recent:
@@ -164,15 +176,29 @@ class RecentMessages:
             return None
         if known.last == last:
             return known
-        rows = execute(connection, _SINCE, {"context": context_id, "after": known.last, "last": last}).all()
-        if len(rows) == _PAGE:
+        first, newest = next(reversed(known.at.items()), (known.last + 1, None))  # it is read again, to see if it is
+        rows = execute(connection, _SINCE, {"context": context_id, "first": first, "last": last}).all()
+        if len(rows) == _PAGE or (newest is not None and not (rows and _is_same(newest, rows[0]))):
             return None
-        return self.keep(context_id, known.extended(rows, last))
+        return self.keep(context_id, known.extended(rows if newest is None else rows[1:], last))
 
-    def newest(self, connection: Connection, context_id: int, version: int, last: int, encoding: str) -> Recent:
-        """Return the newest messages of a chat as a view of the database shows them, and keep them."""
+    def newest(
+        self,
+        connection: Connection,
+        context_id: int,
+        version: int,
+        last: int,
+        encoding: str,
+        *,
+        asked: tuple[int | None, Message | None] = (None, None),
+    ) -> Recent:
+        """Return the newest messages of a chat as a view of the database shows them, and keep them.
+
+        Args:
+            asked: A message with its position: what is kept beside another one there is read anew.
+        """
         known = self.catch_up(connection, context_id, version=version, last=last, encoding=encoding)
-        if known is not None:
+        if known is not None and known.may_hold(*asked):
             return known
         rows = execute(connection, NEWEST_FIRST, {"context": context_id, "size": _PAGE}).all()[::-1]
         after = rows[0].position - 1 if len(rows) == _PAGE else 0

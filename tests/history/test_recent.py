@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import delete, update
 
 from botservice import AgentContext, Attachment, MessageWindowMessageSelector, Storage
 from botservice.history.changes import NewWords, change_message
@@ -10,6 +11,7 @@ from botservice.history.recent import RecentMessages
 from botservice.history.rows import NewMessage, find_window, insert_message
 from botservice.llm.tokens import counter_for
 from botservice.messages import Role
+from botservice.storage.tables.conversations import contexts, messages
 
 KEYS = {"transport": "telegram", "chat_id": "1"}
 COUNTER = counter_for()
@@ -143,3 +145,21 @@ async def test_a_chat_in_which_old_messages_are_found_is_kept_further_back(stora
     assert [each.after for each in kept] == [240, 112, 0, 0]
     assert [each.text for each in kept[-1].at.values()] == [f"m{number}" for number in range(400)]
     assert kept[-1].of_ids(kept[-1].positions).keys() == kept[-1].positions.keys()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 40])
+async def test_what_a_restored_database_has_lost_is_not_shown_where_its_positions_are_given_again(storage, count):
+    context = await AgentContext.get_or_create(storage, KEYS)
+    for text in ("one", "two", "?"):
+        await say(storage, context, text)
+    assert await texts(context) == ["one", "two"]
+
+    def lose(connection):
+        connection.execute(delete(messages).where(messages.c.context_id == context.id, messages.c.position > 1))
+        connection.execute(update(contexts).where(contexts.c.id == context.id).values(last_position=1))
+
+    await storage.write(lose)
+    said = [f"m{number}" for number in range(count)]
+    for text in (*said, "??"):
+        await say(storage, context, text)
+    assert await texts(context) == ["one", *said]
