@@ -284,6 +284,16 @@ async def test_an_answer_that_has_no_end_once_it_is_unpacked_is_not_read_on() ->
             await ask(server.base_url)
 
 
+async def test_an_answer_that_is_whole_counts_however_much_comes_after_it() -> None:
+    packed = gzip.compress(said("hi") + ENDED + bytes(130 * 1024 * 1024), compresslevel=1)
+
+    async def answer(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write(response(packed, "content-encoding: gzip"))
+
+    async with raw_server(answer) as server:
+        assert await ask(server.base_url) == "hi"
+
+
 async def test_a_prompt_of_many_megabytes_arrives_whole() -> None:
     picture = "x" * 3_000_000
     async with raw_server(greet) as server:

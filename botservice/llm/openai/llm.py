@@ -179,7 +179,7 @@ class OpenAIChatLLM:
                         answer.add_whole(json.loads(await response.aread()))
                         return answer.response()
                     await self._read_stream(answer, response, limit)
-        except (TimeoutError, httpx2.RequestError):
+        except (TimeoutError, httpx2.RequestError, LLMError):  # what comes after the end may be no answer, or too long
             if not answer.is_over:
                 raise
         return answer.response()
