@@ -271,6 +271,17 @@ async def test_an_answer_that_httpx_alone_understands_is_asked_for_once_more_and
     assert [(each.connection, each.body) for each in server.requests] == [(1, b"hello"), *[(2, b"hello")] * 3]
 
 
+async def test_an_answer_may_name_its_status_in_any_encoding() -> None:
+    async def speak(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write("HTTP/1.1 200 Schön\r\ncontent-length: 2\r\n\r\nhi".encode("latin-1"))
+
+    async with raw_server(speak) as server, client() as http:
+        for _ in range(2):
+            answer = await http.post(server.base_url, content=b"hello")
+            assert (answer.text, answer.reason_phrase) == ("hi", "Schn")
+    assert [each.connection for each in server.requests] == [1, 1]
+
+
 async def test_what_nobody_understands_is_asked_for_no_more_than_twice() -> None:
     async def speak(_: RawRequest, writer: asyncio.StreamWriter) -> None:
         writer.write(b"nonsense\r\n\r\n")

@@ -99,7 +99,7 @@ class DirectTransport(httpx2.AsyncBaseTransport):
             answer.status,
             headers=list(answer.raw_headers),
             stream=_Body(answer),
-            extensions={"http_version": b"HTTP/1.1", "reason_phrase": (answer.reason or "").encode()},
+            extensions={"http_version": b"HTTP/1.1", "reason_phrase": (answer.reason or "").encode(errors="ignore")},
         )
 
     def _opened(self) -> aiohttp.ClientSession:
