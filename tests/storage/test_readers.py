@@ -4,7 +4,8 @@ import asyncio
 import threading
 
 import pytest
-from sqlalchemy import func, select, text
+from sqlalchemy import Integer, bindparam, func, select, text
+from sqlalchemy.exc import DataError
 from storage.writing import add, names
 
 from botservice.errors import StorageUnavailable
@@ -12,6 +13,7 @@ from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 
 COUNT = select(func.count()).select_from(contexts)
+DIVIDE = select(1 / bindparam("number", type_=Integer))
 PATIENCE_SECONDS = 60
 
 
@@ -58,6 +60,13 @@ async def test_a_read_that_fails_leaves_nothing_behind(storage, error):
             await storage.read(fail)
     await storage.write(add("new"))
     assert [await storage.read(count) for _ in range(4)] == [1, 1, 1, 1]
+
+
+async def test_a_read_whose_error_comes_at_its_end_leaves_nothing_behind(postgres_storage):
+    for _ in range(4):
+        with pytest.raises(DataError, match="division by zero"):
+            await postgres_storage.read(lambda connection: execute(connection, DIVIDE, {"number": 0}))
+    assert [await postgres_storage.read(count) for _ in range(4)] == [0, 0, 0, 0]
 
 
 async def test_a_read_that_nobody_waits_for_any_more_is_not_begun(storage):

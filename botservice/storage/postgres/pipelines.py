@@ -71,7 +71,9 @@ def _commit(connection: Connection) -> None:
             wait_for_all(connection)
             _check_committed(connection, commit.result.command_status)
         except Exception:
-            _leave_quietly(connection)  # SQLAlchemy rolls nothing back where a commit has failed
+            _leave_quietly(connection)
+            with contextlib.suppress(connection.dialect.loaded_dbapi.Error):
+                connection.connection.rollback()  # SQLAlchemy rolls nothing back where a commit has failed
             raise
 
 
