@@ -280,6 +280,8 @@ class Writer:
         """Return whether no transaction is left open; SQLAlchemy rolls nothing back where a COMMIT has failed."""
         if self._connection is None or self._connection.invalidated:
             return False
+        if self._is_sqlite and not self._connection.in_transaction():  # an operation has ended the one that lasts
+            return False
         try:
             while (savepoint := self._connection.get_nested_transaction()) is not None:
                 savepoint.close()

@@ -122,3 +122,12 @@ async def test_a_savepoint_that_went_with_its_transaction_holds_nobody_up(sqlite
             assert storage._writer._connection is None or storage._writer._connection.get_nested_transaction() is None
             await storage.write(add(operation.__name__))
         assert await names(storage) == ["lose_all", "leave_open"]
+
+
+async def test_an_operation_that_commits_by_itself_costs_no_later_write(sqlite_url):
+    async with Storage.open(sqlite_url) as storage:
+        await storage.write(add("before"))
+        with pytest.raises(StorageError):
+            await storage.write(lambda connection: connection.commit())
+        await storage.write(add("after"))
+        assert await names(storage) == ["before", "after"]
