@@ -51,11 +51,13 @@ def mean(values: NDArray[np.float32]) -> float:
 
 def largest(values: NDArray[np.float32], place: int) -> float:
     """Return the value at a place, from 1, where the largest comes first; there are as many."""
-    # Partitioning takes long over many equal values: first those that are as large as the largest of the parts.
+    # Partitioning takes long over many values: first those above the largest of as many parts, which are no more.
     size = len(values) // _PARTS
     if size >= place:
-        tops = values[: size * _PARTS].reshape(_PARTS, size).max(axis=0)
-        values = values[values >= np.float32(largest(tops, place))]
+        least = largest(values[: size * _PARTS].reshape(_PARTS, size).max(axis=0), place)
+        values = values[values > np.float32(least)]
+        if len(values) < place:
+            return least
     return float(np.partition(values, len(values) - place)[len(values) - place])
 
 

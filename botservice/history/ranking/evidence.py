@@ -75,12 +75,11 @@ def find_evidence(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np
     Args:
         hidden: Positions of messages that are none: the question's own, where it is stored already.
     """
-    lengths = chat.columns.column("length")
-    norms = np.asarray(weights.k1 * (1 - weights.b + weights.b * lengths / (mean(lengths) or 1.0)), np.float32)
+    average = mean(chat.columns.column("length")) or 1.0
     found = []
     for word, weight in _telling(chat, query, hidden):
         share = weight * (weights.name_in_text if chat.people.named(word) else 1)
-        evidence = _of_word(chat, word, query.spoken, share, norms, weights, hidden)
+        evidence = _of_word(chat, word, query.spoken, share, average, weights, hidden)
         if evidence is not None:
             found.append(evidence)
     return found
@@ -111,7 +110,7 @@ def _of_word(
     word: str,
     spoken: tuple[int, ...],
     share: float,
-    norms: Scores,
+    average: float,
     weights: Weights,
     hidden: NDArray[np.int64],
 ) -> Evidence | None:
@@ -130,9 +129,11 @@ def _of_word(
     if not len(places):
         return None
     strength = counted[places]
-    strength = strength * (weights.k1 + 1) / (strength + norms[places])
+    lengths = chat.columns.column("length")[places]
+    norms = np.asarray(weights.k1 * (1 - weights.b + weights.b * lengths / average), np.float32)
+    strength = strength * (weights.k1 + 1) / (strength + norms)
     is_alone = has_alike is None and has_related is None
-    size, having, having_related = len(norms), len(places) if is_alone else int(np.count_nonzero(strength)), 0
+    size, having, having_related = len(chat.columns), len(places) if is_alone else int(np.count_nonzero(strength)), 0
     if has_related is not None:
         has_related = has_related[places]
         having_related = int(np.count_nonzero(has_related))

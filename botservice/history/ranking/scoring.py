@@ -1,5 +1,6 @@
 """From a question to a ranking: words, the talk around them, who spoke and when."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -87,12 +88,15 @@ def _choose_places(
     chat: Chat, request: Request, evidence: list[Evidence], weights: Weights
 ) -> NDArray[np.int64] | None:
     """Return the messages within reach of a word, if they are few of many; None for all. Others are not found."""
-    size, reach = len(chat.columns), weights.reach
-    count = sum(len(part.places) for part in evidence)
-    if size < _MANY or count * (2 * reach + 1) * _FEW > size:
-        return None
     (repeats,) = (chat.columns.column("text") == request.fingerprint).nonzero()
-    return with_those_around(np.concatenate([repeats, *(part.places for part in evidence)]), size, reach)
+    return _few_around([repeats, *(part.places for part in evidence)], len(chat.columns), weights.reach)
+
+
+def _few_around(places: Sequence[NDArray[np.int64]], size: int, reach: int) -> NDArray[np.int64] | None:
+    """Return places in a chat of size and all within reach of them, if they are few of many; None for all."""
+    if size < _MANY or sum(map(len, places)) * (2 * reach + 1) * _FEW > size:
+        return None
+    return with_those_around(np.concatenate(places), size, reach)
 
 
 def _narrowed(
@@ -118,13 +122,16 @@ def _by_content(chat: Chat, request: Request, evidence: list[Evidence], weights:
     at_once = max(1, _CELLS // size)
     for first in range(0, len(evidence), at_once):
         parts = evidence[first : first + at_once]
-        strength = np.zeros((len(parts), size), np.float32)
+        near = _few_around([part.places for part in parts], size, weights.reach)
+        among = talk if near is None else Talk(Part(chat.columns, near), weights)
+        strength = np.zeros((len(parts), size if near is None else len(near)), np.float32)
         for part, row in zip(parts, strength, strict=True):
-            row[part.places] = part.strength
+            row[part.places if near is None else near.searchsorted(part.places)] = part.strength
         gains = np.array([[part.gain] for part in parts], np.float32)
-        for row, near in zip(gains * strength, gains * talk.near(np.minimum(strength, 1)), strict=True):
-            own += row
-            around += near
+        at = slice(None) if near is None else near
+        for row, reached in zip(gains * strength, gains * among.near(np.minimum(strength, 1)), strict=True):
+            own[at] += row
+            around[at] += reached
     own, around = scaled(own), scaled(around)
     is_hit = (own > 0) | (around >= weights.least_around)
     gained = weights.window * around
@@ -214,12 +221,14 @@ def _top(score: Scores, count: int, *, most: int = 0) -> NDArray[np.int64]:
     Args:
         most: How many of them with those that equal the last one. A chat may say the same a hundred thousand times.
     """
-    is_found = score > 0
-    if np.count_nonzero(is_found) <= count:
-        return is_found.nonzero()[0]
-    least = largest(score, count)
-    (above,), (equal,) = (score > least).nonzero(), (score == least).nonzero()
-    return np.concatenate([above, equal[max(0, len(equal) - (max(count, most) - len(above))) :]])
+    if len(score) > count:
+        least = largest(score, count)
+        (found,) = (score >= least).nonzero()
+        if least > 0 and (len(found) > count or np.count_nonzero(score > 0) > count):
+            top = score[found]
+            above, equal = found[top > least], found[top == least]
+            return np.concatenate([above, equal[max(0, len(equal) - (max(count, most) - len(above))) :]])
+    return (score > 0).nonzero()[0]
 
 
 def _without_repeats(score: Scores, places: NDArray[np.int64], columns: Columns, k: int) -> tuple[list[int], list[int]]:

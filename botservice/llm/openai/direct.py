@@ -53,8 +53,7 @@ class DirectTransport(httpx2.AsyncBaseTransport):
         self._idle_seconds = idle_seconds
         self._odd = odd
         self._session: aiohttp.ClientSession | None = None
-        limits = httpx2.Limits(max_connections=None, keepalive_expiry=idle_seconds)
-        self._by_httpx = httpx2.AsyncHTTPTransport(verify=tls, limits=limits)
+        self._by_httpx: httpx2.AsyncHTTPTransport | None = None
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Return the answer to a request, with its head read and its body not.
@@ -71,11 +70,15 @@ class DirectTransport(httpx2.AsyncBaseTransport):
                 if not isinstance(error.__cause__, _NOT_UNDERSTOOD):
                     raise
             self._odd.add(host)
+        if self._by_httpx is None:
+            limits = httpx2.Limits(max_connections=None, keepalive_expiry=self._idle_seconds)
+            self._by_httpx = httpx2.AsyncHTTPTransport(verify=self._tls, limits=limits)
         return await self._by_httpx.handle_async_request(request)
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._by_httpx.aclose()
+        if self._by_httpx is not None:
+            await self._by_httpx.aclose()
         if self._session is not None:
             await self._session.close()
 
