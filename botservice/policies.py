@@ -158,7 +158,7 @@ def parse_prices(text: str) -> Prices:
         if not part.strip():
             continue
         found = _PRICE.fullmatch(part.strip())
-        amounts = [_nano(amount) for amount in found["prices"].split("/")] if found else []
+        amounts = [round(_decimal(amount.strip()) * NANO) for amount in found["prices"].split("/")] if found else []
         if found is None or len(amounts) not in (2, 3, 4) or found["model"] in prices:
             raise ValueError("no price")
         cached = amounts[2] if len(amounts) > 2 else amounts[0]
@@ -181,10 +181,6 @@ def _limit(text: str) -> Limit:
     if period not in _PERIODS[unit] or amount <= 0 or amount != int(amount):
         raise ValueError("no such limit")
     return Limit(int(amount), unit, period)
-
-
-def _nano(text: str) -> int:
-    return round(_decimal(text.strip()) * NANO)
 
 
 def _decimal(text: str) -> Decimal:

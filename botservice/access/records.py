@@ -57,8 +57,7 @@ def read_inviter(connection: Connection, chat: str) -> str | None:
 def tell_once(connection: Connection, subject: Subject, now: datetime) -> bool:
     """Take note that a person or chat is told of its refusal; return whether this is the first time."""
     values = {"kind": subject.kind.value, "subject": subject.name, "told_at": now}
-    told = connection.execute(_tell(connection), values)
-    return told.scalar_one_or_none() is not None
+    return connection.execute(_tell(connection), values).scalar_one_or_none() is not None
 
 
 def grant(connection: Connection, subject: Subject, role: AccessRole, by: str, now: datetime) -> None:

@@ -55,7 +55,7 @@ class Record:
             "" if final is None else readable(final.output),
             tuple(dict.fromkeys(str(name) for each in asked if (name := each.get_value("model")))),
             len(asked),
-            _sum([each.get_value("token_usage") for each in own]),
+            usage_of([PlanningStep("", token_usage=each.get_value("token_usage")) for each in own]),
             sum(each or 0 for each in costs) if costs and None not in costs else None,
             tuple(_calls(self.steps)),
             _seconds(self.steps),
@@ -141,10 +141,6 @@ def _calls(steps: Sequence[MemoryItem]) -> Iterator[CallMade]:
             if isinstance(call, ToolCall):
                 arguments = json.loads(json.dumps(call.arguments))
                 yield CallMade(call.name, arguments, result.text, Origin.MADE, result.is_error)
-
-
-def _sum(usages: Sequence[TokenUsage]) -> TokenUsage | None:
-    return usage_of([PlanningStep("", token_usage=each) for each in usages])
 
 
 def _seconds(steps: Sequence[MemoryItem]) -> float | None:

@@ -68,11 +68,10 @@ async def _revoke(request: CommandRequest) -> CommandAnswer:
         access.check_revocable(name)
     except BotServiceError:
         return CommandAnswer(request.say("revoke.by_setting", name=name))
-
-    def apply(connection: Connection) -> None:
-        access.revoke(connection, name, by, request.now, kind=kind)
-
-    return CommandAnswer(request.say("revoke.done", name=name), apply=apply)
+    return CommandAnswer(
+        request.say("revoke.done", name=name),
+        apply=lambda connection: access.revoke(connection, name, by, request.now, kind=kind),
+    )
 
 
 async def _list(request: CommandRequest) -> CommandAnswer:

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.access.values import AccessRole
 from botservice.commands.command import Command
 from botservice.contexts.context import set_metadata, with_key
@@ -41,11 +39,10 @@ def _set(request: CommandRequest, persona: Persona | None, said: str) -> Command
     context, value = request.context, None if persona is None else persona.as_value()
     # What is asked beside the command, in the same turn, is answered by it already.
     context.metadata = with_key(context.metadata, PERSONA, value)
-
-    def apply(connection: Connection) -> None:
-        set_metadata(connection, context_id=context.id, key=PERSONA, value=value)
-
-    return CommandAnswer(request.say(said), apply=apply)
+    return CommandAnswer(
+        request.say(said),
+        apply=lambda connection: set_metadata(connection, context_id=context.id, key=PERSONA, value=value),
+    )
 
 
 PERSONA_COMMAND: Final = Command("persona", _persona)

@@ -3,8 +3,6 @@
 import re
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.commands.command import Command
 from botservice.messages import Button, Moment
 from botservice.reminders.records import cancel_reminder, read_waiting
@@ -44,11 +42,10 @@ def _cancel(request: CommandRequest, waiting: list[Reminder], number: int) -> Co
     found = next((each for each in waiting if each.id == number), None)
     if found is None:
         return CommandAnswer(request.say("reminders.unknown", number=number))
-
-    def apply(connection: Connection) -> None:
-        cancel_reminder(connection, request.context.id, number, request.now)
-
-    return CommandAnswer(request.say("reminders.cancelled", text=_cut(found.text)), apply=apply)
+    return CommandAnswer(
+        request.say("reminders.cancelled", text=_cut(found.text)),
+        apply=lambda connection: cancel_reminder(connection, request.context.id, number, request.now),
+    )
 
 
 def _line(reminder: Reminder, request: CommandRequest) -> str:

@@ -42,10 +42,10 @@ async def _answer(request: CommandRequest) -> CommandAnswer:
 
 
 def _ask_again(request: CommandRequest, author: Author, tool: str) -> CommandAnswer:
-    def apply(connection: Connection) -> None:
-        revoke_grants(connection, request.context.id, author, [tool])
-
-    return CommandAnswer(request.say("tools.ask_again", tool=f"`{tool}`"), apply=apply)
+    return CommandAnswer(
+        request.say("tools.ask_again", tool=f"`{tool}`"),
+        apply=lambda connection: revoke_grants(connection, request.context.id, author, [tool]),
+    )
 
 
 def _line(call: WaitingCall, request: CommandRequest) -> str:

@@ -104,14 +104,9 @@ def _key_notice(error: LLMError, base_url: str) -> list[ModelNotice]:
 
 def _unknown_notice(model: UsedModel, names: Iterable[str]) -> ModelNotice:
     text = f"there is no model {model.name!r} at {model.clients.base_url}, or the key may not use it"
-    near = near_names(model.name, names)
+    near = difflib.get_close_matches(model.name, list(names), n=_MOST_NEAR)
     remedy = f"set {model.setting} to {' or '.join(near)}" if near else f"set {model.setting} to one that is there"
     return ModelNotice(f"unknown {model.name}", f"{text}: {remedy}")
-
-
-def near_names(name: str, names: Iterable[str]) -> list[str]:
-    """Return the names that may have been meant, the nearest first."""
-    return difflib.get_close_matches(name, list(names), n=_MOST_NEAR)
 
 
 def _end_notice(model: UsedModel, shutdown: Shutdown, today: date) -> ModelNotice:

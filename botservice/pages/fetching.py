@@ -95,8 +95,7 @@ def decode(data: bytes, charset: str | None) -> str:
 
 def _is_nearly_utf8(data: bytes) -> bool:
     """Return whether few bytes are wrong: a page that was cut in the middle of a sign, say."""
-    wrong = data.decode("utf-8", "replace").count("\ufffd")
-    return wrong * 100 < len(data)
+    return data.decode("utf-8", "replace").count("\ufffd") * 100 < len(data)
 
 
 @dataclass(frozen=True, slots=True)

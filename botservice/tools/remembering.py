@@ -93,8 +93,7 @@ async def recall(context: AgentContext, query: str = "", since: str = "", until:
         return f"{until} is before {since}: since must be the earlier day."
     if not query.strip() and first is None and last is None:
         return "Give words to look for, or days."
-    counter = counter_for()
-    room = room_for_records(_TOKENS, counter, _HEADING)
+    room = room_for_records(_TOKENS, counter_for(), _HEADING)
     found = await context.chat_history.search_again(query, k=_MOST, room=room, period=_period(first, last))
     return describe_records(_HEADING, records_of(found)) if found else _NOTHING
 

@@ -9,8 +9,8 @@ from botservice.pages.addresses import PageAddress
 from botservice.pages.connecting import PublicNetwork
 from botservice.pages.fetching import PageFetcher
 from botservice.pages.page_reader import Pages
-from botservice.pages.rate_limit import PageRates
 from botservice.reading.reader import HtmlReader, PageLimits
+from botservice.tools.fetching import PageRates
 
 HERE = PageAddress.read("http://site.example/a/b")
 ARTICLE = """<html><head><title>Opening

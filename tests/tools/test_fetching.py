@@ -14,13 +14,12 @@ from botservice.messages import Author, Role
 from botservice.pages.connecting import PublicNetwork
 from botservice.pages.fetching import PageFetcher
 from botservice.pages.page_reader import Pages
-from botservice.pages.rate_limit import PageRates
 from botservice.references import Reference, ReferenceKind
 from botservice.reminders.reminder import Reminder
 from botservice.reminders.wording import ask as write_task
 from botservice.setting_choices import FetchAsks
 from botservice.settings import Settings
-from botservice.tools.fetching import PAGE_END, FetchPage
+from botservice.tools.fetching import PAGE_END, FetchPage, PageRates
 from botservice.tools.reminding import REMINDER_TOOLS
 from botservice.tools.skills import Skills
 

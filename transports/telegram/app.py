@@ -108,7 +108,8 @@ class TelegramTransport:
         self._topics = Topics(self._client)
         self._guests = Guests(self._client, pace, tempo)
         self._sender = Sender(self._client, pace, self._read_file, self._forms)
-        self._reader = self._make_reader(reading or Reading(read_pdf=PdfReader()))
+        reading = reading or Reading(read_pdf=PdfReader())
+        self._reader = Reader(self._identify, Files(self._client, reading, lambda: self._storage))
         self._stage = Stage(self._client, pace, tempo, lambda: self._bot, self._forms)
         self._keeper = WebhookKeeper(self._client, public_url, secret, asked_for) if public_url else None
         self._poller = None if public_url else Poller(self._client, self._intake.accept, asked_for)
@@ -187,9 +188,6 @@ class TelegramTransport:
         if is_guest(context_keys):
             return self._guests.live(context_keys, events, record)
         return self._stage.live(context_keys, events, record)
-
-    def _make_reader(self, reading: Reading) -> Reader:
-        return Reader(self._identify, Files(self._client, reading, lambda: self._storage))
 
     async def _identify(self) -> BotIdentity:
         """Return who the bot is; Telegram is asked once."""

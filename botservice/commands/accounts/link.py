@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.messages import Button
@@ -83,8 +81,7 @@ async def _look(request: CommandRequest, asker: Asker) -> CommandAnswer:
     if offer is None:
         return CommandAnswer(request.say("link.none_waits"))
     if offer.giver is None or not offer.is_accepted:
-        button = Button(request.say("link.given_button"), _CONFIRM)
-        return CommandAnswer(request.say("link.not_yet"), (button,))
+        return CommandAnswer(request.say("link.not_yet"), (Button(request.say("link.given_button"), _CONFIRM),))
     return _ask("link.gave", request, account=offer.giver.label, order=f"{_CONFIRM} {offer.id}")
 
 
@@ -92,12 +89,10 @@ async def _confirm(request: CommandRequest, asker: Asker, offer_id: int) -> Comm
     offer = await request.context.storage.read(lambda connection: offer_of(connection, asker.identity, request.now))
     if offer is None or offer.id != offer_id or offer.giver is None or not offer.is_accepted:
         return CommandAnswer(request.say("link.none_waits"))
-
-    def join(connection: Connection) -> None:
-        confirm_offer(connection, asker.identity, offer_id, request.now)
-
     text = request.say("link.done", account=offer.giver.label)
-    return CommandAnswer(text, apply=join)
+    return CommandAnswer(
+        text, apply=lambda connection: confirm_offer(connection, asker.identity, offer_id, request.now)
+    )
 
 
 async def _unlink(request: CommandRequest) -> CommandAnswer:
@@ -108,12 +103,8 @@ async def _unlink(request: CommandRequest) -> CommandAnswer:
     others = [each.label for each in known if each != asker.identity and not is_browser_of(each, asker.identity)]
     if not others:
         return CommandAnswer(request.say("unlink.alone"))
-
-    def part(connection: Connection) -> None:
-        part_identity(connection, asker.identity, request.now)
-
     text = request.say("unlink.apart", accounts=", ".join(others))
-    return CommandAnswer(text, apply=part)
+    return CommandAnswer(text, apply=lambda connection: part_identity(connection, asker.identity, request.now))
 
 
 async def _find_alone(request: CommandRequest) -> Asker | CommandAnswer:

@@ -78,7 +78,7 @@ class CommandAnswer:
     text: str = ""
     buttons: tuple[Button, ...] = ()
     attachments: tuple[Attachment, ...] = ()
-    apply: Callable[[Connection], None] | None = None
+    apply: Callable[[Connection], object] | None = None
     ask: InboundMessage | None = None
     after: Callable[[], Awaitable[object]] | None = None
     is_personal: bool = False

@@ -187,8 +187,7 @@ def find_address(text: str) -> int | None:
     found = _ADDRESS.search(text)
     if found is None:
         return None
-    begin = max(text.rfind(blank, 0, found.start()) for blank in (" ", "\n", "\t"))
-    return begin + 1
+    return 1 + max(text.rfind(blank, 0, found.start()) for blank in (" ", "\n", "\t"))
 
 
 def before_address(text: str) -> str:

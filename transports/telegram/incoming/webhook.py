@@ -47,8 +47,7 @@ class WebhookEndpoint:
         if not hmac.compare_digest(given, self._secret):
             return PlainTextResponse("wrong or missing secret\n", 401, headers={"connection": "close"})
         try:
-            body = await read_body(request, _MAX_BODY_BYTES)
-            update = json.loads(body)
+            update = json.loads(await read_body(request, _MAX_BODY_BYTES))
         except ClientDisconnect:
             return PlainTextResponse("cut off\n", 400)
         except TooLargeError:

@@ -52,11 +52,6 @@ def as_parameters(receiver: Mapping[str, Any]) -> dict[str, Any]:
     return {"ephemeral_message_parameters": whom}
 
 
-def form_of(receiver: Mapping[str, Any]) -> str:
-    """Return what the form is called: what an administrator may do is something else than an answer at once."""
-    return AS_ADMINISTRATOR if receiver.keys() == {"user_id"} else AS_REPLY
-
-
 def _asker(update: Mapping[str, Any]) -> dict[str, Any] | None:
     query = update.get("callback_query")
     said = query or update.get("message")
@@ -91,7 +86,9 @@ class Extras:
         receiver = payload.get("receiver")
         if receiver is None or not call["chat_id"].startswith("-") or "message_id" in call:
             return call
-        if await self._forms.takes(context_keys, form_of(receiver)):
+        # What an administrator may do is something else than an answer at once.
+        form = AS_ADMINISTRATOR if receiver.keys() == {"user_id"} else AS_REPLY
+        if await self._forms.takes(context_keys, form):
             open_reply = {name: value for name, value in call.items() if name == "reply_parameters"}
             return call | as_parameters(receiver) | {"seen_by_all": open_reply}
         return call

@@ -195,7 +195,7 @@ class ChartsPage:
             Plot("Time to the first token", "of the model, on average", _first_token, show_seconds, is_stacked=False),
             Plot("Cost", f"in {currency}", lambda sums: _total("cost")(sums) / NANO, _money),
             Plot("Errors", "turns that failed, and calls of a model that were tried again", _errors, _whole),
-            Plot("Cached share", "of the tokens that were sent", _cached, _percent, is_stacked=False),
+            Plot("Cached share", "of the tokens that were sent", _cached, "{:.0%}".format, is_stacked=False),
             Plot("Liked answers", "thumbs up", _total("good"), _whole),
             Plot("Disliked answers", "thumbs down", _total("bad"), _whole),
         ]
@@ -230,10 +230,6 @@ def _whole(value: float) -> str:
 
 def _money(value: float) -> str:
     return f"{value:.4f}".rstrip("0").rstrip(".")
-
-
-def _percent(value: float) -> str:
-    return f"{value:.0%}"
 
 
 def _ceiling(at: datetime, every: timedelta) -> datetime:

@@ -150,8 +150,7 @@ def presentable(section: str) -> str:
     head = _HEAD.search(shown)
     if head is not None and not _is_in_table(shown[: head.start()]):
         shown = shown[: head.start()]
-    shown = _LINK.sub(r"\g<text>", shown)
-    return _with_marks_closed(shown)
+    return _with_marks_closed(_LINK.sub(r"\g<text>", shown))
 
 
 def _is_in_table(before: str) -> bool:

@@ -114,14 +114,11 @@ class _Renderer(RendererHTML):
         return f"{self.renderToken(tokens, idx, options, env)}</div>"
 
 
-def _is_followed(url: str) -> bool:
-    return url.strip().lower().startswith(_SCHEMES)
-
-
 def _markdown() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "breaks": True}, renderer_cls=_Renderer)
     parser.enable(["table", "strikethrough"])
-    parser.validateLink = _is_followed  # type: ignore[method-assign]  # how the library lets one set it
+    # how the library lets one set it
+    parser.validateLink = lambda url: url.strip().lower().startswith(_SCHEMES)  # type: ignore[method-assign]
     take_formulas(parser)
     return parser
 

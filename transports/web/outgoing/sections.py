@@ -73,8 +73,7 @@ class Sections:
         elif fence := _FENCE.match(line):
             self._cut()
             self._lines.append(line)
-            marks = fence["marks"] or fence["waves"]
-            self._fence = marks
+            self._fence = fence["marks"] or fence["waves"]
         elif _HEADING.match(line):
             self._cut()
             self._lines.append(line)
