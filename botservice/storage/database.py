@@ -31,7 +31,6 @@ from botservice.storage.engines import (
 )
 from botservice.storage.failures import as_unavailable, check_writable
 from botservice.storage.limits import StorageLimits
-from botservice.storage.operations import Fence, SortKey
 from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.postgres.advisory_locks import AdvisoryClaims
 from botservice.storage.postgres.listener import Hear, Listener
@@ -40,7 +39,7 @@ from botservice.storage.readers import NotInPlace, ReaderInPlace, Readers
 from botservice.storage.sqlite.files import make_private
 from botservice.storage.sqlite.scrubbing import PATIENCE_SECONDS, Scrubber
 from botservice.storage.url import DatabaseUrl
-from botservice.storage.writer import Writer
+from botservice.storage.writer import Fence, SortKey, Writer
 
 if TYPE_CHECKING:
     from botservice.storage.encryption import Cipher
@@ -225,7 +224,7 @@ class Storage:
 
     def now(self) -> datetime:
         """Return the present moment, aware: by the clock of the Postgres server, which all replicas share."""
-        return datetime.now(UTC) if self.is_sqlite or not self.is_open else self._writer.clock.now()
+        return datetime.now(UTC) if self.is_sqlite or not self.is_open else self._writer.connection.clock.now()
 
     async def confirm(self, claim: Claim) -> None:
         """Return if a claim is held at this moment; the database is asked where it was not heard of for a while.
@@ -238,7 +237,7 @@ class Storage:
         """
         for _ in range(_MOST_QUESTIONS):
             claim.check()
-            if self._writer.is_fresh:
+            if self.is_sqlite or self._writer.connection.is_fresh:
                 return
             await self.write(lambda _: None, fence=claim)
         raise StorageUnavailable("the database answers too late to know who has a conversation")
@@ -259,7 +258,7 @@ class Storage:
         """
         if not self.is_sqlite:
             engine = create_writer_engine(self.where, self._limits)
-            await Listener(engine, lambda session: session == self._writer.session_id).run(hear)
+            await Listener(engine, lambda session: session == self._writer.connection.id).run(hear)
 
     async def scrub(self, *, patience_seconds: float = PATIENCE_SECONDS) -> bool:
         """Have the bytes of what was deleted leave the files; return whether they have, or will in the background.
@@ -349,7 +348,7 @@ class Storage:
         self._writer = Writer(engine, prepare=prepare, limits=self._limits)
         if not self.is_sqlite:
             # What is read comes from where is written: another server may have taken its place.
-            self._writer.on_connection_lost(make_renewable(self._read_engine))
+            self._writer.connection.on_lost(make_renewable(self._read_engine))
         if self.where.path is not None:
             self.claims = LocalClaims(SharedFile.at(self.where.path), self._writer)
             self._scrubber = Scrubber(self.where.path)

@@ -7,33 +7,76 @@ operation changes nothing but the database: it may run twice.
 import asyncio
 import contextlib
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from queue import Empty, SimpleQueue
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import SQLAlchemyError
 
-from botservice.errors import StorageUnavailable
-from botservice.storage.failures import Failure, check_writable, is_conflict, is_lost_connection, is_read_only
+from botservice.errors import ClaimLost, StorageUnavailable
+from botservice.storage.failures import Failure, is_conflict
 from botservice.storage.limits import StorageLimits
-from botservice.storage.operations import Fence, Operation, SortKey, apply_all, resolve
-from botservice.storage.postgres.clock import DatabaseClock
-from botservice.storage.statements import BEGIN_WRITING, run_text
+from botservice.storage.statements import BEGIN_WRITING, interleave, run_text
+from botservice.storage.writing_connection import WritingConnection
 
 logger = logging.getLogger(__name__)
+
+SortKey = tuple[str | int, ...]
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 MAX_BATCH = 256
-_CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
 _MAX_CONFLICTS = 3
 _MAX_BLOCKED = 2
-_LONGEST_WITHOUT_HEARTBEAT = 30.0  # seconds; a writer that always has something to do looks at the clock as well
+
+
+class Fence(Protocol):
+    """The condition of a write, such as a claim."""
+
+    def check(self) -> None:
+        """Return if it holds.
+
+        Raises:
+            ClaimLost: it does not.
+        """
+
+
+@dataclass(slots=True)
+class Operation:
+    """A write that waits for its transaction, and its result.
+
+    Attributes:
+        run: What it does; None only waits for what was issued before.
+        subject: What run is given, in a list with those of all operations of the batch that run the same.
+        is_confined: Whether it may be interleaved with those that have another first part in their sort key.
+    """
+
+    run: Callable[..., Any] | None
+    fence: Fence | None = None
+    sort_key: SortKey = ()
+    is_last: bool = False
+    is_confined: bool = False
+    loop: asyncio.AbstractEventLoop | None = None
+    future: asyncio.Future[Any] | None = None
+    subject: Any = None
+    result: Any = None
+    error: BaseException | None = None
+
+    def apply(self, connection: Connection) -> None:
+        """Run it if its fence holds; otherwise note ClaimLost, so that the transaction goes on for the others."""
+        self.error = None
+        try:
+            if self.fence is not None:
+                self.fence.check()
+        except ClaimLost as error:
+            self.error = error
+        else:
+            self.result = None if self.run is None else self.run(connection)
 
 
 class _Transaction:
@@ -66,9 +109,7 @@ class Writer:
     """A thread with the only connection that writes.
 
     Attributes:
-        generation: Grows with every new connection; what an older one held is lost.
-        session_id: What prepare returned for the newest connection: the database's own id of it.
-        clock: What time it is for everybody who writes there; SQLite has none of its own.
+        connection: What it writes by.
     """
 
     def __init__(
@@ -79,32 +120,19 @@ class Writer:
         limits: StorageLimits = StorageLimits(),  # noqa: B008 - frozen
     ) -> None:
         """Make a writer; prepare runs once on each new connection."""
-        self._engine = engine
-        self._prepare = prepare
+        self.connection = WritingConnection(engine, prepare=prepare, limits=limits)
         self._is_sqlite = engine.dialect.name == "sqlite"
-        self._heartbeat_seconds = None if self._is_sqlite else limits.heartbeat
+        self._heartbeat_seconds = self.connection.heartbeat_seconds
         self._queue: SimpleQueue[Operation | None] = SimpleQueue()
-        self._connection: Connection | None = None
         self._thread = threading.Thread(target=self._run, name="botservice-writer", daemon=True)
         self._closing = threading.Lock()
         self._is_closed = False
         self._issued = 0  # counted where writes are issued
         self._ended = 0  # counted in the thread
-        self._on_lost: list[Callable[[], None]] = []
-        self._looked_at = 0.0
-        self._heard_at = -math.inf
-        self._sure_seconds = math.inf if self._is_sqlite else limits.silence / 2
-        self.clock = DatabaseClock()
-        self.generation = 0
-        self.session_id: int | None = None
 
     def start(self) -> None:
         """Start the thread; the connection is opened at the first write."""
         self._thread.start()
-
-    def on_connection_lost(self, callback: Callable[[], None]) -> None:
-        """Have callback called, in the writer's thread, when its connection is lost."""
-        self._on_lost.append(callback)
 
     def issue(
         self,
@@ -151,11 +179,6 @@ class Writer:
         return operation.future
 
     @property
-    def is_fresh(self) -> bool:
-        """Whether the database answered recently enough for the session's locks to be held for sure."""
-        return time.monotonic() - self._heard_at < self._sure_seconds
-
-    @property
     def is_settled(self) -> bool:
         """Whether nothing that was issued waits for its commit."""
         return self._issued == self._ended
@@ -184,8 +207,8 @@ class Writer:
         is_open = True
         while is_open:
             batch, is_open = self._take()
-            if is_open and (not batch or self._is_clock_old()):
-                self._heartbeat()
+            if is_open and (not batch or (self._heartbeat_seconds is not None and self.connection.is_clock_old)):
+                self.connection.beat()
             for is_last in (False, True):
                 part = [operation for operation in batch if operation.is_last is is_last]
                 work = [operation for operation in part if operation.run is not None]
@@ -193,9 +216,9 @@ class Writer:
                     self._commit(sorted(work, key=_rank))
                 self._ended += sum(operation.future is not None for operation in part)
                 if part:
-                    resolve(part)
-        self._unlock_all()
-        self._disconnect()
+                    _resolve(part)
+        self.connection.unlock_all()
+        self.connection.close()
 
     def _take(self) -> tuple[list[Operation], bool]:
         batch: list[Operation] = []
@@ -234,100 +257,20 @@ class Writer:
         for _ in range(_MAX_CONFLICTS):
             has_begun = False
             try:
-                connection = self._connect()
+                connection = self.connection.held or self.connection.open()
                 with _Transaction(connection) if self._is_sqlite else connection.begin():
                     has_begun = True
-                    apply_all(batch, connection)
+                    _apply_all(batch, connection)
                     asked_at = time.monotonic()
             except BaseException as error:  # noqa: BLE001 - operations are foreign code; the error goes to who asked
-                failure = self._understand(error, has_begun=has_begun)
+                failure = self.connection.understand(error, has_begun=has_begun)
                 if not is_conflict(error):
                     return failure
             else:
-                self._heard_at = asked_at  # the answer may have lain here for long: the session lived when it was asked
+                # The answer may have lain here for long: the session lived when it was asked.
+                self.connection.heard_at = asked_at
                 return None
         return failure
-
-    def _connect(self) -> Connection:
-        if self._connection is None:
-            connection = self._engine.connect()
-            try:
-                if self._is_sqlite:  # one that lasts: see _Transaction
-                    connection.begin()
-                    connection.connection.rollback()
-                if self._prepare is not None:
-                    self.session_id = self._prepare(connection)
-                    with connection.begin():
-                        self._look_at_clock(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
-            self.generation += 1
-        return self._connection
-
-    def _understand(self, error: BaseException, *, has_begun: bool) -> Failure:
-        """Return what an error means, and leave the connection fit for the next transaction."""
-        is_gone = is_lost_connection(error) or is_read_only(error)  # where nothing can be written, nobody stays
-        is_lost = self._connection is None or is_gone or not self._is_clean()
-        if is_lost:
-            if self._connection is not None:
-                logger.warning("storage.connection_lost", extra={"reason": type(error).__name__})
-            self._disconnect()
-        return Failure.of(error, is_lost=is_lost, has_begun=has_begun)
-
-    def _is_clean(self) -> bool:
-        """Return whether no transaction is left open; SQLAlchemy rolls nothing back where a COMMIT has failed."""
-        if self._connection is None or self._connection.invalidated:
-            return False
-        if self._is_sqlite and not self._connection.in_transaction():  # an operation has ended the one that lasts
-            return False
-        try:
-            while (savepoint := self._connection.get_nested_transaction()) is not None:
-                savepoint.close()
-            self._connection.connection.rollback()
-        except Exception:  # noqa: BLE001 - the driver's own errors, which SQLAlchemy does not wrap here
-            return False
-        return True
-
-    def _heartbeat(self) -> None:
-        """Ask the server something, so that it does not end the session, and read its clock."""
-        if self.generation == 0:
-            return  # nobody has written anything yet
-        was_connected = self._connection is not None
-        try:
-            connection = self._connect()  # where it was lost: the clock has to be looked at all the same
-            with connection.begin():
-                check_writable(connection)
-                self._look_at_clock(connection)
-        except Exception as error:  # noqa: BLE001 - whatever it was: the thread has to live on
-            if was_connected:
-                logger.warning("storage.connection_lost", extra={"reason": type(error).__name__})
-            self._disconnect()
-
-    def _is_clock_old(self) -> bool:
-        return self._heartbeat_seconds is not None and time.monotonic() - self._looked_at > _LONGEST_WITHOUT_HEARTBEAT
-
-    def _look_at_clock(self, connection: Connection) -> None:
-        asked_at = self._looked_at = time.monotonic()
-        self.clock.look(lambda: float(connection.exec_driver_sql(_CLOCK).scalar_one()))
-        self._heard_at = asked_at
-
-    def _unlock_all(self) -> None:
-        """Let go of the advisory locks at once: a session that ends keeps them until its server has noticed."""
-        if self._connection is None or self._is_sqlite:
-            return
-        with contextlib.suppress(SQLAlchemyError), self._connection.begin():
-            self._connection.exec_driver_sql("SELECT pg_advisory_unlock_all()")
-
-    def _disconnect(self) -> None:
-        """Close the connection, if there is one, and tell those who registered that all it held is lost."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            with contextlib.suppress(SQLAlchemyError):
-                connection.close()
-        for callback in self._on_lost:
-            callback()
 
 
 def _rank(operation: Operation) -> tuple[tuple[str, str | int], ...]:
@@ -339,3 +282,59 @@ def _fail(batch: Sequence[Operation], failure: Failure) -> None:
     """Give every operation the error of a transaction that did not happen."""
     for operation in batch:
         operation.error = failure.error
+
+
+def _apply_all(batch: Sequence[Operation], connection: Connection) -> None:
+    """Do the operations of a batch in its order, but for those that are interleaved or done together."""
+    alone = batch
+    if len(batch) > 1:
+        interleave(*_chains(batch, connection), connection=connection)
+        alone = [operation for operation in batch if not operation.is_confined]
+    together: dict[Any, list[Operation]] = {}
+    for operation in alone:
+        if operation.subject is not None:
+            together.setdefault(operation.run, []).append(operation)
+    _apply_each([operation for operation in alone if operation.subject is None], connection)
+    for run, operations in together.items():
+        results = run(connection, [operation.subject for operation in operations])
+        for operation, operation.result in zip(operations, results, strict=True):
+            operation.error = None
+
+
+def _chains(batch: Sequence[Operation], connection: Connection) -> list[Callable[[], None]]:
+    """Return a function for each context of a batch, which runs its confined operations one after the other."""
+    by_context: dict[object, list[Operation]] = {}
+    for operation in batch:
+        if operation.is_confined:
+            by_context.setdefault(operation.sort_key[:1], []).append(operation)
+
+    return [partial(_apply_each, operations, connection) for operations in by_context.values()]
+
+
+def _apply_each(operations: Sequence[Operation], connection: Connection) -> None:
+    for operation in operations:
+        operation.apply(connection)
+
+
+def _resolve(batch: Sequence[Operation]) -> None:
+    """Hand the results to the event loops that wait for them, with one call per loop."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Operation]] = {}
+    for operation in batch:
+        if operation.loop is not None:
+            by_loop.setdefault(operation.loop, []).append(operation)
+        elif operation.error is not None:
+            logger.error("storage.unawaited_write_failed", exc_info=operation.error)
+    for loop, operations in by_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop that asked is closed: nobody waits
+            loop.call_soon_threadsafe(_set_results, operations)
+
+
+def _set_results(operations: Sequence[Operation]) -> None:
+    for operation in operations:
+        if operation.future is None or operation.future.done():
+            if operation.error is not None and not isinstance(operation.error, ClaimLost):
+                logger.error("storage.unawaited_write_failed", exc_info=operation.error)
+        elif operation.error is None:
+            operation.future.set_result(operation.result)
+        else:
+            operation.future.set_exception(operation.error)

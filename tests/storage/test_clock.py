@@ -76,7 +76,7 @@ async def test_a_clock_of_the_database_that_is_set_is_followed_while_nothing_is_
 
 
 async def test_the_clock_of_the_database_is_followed_while_there_is_always_something_to_write(server, monkeypatch):
-    monkeypatch.setattr("botservice.storage.writer._LONGEST_WITHOUT_HEARTBEAT", 0.0)
+    monkeypatch.setattr("botservice.storage.writing_connection._LONGEST_WITHOUT_HEARTBEAT", 0.0)
     async with Storage.open(server.url, limits=StorageLimits(heartbeat=3600)) as storage:
         server.set_ahead(1)
         await storage.write(lambda _: None)

@@ -190,7 +190,7 @@ async def test_what_fails_costs_its_neighbours_nothing(storage, seed):
         assert isinstance(result, FATES[end]), end
     stored = [name for name, end in fates.items() if end is store_well]
     assert sorted(await names(storage)) == sorted(["taken", *stored])
-    assert storage._writer.generation == 1  # nobody's error costs the connection, and with it every claim
+    assert storage._writer.connection.generation == 1  # nobody's error costs the connection, and with it every claim
 
 
 async def test_short_reads_that_wait_share_a_view_and_a_bad_one_fails_alone(storage):

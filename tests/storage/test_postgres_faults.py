@@ -61,7 +61,7 @@ async def claimed(storage):
 async def test_a_connection_that_is_cut_costs_the_claims_and_nothing_else(postgres_url, operator):
     async with Storage.open(postgres_url, limits=UNHURRIED) as storage:
         claim = await storage.claims.try_claim(1)
-        generation = storage._writer.generation
+        generation = storage._writer.connection.generation
         await storage.write(add("before"), fence=claim)
         cut(operator)
         with pytest.raises(StorageUnavailable):
@@ -71,7 +71,7 @@ async def test_a_connection_that_is_cut_costs_the_claims_and_nothing_else(postgr
             await storage.write(add("old claim"), fence=claim)
         again = await storage.claims.try_claim(1)
         await storage.write(add("after"), fence=again)
-        assert storage._writer.generation == generation + 1
+        assert storage._writer.connection.generation == generation + 1
         assert await names(storage) == ["before", "after"]
 
 
@@ -185,7 +185,7 @@ async def unavailable(attempt):
 async def test_a_server_that_takes_no_writes_is_left_and_found_again(postgres_url, operator):
     async with Storage.open(postgres_url, limits=UNHURRIED) as storage:
         claim = await storage.claims.try_claim(1)
-        session, tried = storage._writer.session_id, []
+        session, tried = storage._writer.connection.id, []
 
         async def write():  # the server hears a moment later that it is to take none, and may take the first
             tried.append(f"try {len(tried)}")
@@ -203,7 +203,7 @@ async def test_a_server_that_takes_no_writes_is_left_and_found_again(postgres_ur
                 return None
 
         await until(written)
-        assert storage._writer.session_id != session
+        assert storage._writer.connection.id != session
         assert await names(storage) == [*tried[:-1], "after"]
 
 

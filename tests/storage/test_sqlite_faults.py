@@ -119,7 +119,8 @@ async def test_a_savepoint_that_went_with_its_transaction_holds_nobody_up(sqlite
         for operation in (lose_all, leave_open):
             with pytest.raises((StorageError, LookupError)):
                 await storage.write(operation)
-            assert storage._writer._connection is None or storage._writer._connection.get_nested_transaction() is None
+            held = storage._writer.connection.held
+            assert held is None or held.get_nested_transaction() is None
             await storage.write(add(operation.__name__))
         assert await names(storage) == ["lose_all", "leave_open"]
 

@@ -19,7 +19,7 @@ def count_commits(storage):
         statements = traced(storage)
         return lambda: statements.count("COMMIT")
     commits = []
-    event.listen(storage._writer._engine, "commit", lambda connection: commits.append(1))
+    event.listen(storage._writer.connection._engine, "commit", lambda connection: commits.append(1))
     return lambda: len(commits)
 
 

@@ -22,7 +22,7 @@ async def names(storage):
 def traced(storage):
     """Return the statements that the writer of SQLite runs from now on, each as it begins."""
     seen = []
-    storage._writer._connection.connection.dbapi_connection.set_trace_callback(seen.append)
+    storage._writer.connection.held.connection.dbapi_connection.set_trace_callback(seen.append)
     return seen
 
 

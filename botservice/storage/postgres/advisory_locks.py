@@ -44,7 +44,7 @@ class AdvisoryClaims:
         self._writer = writer
         self._held: dict[int, Claim] = {}
         self._locked: set[int] = set()  # touched in the writer's thread alone
-        writer.on_connection_lost(self._forget)
+        writer.connection.on_lost(self._forget)
 
     async def try_claim(self, context_id: int) -> Claim | None:
         """Return a claim, or None if another replica holds it."""

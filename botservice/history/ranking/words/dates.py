@@ -63,8 +63,8 @@ def _numbered(rows: tuple[str, ...], first: int) -> dict[str, int]:
     return {name: number for number, names in enumerate(rows, first) for name in names.split()}
 
 
-def _beginnings(names: dict[str, int]) -> re.Pattern[str]:
-    return re.compile("|".join(re.escape(name) for name in sorted({name[:3] for name in names})))
+def _beginnings(names: dict[str, int]) -> str:
+    return "|".join(re.escape(name) for name in sorted({name[:3] for name in names}))
 
 
 def _any(names: dict[str, int]) -> str:
@@ -76,9 +76,9 @@ _WEEKDAY_OF: Final = _numbered(_WEEKDAYS, 0)
 _AGO_OF: Final = _numbered(_DAYS_AGO, 0)
 _UNIT_OF: Final = {name: days for days, names in _UNITS.items() for name in names.split()}
 # Most questions name no time, and the patterns below take long to say so: what they cannot do without is sought first.
-_MONTH_BEGINS: Final = _beginnings(_MONTH_OF)
-_WEEKDAY_BEGINS: Final = _beginnings(_WEEKDAY_OF)
-_DAYS_BEGIN: Final = _beginnings(_AGO_OF)
+_MONTH_BEGINS: Final = re.compile(_beginnings(_MONTH_OF))
+_WEEKDAY_BEGINS: Final = re.compile(_beginnings(_WEEKDAY_OF))
+_DAYS_BEGIN: Final = re.compile(_beginnings(_AGO_OF))
 _LAST_NEEDS: Final = re.compile("last |letzte|vorige|pasad|derni|지난|先|上|작년|去年")
 _AGO_NEEDS: Final = re.compile("vor|hace|il y a|ago|전|前")
 # Also other words, or too short to be sure of: a month only with a day, a year or a preposition.
