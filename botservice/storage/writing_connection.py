@@ -115,7 +115,7 @@ class WritingConnection:
 
     @property
     def is_clock_old(self) -> bool:
-        """Whether the database's clock was not looked at for long, though it has one."""
+        """Whether the database's clock was last looked at long ago."""
         return time.monotonic() - self._looked_at > _LONGEST_WITHOUT_HEARTBEAT
 
     def _look_at_clock(self, connection: Connection) -> None:

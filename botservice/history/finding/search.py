@@ -167,7 +167,10 @@ class SearchIndexes:
     def _caught_up(
         self, connection: Connection, context_id: int, asked: str
     ) -> Iterator[tuple[ContextIndex | None, Row[*tuple[Any, ...]] | None]]:
-        """Hold a context's index, and the state up to which it has seen everything, or None; no index, no context."""
+        """Hold a context's index, with the state that it has caught up with.
+
+        The state is None if there is more to take in; both are None if the context is gone.
+        """
         state = execute(connection, _STATE, {"context": context_id}).one_or_none()
         if state is None:
             self.forget(context_id)

@@ -30,7 +30,7 @@ _MOST_BYTES = 128 * 1024 * 1024
 
 
 class Connections:
-    """What one event loop asks by; it is closed where somebody says so, and at the latest with its event loop.
+    """The connections that one event loop asks by: closed by `close`, and at the latest with the event loop.
 
     Attributes:
         client: The openai client, for what is asked seldom.
