@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     from botservice.turns.start.commands import CommandAnswer, CommandRequest
     from botservice.turns.waiting.calls import PendingCall
 
-__version__ = "0.11.0"
+__version__ = "0.12.0"
 
 __all__ = [
     "Action",
