@@ -29,8 +29,7 @@ from botservice.memory import StepCallbacks
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.delivery_retries import DELIVERY_RETRIES
 from botservice.turns.due_contexts import put_off
-from botservice.turns.inbox import Inbox
-from botservice.turns.joining_messages import insert_event
+from botservice.turns.inbox import Inbox, insert_event
 from botservice.turns.records import insert_turn
 from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent, TurnStatus

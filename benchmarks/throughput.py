@@ -19,8 +19,7 @@ from pathlib import Path
 from botservice import FunctionsBasedAgent, InboundMessage, MessageWindowMessageSelector, Storage
 from botservice.llm import ChatResponse
 from botservice.memory import StepCallbacks
-from botservice.turns.inbox import Inbox
-from botservice.turns.joining_messages import MAX_OWN_TURNS
+from botservice.turns.inbox import MAX_OWN_TURNS, Inbox
 from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent
 from botservice.turns.work.worker import Worker

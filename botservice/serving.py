@@ -31,7 +31,7 @@ from botservice.storage import DatabaseUrl
 from botservice.telemetry.exporting import tracing
 from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
-from botservice.turns.inbox import read_waiting
+from botservice.turns.records import measure_backlog
 from botservice.turns.run_options import utc_now
 from botservice.turns.served_transport import ServedTransport
 from botservice.turns.turn import Share
@@ -178,7 +178,7 @@ def build_web_app(application: Application, metrics: Metrics | None = None) -> S
         return JSONResponse({"ready": reason is None, "reason": reason}, status_code=200 if reason is None else 503)
 
     async def look() -> Mapping[str, float]:
-        return await application.storage.read(lambda connection: read_waiting(connection, utc_now()))
+        return await application.storage.read(lambda connection: measure_backlog(connection, utc_now()))
 
     routes: list[BaseRoute] = [Route("/healthz", healthz), Route("/readyz", readyz), *_sign_in_routes(application)]
     if metrics is not None:

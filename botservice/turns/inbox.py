@@ -1,28 +1,31 @@
-"""Accepting events from platforms: each is stored once, before the platform is told so, as long as there is room."""
+"""Accepting events from platforms: each is stored once, with its turn, before the platform is told so.
+
+A message has a turn of its own, or joins one that waits because it came soon after; without room, none is taken.
+"""
 
 import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NoReturn
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from botservice.access.access import Access
 from botservice.access.values import AccessRole
-from botservice.contexts.context import ContextKeys, find_context
+from botservice.contexts.context import ContextKeys, find_context, find_or_insert_context
 from botservice.errors import InboxFull, StorageUnavailable
 from botservice.messages import Author, InboundMessage
 from botservice.storage import Storage
-from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN
-from botservice.storage.tables.conversations import deliveries, turns
+from botservice.storage.statements import execute, of_each_database
+from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED
+from botservice.storage.tables.conversations import events, turns
 from botservice.texts import in_language
-from botservice.turns.joining_messages import insert_event
-from botservice.turns.records import count_waiting
+from botservice.turns.records import count_waiting, insert_turn
 from botservice.turns.run_options import Clock
-from botservice.turns.turn import EventKind, InboundEvent, Share, TurnStatus
+from botservice.turns.turn import EventKind, InboundEvent, Share, TurnStatus, set_due
 from botservice.turns.waiting.deciding import Decider, Decision, decide_now
 from botservice.turns.waiting.parsing import order_of
 from botservice.turns.wakeups import Wakeup, notify_replicas
@@ -33,12 +36,62 @@ MAX_WAITING = 10_000
 MAX_STORING = 1_000
 MAX_STORING_BYTES = 64 * 1024 * 1024
 _LOOK_SECONDS = 1.0
-_OPEN_TURNS = (
-    select(turns.c.status, func.count().label("number"), func.min(turns.c.created_at).label("oldest"))
-    .where(TURN_IS_OPEN)
-    .group_by(turns.c.status)
+GATHERING = timedelta(seconds=1)  # how long the parts of one message, such as an album, are waited for
+MAX_OWN_TURNS = 10  # beyond so many that wait in a context, messages share turns
+_MAX_JOINED = 50  # and no turn is shared by more than so many, or no prompt could hold it
+
+_COUNT_WAITING = (
+    select(func.count())
+    .select_from(turns)
+    .where(TURN_IS_OPEN, turns.c.context_id == bindparam("context_id"), TURN_IS_QUEUED)
 )
-_OPEN_DELIVERIES = select(func.count()).select_from(deliveries).where(DELIVERY_IS_OWED)
+_NEW_TURN = ("context_id", "transport", "status", "order_key", "due_at", "created_at")
+# One statement on the accepting path: a turn of its own, where the context does not have enough of them.
+_INSERT_OWN_TURN = (
+    insert(turns)
+    .from_select(
+        _NEW_TURN,
+        select(*(bindparam(name, type_=turns.c[name].type) for name in _NEW_TURN)).where(
+            _COUNT_WAITING.scalar_subquery() < MAX_OWN_TURNS
+        ),
+    )
+    .returning(turns.c.id)
+)
+_LAST_WAITING = (
+    select(turns.c.id)
+    .where(
+        TURN_IS_OPEN,
+        turns.c.context_id == bindparam("context"),
+        TURN_IS_QUEUED,
+        turns.c.transport == bindparam("transport"),
+        turns.c.order_key <= bindparam("order_key"),
+    )
+    .order_by(turns.c.order_key.desc(), turns.c.id.desc())
+    .limit(1)
+)
+# While a process begins the turn, this waits for the outcome: what joins is read with it, or does not join.
+_JOIN_TURN = (
+    update(turns)
+    .where(turns.c.id == bindparam("turn"), TURN_IS_QUEUED, turns.c.joined_events < _MAX_JOINED)
+    .values(joined_events=turns.c.joined_events + 1)
+    .returning(turns.c.id)
+)
+_UPDATE_TURN = update(turns).where(turns.c.id == bindparam("turn"))
+_LEAVE_TURN = _UPDATE_TURN.values(joined_events=turns.c.joined_events - 1)
+_insert_event = of_each_database(
+    lambda insert: insert(events).on_conflict_do_nothing(index_elements=["key"]).returning(events.c.id)
+)
+_GATHERING_TURN = (
+    select(turns.c.id)
+    .join(events, events.c.turn_id == turns.c.id)
+    .where(
+        TURN_IS_OPEN,
+        turns.c.context_id == bindparam("context"),
+        TURN_IS_QUEUED,
+        events.c.group_key == bindparam("group"),
+    )
+    .limit(1)
+)
 
 Wake = Callable[[int, EventKind], None]
 """Called with the context and the kind of each new event, after its commit."""
@@ -251,12 +304,74 @@ class Inbox:
             self._wake(context_id, kind)
 
 
-def read_waiting(connection: Connection, now: datetime) -> dict[str, float]:
-    """Return how many turns and messages of all contexts are not done, and how old the oldest question is."""
-    rows = {row.status: row for row in connection.execute(_OPEN_TURNS).all()}
-    kinds = (TurnStatus.QUEUED, TurnStatus.RUNNING)
-    numbers = {f"turns_{kind.value}": rows[kind.value].number if kind.value in rows else 0 for kind in kinds}
-    queued = rows.get(TurnStatus.QUEUED.value)
-    oldest = 0.0 if queued is None else max(0.0, (now - queued.oldest).total_seconds())
-    owed = connection.execute(_OPEN_DELIVERIES).scalar_one()
-    return {**numbers, "oldest_queued_seconds": oldest, "deliveries": owed}
+def insert_event(
+    connection: Connection, transport: str, keys: ContextKeys, event: InboundEvent, now: datetime
+) -> int | None:
+    """Store an event and the turn that will answer it; return its context, or None if it is known already."""
+    context_id = find_or_insert_context(connection, keys, now)
+    turn_id, is_own_turn = None, False
+    if event.kind is EventKind.MESSAGE:
+        turn_id, is_own_turn = _find_or_insert_turn(connection, context_id, transport, event, now)
+    values = {
+        "key": event.key,
+        "context_id": context_id,
+        "turn_id": turn_id,
+        "transport": transport,
+        "kind": event.kind.value,
+        "order_key": event.order_key,
+        "group_key": event.group_key,
+        "external_id": event.external_id,
+        "raw": event.raw,
+        "received_at": now,
+    }
+    event_id = execute(connection, _insert_event(connection), values).scalar_one_or_none()
+    if event_id is not None:
+        return context_id
+    if is_own_turn:
+        connection.execute(delete(turns).where(turns.c.id == turn_id))
+    elif turn_id is not None:
+        execute(connection, _LEAVE_TURN, {"turn": turn_id})
+    return None
+
+
+def _find_or_insert_turn(
+    connection: Connection, context_id: int, transport: str, event: InboundEvent, now: datetime
+) -> tuple[int, bool]:
+    """Return the turn that a message belongs to, and whether it was made for it."""
+    gathering = _gather(connection, context_id, event, now)
+    if gathering is not None:
+        return gathering, False
+    due_at = now if event.group_key is None else now + GATHERING
+    values = {
+        "context_id": context_id,
+        "transport": transport,
+        "status": TurnStatus.QUEUED.value,
+        "order_key": event.order_key,
+        "due_at": due_at,
+        "created_at": now,
+    }
+    own = execute(connection, _INSERT_OWN_TURN, values).scalar_one_or_none()
+    if own is not None:
+        return int(own), True
+    sought = {"context": context_id, "transport": transport, "order_key": event.order_key}
+    shared = execute(connection, _LAST_WAITING, sought).scalar_one_or_none()
+    if shared is not None and _join(connection, shared):
+        return int(shared), False
+    return insert_turn(connection, context_id, transport, now, order_key=event.order_key, due_at=due_at), True
+
+
+def _join(connection: Connection, turn_id: int) -> bool:
+    """Add one more event to a turn and return True; False if the turn has begun, or is full."""
+    return execute(connection, _JOIN_TURN, {"turn": turn_id}).scalar_one_or_none() is not None
+
+
+def _gather(connection: Connection, context_id: int, event: InboundEvent, now: datetime) -> int | None:
+    """Return the queued turn with the other parts of the same message, and let it wait a little longer for more."""
+    if event.group_key is None:
+        return None
+    sought = {"context": context_id, "group": event.group_key}
+    turn_id = execute(connection, _GATHERING_TURN, sought).scalar_one_or_none()
+    if turn_id is None or not _join(connection, turn_id):
+        return None
+    execute(connection, _UPDATE_TURN, {"turn": turn_id, **set_due(now + GATHERING, now)})
+    return int(turn_id)

@@ -8,8 +8,8 @@ from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
 from botservice.errors import TurnGrew
 from botservice.storage.statements import execute
-from botservice.storage.tables.conditions import EVENT_IS_UNHANDLED, TURN_IS_OPEN, TURN_IS_RUNNING
-from botservice.storage.tables.conversations import events, turns
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED, EVENT_IS_UNHANDLED, TURN_IS_OPEN, TURN_IS_RUNNING
+from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.turns.due_conditions import when_due_was_set
 from botservice.turns.turn import EventKind, Outcome, StoredEvent, Turn, TurnStatus, set_due
 
@@ -58,6 +58,12 @@ _STOPS = (
     .group_by(events.c.context_id)
 )
 _COUNT_OPEN = select(func.count()).select_from(turns).where(TURN_IS_OPEN)
+_OPEN_TURNS = (
+    select(turns.c.status, func.count().label("number"), func.min(turns.c.created_at).label("oldest"))
+    .where(TURN_IS_OPEN)
+    .group_by(turns.c.status)
+)
+_OPEN_DELIVERIES = select(func.count()).select_from(deliveries).where(DELIVERY_IS_OWED)
 
 
 def insert_turn(
@@ -215,6 +221,17 @@ def find_stops(connection: Connection, context_ids: Collection[int]) -> dict[int
 def count_waiting(connection: Connection) -> int:
     """Return how many turns of all contexts are not done."""
     return int(connection.execute(_COUNT_OPEN).scalar_one())
+
+
+def measure_backlog(connection: Connection, now: datetime) -> dict[str, float]:
+    """Return how many turns and messages of all contexts are not done, and how old the oldest question is."""
+    rows = {row.status: row for row in connection.execute(_OPEN_TURNS).all()}
+    kinds = (TurnStatus.QUEUED, TurnStatus.RUNNING)
+    numbers = {f"turns_{kind.value}": rows[kind.value].number if kind.value in rows else 0 for kind in kinds}
+    queued = rows.get(TurnStatus.QUEUED.value)
+    oldest = 0.0 if queued is None else max(0.0, (now - queued.oldest).total_seconds())
+    owed = connection.execute(_OPEN_DELIVERIES).scalar_one()
+    return {**numbers, "oldest_queued_seconds": oldest, "deliveries": owed}
 
 
 def _read_turn(connection: Connection, row: Any) -> Turn:

@@ -14,7 +14,7 @@ from botservice.contexts.context import ContextKeys, find_or_insert_context
 from botservice.storage import Claim
 from botservice.storage.tables.conversations import deliveries, reminders, turns
 from botservice.turns.due_contexts import _DUE, DueContext, What, find_due_contexts, put_off
-from botservice.turns.joining_messages import insert_event
+from botservice.turns.inbox import insert_event
 from botservice.turns.records import insert_turn
 from botservice.turns.turn import EventKind, InboundEvent, TurnStatus
 

@@ -9,8 +9,7 @@ from turns.messenger import HastyClock, Messenger, echo, message, office
 
 from botservice.errors import InboxFull
 from botservice.storage.tables.conversations import events, turns
-from botservice.turns.inbox import Inbox, Pressure
-from botservice.turns.joining_messages import MAX_OWN_TURNS
+from botservice.turns.inbox import MAX_OWN_TURNS, Inbox, Pressure
 from botservice.turns.turn import EventKind, InboundEvent
 
 

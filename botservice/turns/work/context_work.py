@@ -35,7 +35,7 @@ from botservice.storage.tables.waiting import pending_calls
 from botservice.telemetry.measuring import in_turn
 from botservice.turns.due_contexts import put_off
 from botservice.turns.edits_and_deletions import Change, Controls, DueChanges, find_controls, find_due, find_stale
-from botservice.turns.joining_messages import GATHERING
+from botservice.turns.inbox import GATHERING
 from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery
 from botservice.turns.records import find_next_turn, find_turn
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPICIOUS_BEGINNINGS, beginnings_not_yet
