@@ -6,10 +6,10 @@ sentence together may come and go. Every word that means something has to be one
 """
 
 import re
+import tomllib
 import unicodedata
+from pathlib import Path
 from typing import Final
-
-from botservice.people import wording_texts as texts
 
 _WORD: Final = re.compile(r"\w+")
 _SPACELESS: Final = 0x2E80
@@ -28,9 +28,10 @@ def _folded(word: str) -> str:
     return "".join(part for part in parts if not unicodedata.combining(part)) or word
 
 
-_GLUE: Final = frozenset(map(_folded, texts.GLUE.split()))
-_GLUE_WITHOUT_SPACES: Final = re.compile("|".join(texts.GLUE_WITHOUT_SPACES.split()))
-_TOPICS: Final = frozenset(texts.TOPICS.split())
+_WORDING: Final[dict[str, str]] = tomllib.loads(Path(__file__).with_name("wording.toml").read_text(encoding="utf-8"))
+_GLUE: Final = frozenset(map(_folded, _WORDING["glue"].split()))
+_GLUE_WITHOUT_SPACES: Final = re.compile("|".join(_WORDING["glue_without_spaces"].split()))
+_TOPICS: Final = frozenset(_WORDING["topics"].split())
 
 
 def is_said_in(fact: str, own: str) -> bool:

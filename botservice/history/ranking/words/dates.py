@@ -8,45 +8,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.words.grammar import TABLES
+
 MAX_SPANS: Final = 8
 _MAX_CHARACTERS: Final = 2_000
 _DAY: Final = 86_400.0
 _TOLD_WITHIN_DAYS: Final = 10
 
-_MONTHS: Final = (
-    "january jan januar jänner enero janvier gennaio janeiro",
-    "february feb februar febrero février fevrier febbraio fevereiro",
-    "march mar märz marz maerz marzo mars março",
-    "april apr abril avril aprile",
-    "may mai mayo maggio maio",
-    "june jun juni junio juin giugno junho",
-    "july jul juli julio juillet luglio julho",
-    "august aug agosto août aout",
-    "september sep sept septiembre setiembre septembre settembre setembro",
-    "october oct oktober okt octubre octobre ottobre outubro",
-    "november nov noviembre novembre",
-    "december dec dezember dez diciembre décembre dicembre dezembro",
-)
-_WEEKDAYS: Final = (
-    "monday montag lunes lundi lunedì segunda 월요일 月曜 星期一 周一",
-    "tuesday dienstag martes mardi martedì terça 화요일 火曜 星期二 周二",
-    "wednesday mittwoch miércoles miercoles mercredi mercoledì quarta 수요일 水曜 星期三 周三",
-    "thursday donnerstag jueves jeudi giovedì quinta 목요일 木曜 星期四 周四",
-    "friday freitag viernes vendredi venerdì sexta 금요일 金曜 星期五 周五",
-    "saturday samstag sonnabend sábado sabado samedi sabato 토요일 土曜 星期六 周六",
-    "sunday sonntag domingo dimanche domenica 일요일 日曜 星期日 星期天 周日",
-)
-_DAYS_AGO: Final = (
-    "today heute hoy aujourd'hui oggi hoje 오늘 今日 今天",
-    "yesterday gestern ayer hier ieri ontem 어제 昨日 昨天",
-    "vorgestern anteayer avant-hier 그저께 一昨日 前天",
-)
-_UNITS: Final = {
-    1: "day days tag tage tagen día días dia dias jour jours 일 日 天",
-    7: "week weeks woche wochen semana semanas semaine semaines 주 週間 周 星期",
-    30: "month months monat monate monaten mes meses mois 달 개월 ヶ月 か月 个月",
-    365: "year years jahr jahre jahren año años an ans année années 년 年",
-}
+_WORDS: Final = TABLES["dates"]
 _LAST: Final = (
     (
         7,
@@ -59,8 +28,8 @@ _LAST: Final = (
 )
 
 
-def _numbered(rows: tuple[str, ...], first: int) -> dict[str, int]:
-    return {name: number for number, names in enumerate(rows, first) for name in names.split()}
+def _numbered(table: str, first: int = 0) -> dict[str, int]:
+    return {name: number for number, names in enumerate(_WORDS[table].splitlines(), first) for name in names.split()}
 
 
 def _beginnings(names: dict[str, int]) -> str:
@@ -71,10 +40,10 @@ def _any(names: dict[str, int]) -> str:
     return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
 
 
-_MONTH_OF: Final = _numbered(_MONTHS, 1)
-_WEEKDAY_OF: Final = _numbered(_WEEKDAYS, 0)
-_AGO_OF: Final = _numbered(_DAYS_AGO, 0)
-_UNIT_OF: Final = {name: days for days, names in _UNITS.items() for name in names.split()}
+_MONTH_OF: Final = _numbered("months", 1)
+_WEEKDAY_OF: Final = _numbered("weekdays")
+_AGO_OF: Final = _numbered("days_ago")
+_UNIT_OF: Final = {name: int(days) for days, names in _WORDS["units"].items() for name in names.split()}
 # Most questions name no time, and the patterns below take long to say so: what they cannot do without is sought first.
 _MONTH_BEGINS: Final = re.compile(_beginnings(_MONTH_OF))
 _WEEKDAY_BEGINS: Final = re.compile(_beginnings(_WEEKDAY_OF))

@@ -10,34 +10,11 @@ import Stemmer  # type: ignore[import-not-found]  # PyStemmer is compiled and sh
 import stopwordsiso
 from numpy.typing import NDArray
 
-from botservice.history.ranking.words.grammar import FUNCTION_WORDS
+from botservice.history.ranking.words.grammar import FUNCTION_WORDS, TABLES
 from botservice.history.ranking.words.tokens import fold
 
-# Languages written with spaces that both libraries know.
-STEMMERS: Final = {
-    "en": "english",
-    "de": "german",
-    "es": "spanish",
-    "fr": "french",
-    "it": "italian",
-    "pt": "portuguese",
-    "nl": "dutch",
-    "sv": "swedish",
-    "da": "danish",
-    "no": "norwegian",
-    "fi": "finnish",
-    "ru": "russian",
-    "pl": "polish",
-    "tr": "turkish",
-    "cs": "czech",
-    "hu": "hungarian",
-    "ro": "romanian",
-    "ca": "catalan",
-    "id": "indonesian",
-    "el": "greek",
-    "ar": "arabic",
-    "hi": "hindi",
-}
+# Of languages written with spaces that both libraries know.
+STEMMERS: Final[dict[str, str]] = TABLES["stemmers"]
 CODES: Final = tuple(STEMMERS)
 _SPACELESS: Final = ("ko", "ja", "zh", "th")
 _CLEAR_VOTE: Final = 6
