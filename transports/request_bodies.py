@@ -1,6 +1,6 @@
 """Bodies of requests, of which no more is kept than is allowed."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -25,38 +25,29 @@ class Unproven:
         self._free = max_bytes
 
     @contextmanager
-    def reading(self) -> Iterator["Share"]:
-        """Give a share of the room to one body, until the block is left."""
-        share = Share(self)
+    def reading(self) -> Iterator[Callable[[int], None]]:
+        """Give what takes room for a body of so many bytes, until the block is left; a small one needs none."""
+        taken = 0
+
+        def take(size_bytes: int) -> None:
+            nonlocal taken
+            more = max(0, size_bytes - _FREE_BYTES - taken)
+            if more > self._free:
+                raise TooMuchAtOnceError
+            self._free -= more
+            taken += more
+
         try:
-            yield share
+            yield take
         finally:
-            self._free += share.taken
-
-    def take(self, size_bytes: int) -> None:
-        """Take room."""
-        if size_bytes > self._free:
-            raise TooMuchAtOnceError
-        self._free -= size_bytes
+            self._free += taken
 
 
-class Share:
-    """What one body has of the room; a small one needs none."""
-
-    def __init__(self, room: Unproven) -> None:
-        self._room = room
-        self.taken = 0
-
-    def grow(self, size_bytes: int) -> None:
-        """Have so much altogether."""
-        more = max(0, size_bytes - _FREE_BYTES) - self.taken
-        if more > 0:
-            self._room.take(more)
-            self.taken += more
-
-
-async def read_body(request: Request, max_bytes: int, share: Share | None = None) -> bytes:
+async def read_body(request: Request, max_bytes: int, take: Callable[[int], None] | None = None) -> bytes:
     """Return the body of a request.
+
+    Args:
+        take: Is told how many bytes have come.
 
     Raises:
         TooLargeError: it has more bytes; the rest is not read.
@@ -71,6 +62,6 @@ async def read_body(request: Request, max_bytes: int, share: Share | None = None
         body += piece
         if len(body) > max_bytes:
             raise TooLargeError
-        if share is not None:
-            share.grow(len(body))
+        if take is not None:
+            take(len(body))
     return bytes(body)

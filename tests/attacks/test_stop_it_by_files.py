@@ -139,6 +139,7 @@ async def test_what_was_read_is_not_read_again_for_an_hour() -> None:
     for _ in range(2):
         await kept.once(("t", "3"), lambda: read("down", is_for_good=False))
     assert reads[4:] == ["down", "down"]
+    assert (await kept.once(("t", "4"), lambda: read("x" * 11))).text == "x" * 11, "more than there is room for"
 
 
 @pytest.mark.slow

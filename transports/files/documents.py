@@ -4,11 +4,9 @@ import asyncio
 import codecs
 import contextlib
 import logging
-from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
-from types import TracebackType
 from typing import Final, Protocol, Self
 
 from botservice.messages import Attachment, storable
@@ -25,18 +23,8 @@ MAX_TEXT_CHARACTERS = 20_000
 _READ_SECONDS = 20.0
 _TOO_MUCH: Final = "it was not read, because reading it takes too much"
 _TEXT_TYPES = frozenset(
-    {
-        "application/json",
-        "application/xml",
-        "application/x-yaml",
-        "application/yaml",
-        "application/toml",
-        "application/javascript",
-        "application/x-sh",
-        "application/x-python",
-        "application/sql",
-        "application/csv",
-    }
+    f"application/{kind}"
+    for kind in ("json", "xml", "x-yaml", "yaml", "toml", "javascript", "x-sh", "x-python", "sql", "csv")
 )
 _TEXT_ENDINGS = (
     ".txt", ".md", ".rst", ".csv", ".tsv", ".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".log", ".xml", ".html",
@@ -65,9 +53,7 @@ class Attempt:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._may_read and self._storage is not None:
             await asyncio.shield(end_reading(self._storage, self._event_id))
 
@@ -78,38 +64,23 @@ class MemoryLimit:
     def __init__(self, max_bytes: int = _MAX_BYTES) -> None:
         self._max_bytes = max_bytes
         self._free = max_bytes
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self._first = asyncio.Lock()  # held by who waits for room; the others wait for it, in the order of coming
+        self._given_back = asyncio.Event()
 
     @contextlib.asynccontextmanager
     async def taking(self, size_bytes: int) -> AsyncIterator[None]:
         """Hold so many bytes while a block runs; more than there is counts as all."""
         size = min(size_bytes, self._max_bytes)
-        if self._waiting or size > self._free:
-            await self._wait(size)
-        else:
+        async with self._first:
+            while size > self._free:
+                self._given_back.clear()
+                await self._given_back.wait()
             self._free -= size
         try:
             yield
         finally:
-            self._give_back(size)
-
-    async def _wait(self, size: int) -> None:
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((size, turn))
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # it was given, and nobody takes it
-                self._give_back(size)
-            raise
-
-    def _give_back(self, size: int) -> None:
-        self._free += size
-        while self._waiting and (self._waiting[0][1].done() or self._waiting[0][0] <= self._free):
-            wanted, turn = self._waiting.popleft()
-            if not turn.done():
-                self._free -= wanted
-                turn.set_result(None)
+            self._free += size
+            self._given_back.set()
 
 
 class Transcriber(Protocol):
@@ -119,16 +90,8 @@ class Transcriber(Protocol):
         """Return what is said in a recording."""
 
 
-class PageReader(Protocol):
-    """Reads the text of a PDF."""
-
-    async def __call__(self, data: bytes, max_characters: int) -> str:
-        """Return the text on its pages.
-
-        Raises:
-            ValueError: it is damaged or locked.
-            TooMuchToRead: it takes too much.
-        """
+ReadPages = Callable[[bytes, int], Awaitable[str]]
+"""Returns the text on a PDF's pages, up to so many characters; ValueError: it is damaged or locked. TooMuchToRead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +99,7 @@ class Reading:
     """What this installation can read besides text: None if it cannot."""
 
     transcriber: Transcriber | None = None
-    read_pdf: PageReader | None = None
+    read_pdf: ReadPages | None = None
     kept: KeptTexts = field(default_factory=KeptTexts)
     memory_limit: MemoryLimit = field(default_factory=MemoryLimit)
 

@@ -1,11 +1,11 @@
 """What was read in files lately: an edit of a message, or a reply to it, does not have them read again."""
 
 import asyncio
-import contextlib
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 FileKey = tuple[str, str]
 """A platform, and its own name of a file."""
@@ -37,31 +37,20 @@ class KeptTexts:
         self._clock = clock
         self._kept: OrderedDict[FileKey, tuple[float, FileText]] = OrderedDict()
         self._size = 0
-        self._reading: dict[FileKey, tuple[asyncio.Lock, int]] = {}
+        self._locks: WeakValueDictionary[FileKey, asyncio.Lock] = WeakValueDictionary()
 
     async def once(self, key: FileKey | None, read: Callable[[], Awaitable[FileText]]) -> FileText:
         """Return what is known of a file, or what read returns; without a key, it is always read."""
         if key is None:
             return await read()
-        async with self._alone(key):
+        lock = self._locks.setdefault(key, asyncio.Lock())
+        async with lock:
             known = self._find(key)
             if known is None:
                 known = await read()
                 if known.is_for_good:
                     self._keep(key, known)
             return known
-
-    @contextlib.asynccontextmanager
-    async def _alone(self, key: FileKey) -> AsyncIterator[None]:
-        lock, users = self._reading.get(key, (asyncio.Lock(), 0))
-        self._reading[key] = lock, users + 1
-        try:
-            async with lock:
-                yield
-        finally:
-            lock, users = self._reading.pop(key)
-            if users > 1:
-                self._reading[key] = lock, users - 1
 
     def _find(self, key: FileKey) -> FileText | None:
         until, text = self._kept.get(key, (0.0, None))
@@ -71,7 +60,7 @@ class KeptTexts:
         self._drop(key)
         self._kept[key] = self._clock() + _KEPT_SECONDS, text
         self._size += len(text.text)
-        while self._size > self._max_characters or self._is_old():
+        while self._kept and (self._size > self._max_characters or self._is_old()):
             self._drop(next(iter(self._kept)))
 
     def _is_old(self) -> bool:

@@ -37,9 +37,9 @@ class EventsEndpoint:
         if not self._may_be_signed(request):  # before anything is read: a body that nobody wants costs nothing
             return PlainTextResponse(_UNSIGNED, 401, headers=_CLOSE)
         try:
-            with self._unproven.reading() as share:
+            with self._unproven.reading() as take:
                 async with asyncio.timeout(_BODY_SECONDS):
-                    body = await read_body(request, _MAX_BODY_BYTES, share)
+                    body = await read_body(request, _MAX_BODY_BYTES, take)
                 if not self._is_signed(body, request):
                     return PlainTextResponse(_UNSIGNED, 401)
         except (ClientDisconnect, TimeoutError):
