@@ -1,11 +1,21 @@
-"""The files of a conversation, as they are stored: found by the digest of their bytes."""
+"""The files that deliveries hold: named by the digest of their bytes, which are stored with the conversation."""
 
 from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection
 
 from botservice.contexts.context import ContextKeys, find_context
-from botservice.errors import DeliveryError
+from botservice.errors import DeliveryError, DeliveryRefused
+from botservice.messages import Attachment
 from botservice.storage import Storage
-from botservice.storage.blobs import read_blobs
+from botservice.storage.blobs import digest_of, read_blobs
+
+
+def name_file(attachment: Attachment) -> dict[str, Any]:
+    """Return a file as deliveries name it: by its address, or by the digest of its bytes."""
+    where = {"url": attachment.url} if attachment.data is None else {"sha256": digest_of(attachment.data)}
+    return {"name": attachment.name, "mime_type": attachment.mime_type, **where}
 
 
 def ending_of(mime_type: str) -> str:
@@ -13,13 +23,23 @@ def ending_of(mime_type: str) -> str:
     return f".{mime_type.partition('/')[2].partition(';')[0].partition('+')[0] or 'bin'}"
 
 
-async def read_stored_file(storage: Storage | None, context_keys: Mapping[str, str], name: str) -> bytes | None:
-    """Return the bytes of a conversation's file by their digest, or None if they are not kept any more."""
+async def read_stored_file(storage: Storage | None, context_keys: Mapping[str, str], file: Mapping[str, Any]) -> bytes:
+    """Return the bytes of a file that a delivery of a conversation holds.
+
+    Raises:
+        DeliveryRefused: they are not kept any more.
+    """
+    if "text" in file:  # what is too long for messages stands in the delivery itself
+        return str(file["text"]).encode()
     if storage is None:
         raise DeliveryError("the transport has not started yet")
-    keys = ContextKeys.of(context_keys)
-    context_id = await storage.read(lambda connection: find_context(connection, keys))
-    if context_id is None:
-        return None
-    found = await storage.read(lambda connection: read_blobs(connection, context_id, [name]))
-    return found.get(name)
+    keys, digest = ContextKeys.of(context_keys), str(file["sha256"])
+
+    def query(connection: Connection) -> bytes | None:
+        context_id = find_context(connection, keys)
+        return None if context_id is None else read_blobs(connection, context_id, [digest]).get(digest)
+
+    data = await storage.read(query)
+    if data is None:
+        raise DeliveryRefused("the file is not kept any more")
+    return data

@@ -23,7 +23,6 @@ from botservice.turns.waiting.calls import PendingKind
 from botservice.turns.waiting.records import find_open
 from transports.background_tasks import Errands
 from transports.files.documents import Reading
-from transports.files.stored import read_stored_file
 from transports.pacing import Pace
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.home import Home, HomeSection
@@ -150,7 +149,7 @@ class SlackTransport:
         idle = Idle(workspaces, statuses, self._is_waiting)
         ending = Ending(client, refusals, idle)
         self._sender = Sender(
-            client, workspaces, streams, pace, self._read_file, refusals, ending, previews=style.previews
+            client, workspaces, streams, pace, lambda: self._storage, refusals, ending, previews=style.previews
         )
         self._stage = Stage(client, workspaces, people, streams, style, statuses, idle, refusals)
         self._titles = Titles(client, workspaces, statuses, refusals, lambda: self._storage)
@@ -303,6 +302,3 @@ class SlackTransport:
                 await self._suggestions.clear(context_keys["team_id"], context_keys["channel_id"], language)
             except BotServiceError as error:
                 logger.warning("slack.suggestions_not_cleared", extra={"reason": str(error)})
-
-    async def _read_file(self, context_keys: Mapping[str, str], digest: str) -> bytes | None:
-        return await read_stored_file(self._storage, context_keys, digest)

@@ -20,7 +20,6 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
-from transports.files.stored import read_stored_file
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
@@ -107,7 +106,7 @@ class TelegramTransport:
         pace, tempo, asked_for = pace or Pace(), tempo or Tempo(), allowed_updates(takes_guests=guests)
         self._topics = Topics(self._client)
         self._guests = Guests(self._client, pace, tempo)
-        self._sender = Sender(self._client, pace, self._read_file, self._forms)
+        self._sender = Sender(self._client, pace, lambda: self._storage, self._forms)
         reading = reading or Reading(read_pdf=PdfReader())
         self._reader = Reader(self._identify, Files(self._client, reading, lambda: self._storage))
         self._stage = Stage(self._client, pace, tempo, lambda: self._bot, self._forms)
@@ -232,6 +231,3 @@ class TelegramTransport:
             await set_menus(self._client, self._storage, self._bot.id, self._commands)
         except (TelegramError, BotServiceError) as error:
             logger.warning("telegram.menu_not_set", extra={"reason": str(error)})
-
-    async def _read_file(self, context_keys: Mapping[str, str], digest: str) -> bytes | None:
-        return await read_stored_file(self._storage, context_keys, digest)

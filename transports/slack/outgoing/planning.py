@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from botservice.commands.catalogue import as_typed as name_commands
 from botservice.commands.standard import standard_commands
-from botservice.messages import Attachment, Message, Role
-from botservice.storage.blobs import digest_of
+from botservice.messages import Message, Role
 from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.start.commands import parse_command
 from botservice.turns.transport import Payload
 from botservice.turns.turn import StoredEvent
+from transports.files.stored import name_file
 from transports.slack.inbound_events import COMMAND_PREFIX, SlackMessage, Way, field, read_message, stored, timestamp
 from transports.slack.outgoing.formatting import Pings, format_answer
 from transports.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
@@ -53,7 +53,7 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
     if asker is not None:
         place["only_for"] = asker
     whole = [] if not is_long else [{"file": whole_file(answer.text), "comment": note(answer.language)}]
-    payloads = [*pieces, *whole, *({"file": _file(each)} for each in answer.attachments)]
+    payloads = [*pieces, *whole, *({"file": name_file(each)} for each in answer.attachments)]
     return [payload | place for payload in payloads]
 
 
@@ -142,8 +142,3 @@ def _command_like(asked: _Asked) -> bool:
 def _is_forgetting(events: Sequence[StoredEvent]) -> bool:
     """Return whether one of the events may be a request to forget."""
     return any(_FORGET.search(event.raw) is not None for event in events)
-
-
-def _file(attachment: Attachment) -> dict[str, Any]:
-    where = {"url": attachment.url} if attachment.data is None else {"sha256": digest_of(attachment.data)}
-    return {"name": attachment.name, "mime_type": attachment.mime_type, **where}

@@ -1,13 +1,14 @@
 """Making an answer's messages visible, one call each, with a second try where a simpler one may pass."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from botservice.errors import DeliveryError, DeliveryRefused
+from botservice.storage import Storage
 from botservice.turns.turn import Delivery
-from transports.files.stored import ending_of
+from transports.files.stored import ending_of, read_stored_file
 from transports.pacing import Pace
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_delivery_error
 from transports.slack.inbound_events import field, word
@@ -27,9 +28,6 @@ from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
-
-ReadFile = Callable[[Mapping[str, str], str], Awaitable[bytes | None]]
-"""Returns the stored bytes of a context's file by their digest."""
 
 _THREAD_GONE = ("cannot_reply_to_message", "message_not_found", "thread_not_found")
 _GONE = ("message_not_found", "cant_update_message", "edit_window_closed")
@@ -52,7 +50,7 @@ class Sender:
         workspaces: Workspaces,
         streams: Streams,
         pace: Pace,
-        read_file: ReadFile,
+        storage: Callable[[], Storage | None],
         refusals: Refusals,
         ending: Ending,
         *,
@@ -62,7 +60,7 @@ class Sender:
         self._workspaces = workspaces
         self._streams = streams
         self._pace = pace
-        self._read_file = read_file
+        self._storage = storage
         self._lost_answers = LostAnswers(client)
         self._refusals = refusals
         self._ending = ending
@@ -248,10 +246,7 @@ class Sender:
             )
             answer = await self._in_some_form(workspace, "chat.postMessage", link, **place, **self._looks)
             return str(answer.get("ts"))
-        is_here = "text" in file  # what is too long for messages stands in the delivery itself
-        data = str(file["text"]).encode() if is_here else await self._read_file(context_keys, str(file["sha256"]))
-        if data is None:
-            raise DeliveryRefused("the file is not kept any more")
+        data = await read_stored_file(self._storage(), context_keys, file)
         name = str(file.get("name") or f"file{ending_of(str(file['mime_type']))}")
         if (arrived := await self._lost_answers.find(workspace, place, delivery, file=(name, len(data)))) is not None:
             return arrived

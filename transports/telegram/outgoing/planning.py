@@ -9,10 +9,10 @@ from itertools import groupby
 from typing import Any, Final
 
 from botservice.messages import Attachment, Message, Role
-from botservice.storage.blobs import digest_of
 from botservice.turns.buttons import write_buttons
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
+from transports.files.stored import name_file
 from transports.telegram.inbound_events import reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
 from transports.telegram.outgoing.extras import receiver_of
@@ -139,11 +139,7 @@ def _album(files: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _file(attachment: Attachment) -> dict[str, Any]:
     kind = _kind(attachment)
-    where = {"url": attachment.url} if attachment.data is None else {"sha256": digest_of(attachment.data)}
-    return {
-        "method": _METHODS.get(kind, "sendDocument"),
-        "file": {"field": kind, "name": attachment.name, "mime_type": attachment.mime_type, **where},
-    }
+    return {"method": _METHODS.get(kind, "sendDocument"), "file": {"field": kind, **name_file(attachment)}}
 
 
 def _kind(attachment: Attachment) -> str:

@@ -1,14 +1,15 @@
 """Making an answer's messages visible, one call each, with a second try where a simpler one may pass."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from telegram.error import BadRequest, ChatMigrated, Forbidden, RetryAfter, TelegramError
 
 from botservice.errors import DeliveryInstead, DeliveryRefused
+from botservice.storage import Storage
 from botservice.turns.turn import Delivery
-from transports.files.stored import ending_of
+from transports.files.stored import ending_of, read_stored_file
 from transports.pacing import Pace
 from transports.telegram.client import BotClient, InputFile, as_media
 from transports.telegram.failures import (
@@ -34,9 +35,6 @@ from transports.telegram.outgoing.forms import Forms
 
 logger = logging.getLogger(__name__)
 
-ReadFile = Callable[[Mapping[str, str], str], Awaitable[bytes | None]]
-"""Returns the stored bytes of a context's file by their digest."""
-
 # What can be left out of a call, and the refusals that this may help against.
 _LEFT_OUT = (
     (is_topic_gone, ("message_thread_id",)),
@@ -55,10 +53,10 @@ _NOT_SENT = frozenset({"form", "plain", "then", "receiver"})
 class Sender:
     """Sends deliveries. What Telegram refuses for a reason that can be removed is sent again without it."""
 
-    def __init__(self, client: BotClient, pace: Pace, read_file: ReadFile, forms: Forms) -> None:
+    def __init__(self, client: BotClient, pace: Pace, storage: Callable[[], Storage | None], forms: Forms) -> None:
         self._client = client
         self._pace = pace
-        self._read_file = read_file
+        self._storage = storage
         self._forms = forms
         self._extras = Extras(forms)
 
@@ -161,10 +159,7 @@ class Sender:
     ) -> InputFile | str:
         if "url" in file:
             return str(file["url"])
-        is_here = "text" in file  # what is too long for messages stands in the delivery itself
-        data = str(file["text"]).encode() if is_here else await self._read_file(context_keys, str(file["sha256"]))
-        if data is None:
-            raise DeliveryRefused("the file is not kept any more")
+        data = await read_stored_file(self._storage(), context_keys, file)
         name = file.get("name") or f"{file['field']}{ending_of(str(file['mime_type']))}"
         return InputFile(data, filename=name, attach=is_attached)
 
