@@ -10,6 +10,8 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from transports.newest import Newest
+
 Sleep = Callable[[float], Awaitable[None]]
 
 _GROUP_PER_MINUTE = 20
@@ -48,9 +50,9 @@ class Pace:
     def __init__(self, clock: Callable[[], float] = time.monotonic, sleep: Sleep = asyncio.sleep) -> None:
         self._clock = clock
         self._sleep = sleep
-        self._groups: dict[str, _Bucket] = {}
+        self._groups: Newest[str, _Bucket] = Newest(_MAX_CHATS)  # the oldest has long filled up
         self._not_before: dict[str, float] = {}
-        self._last_turn: dict[str, tuple[object, float]] = {}
+        self._last_turn: Newest[str, tuple[object, float]] = Newest(_MAX_CHATS)
         self._careful_until = 0.0
         self._all = _Bucket(_ALL_PER_SECOND, _ALL_PER_SECOND, _ALL_PER_SECOND, clock())
 
@@ -63,8 +65,6 @@ class Pace:
             await self._sleep(wait)
         self._take(chat_id)
         self._last_turn[chat_id] = (turn_id, self._clock())
-        if len(self._last_turn) > _MAX_CHATS:
-            del self._last_turn[next(iter(self._last_turn))]
 
     def may_show(self, chat_id: str, *, reserve: int = 0) -> bool:
         """Return whether something that need not be shown may be, and count it; reserve leaves room for answers."""
@@ -108,7 +108,5 @@ class Pace:
         if not chat_id.startswith("-"):
             return None
         if chat_id not in self._groups:
-            if len(self._groups) >= _MAX_CHATS:  # the oldest has long filled up
-                del self._groups[next(iter(self._groups))]
             self._groups[chat_id] = _Bucket(_GROUP_PER_MINUTE, _GROUP_PER_MINUTE / 60, _GROUP_PER_MINUTE, now)
         return self._groups[chat_id]

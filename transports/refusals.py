@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from botservice.errors import BotServiceError
 from botservice.storage import Storage
+from transports.newest import Newest
 
 logger = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class Refusals(ABC, Generic[Where, What, Why]):
     ) -> None:
         self._storage = storage
         self._clock = clock
-        self._known: dict[Hashable, tuple[frozenset[What], float]] = {}
+        self._known: Newest[Hashable, tuple[frozenset[What], float]] = Newest(_MAX_PLACES)
 
     async def of(self, where: Where) -> frozenset[What]:
         """Return all that was refused in a place.
@@ -102,6 +103,4 @@ class Refusals(ABC, Generic[Where, What, Why]):
         return self._known.get(self._name(where), (frozenset(), 0.0))
 
     def _keep(self, where: Where, refused: frozenset[What]) -> None:
-        if len(self._known) >= _MAX_PLACES:
-            del self._known[next(iter(self._known))]
         self._known[self._name(where)] = refused, self._clock() + self.fresh_seconds

@@ -12,6 +12,7 @@ from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from botservice.errors import BotServiceError, DeliveryError, DeliveryRefused, DeliveryUnknown
+from transports.newest import Newest
 
 # The request did not leave: nothing can have happened.
 _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
@@ -204,14 +205,12 @@ class SlackClient:
         """Make a client; nothing is opened before the first call."""
         self.base_url = api_url.rstrip("/") + "/"
         self._session: aiohttp.ClientSession | None = None
-        self._clients: dict[str | None, AsyncWebClient] = {}
+        self._clients: Newest[str | None, AsyncWebClient] = Newest(_MAX_TOKENS)
 
     def web_client(self, token: str | None = None) -> AsyncWebClient:
         """Return the SDK's client for a token. Only while a loop runs."""
         client = self._clients.get(token)
         if client is None or client.session is None or client.session.closed:
-            if len(self._clients) >= _MAX_TOKENS:
-                del self._clients[next(iter(self._clients))]
             client = self._clients[token] = AsyncWebClient(
                 token=token, base_url=self.base_url, session=self._open(), retry_handlers=[], timeout=_ANSWER_SECONDS
             )

@@ -6,6 +6,7 @@ from typing import Final
 
 from telegram.error import BadRequest, Forbidden, InvalidToken, TelegramError
 
+from transports.newest import Newest
 from transports.telegram.client import BotClient
 from transports.telegram.failures import is_unreadable
 from transports.telegram.inbound_events import BotIdentity
@@ -20,7 +21,7 @@ class Topics:
 
     def __init__(self, client: BotClient) -> None:
         self._client = client
-        self._refused: dict[str, None] = {}
+        self._refused: Newest[str, None] = Newest(_MOST_CHATS)
 
     async def open(self, context_keys: Mapping[str, str], name: str, bot: BotIdentity) -> bool:
         """Return whether a new topic is there to go on in. Only private chats have them by the bot's doing."""
@@ -32,11 +33,6 @@ class Topics:
         except TelegramError as error:
             logger.warning("telegram.topic_refused", extra={"reason": error.message})
             if isinstance(error, BadRequest | Forbidden | InvalidToken) and not is_unreadable(error):
-                self._remember(chat_id)
+                self._refused[chat_id] = None
             return False
         return True
-
-    def _remember(self, chat_id: str) -> None:
-        self._refused[chat_id] = None
-        if len(self._refused) > _MOST_CHATS:
-            del self._refused[next(iter(self._refused))]

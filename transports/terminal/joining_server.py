@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import socket
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import partialmethod
 from pathlib import Path
@@ -23,6 +23,7 @@ from botservice.storage import DatabaseUrl, Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
+from transports.newest import Newest
 from transports.terminal.app import TerminalTransport, plan_lines, read_line
 from transports.terminal.joining_client import LONGEST_LINE, socket_of
 
@@ -42,7 +43,7 @@ class JoinedTerminals:
         """Make one that is reached at a socket."""
         self._path = path
         self._terminals: dict[str, TerminalTransport] = {}
-        self._missed: OrderedDict[str, deque[Delivery]] = OrderedDict()
+        self._missed: Newest[str, deque[Delivery]] = Newest(_MOST_SESSIONS)
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._inbox: Inbox
@@ -95,11 +96,8 @@ class JoinedTerminals:
         terminal = self._terminals.get(session)
         if terminal is not None:
             return await terminal.send(context_keys, delivery)
-        missed = self._missed.setdefault(session, deque(maxlen=_MOST_MISSED))
-        self._missed.move_to_end(session)
-        missed.append(delivery)
-        if len(self._missed) > _MOST_SESSIONS:
-            self._missed.popitem(last=False)
+        missed = self._missed.pop(session, ())
+        self._missed[session] = deque([*missed, delivery], maxlen=_MOST_MISSED)
         return None
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:

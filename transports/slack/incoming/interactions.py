@@ -19,6 +19,7 @@ from botservice.storage import Storage
 from botservice.storage.tables.conversations import contexts, turns
 from botservice.texts import in_language
 from botservice.turns.turn import EventKind, InboundEvent
+from transports.newest import Newest
 from transports.slack.client import SlackClient
 from transports.slack.inbound_events import (
     Way,
@@ -138,7 +139,7 @@ class Interactions:
         self._workspaces = workspaces
         self._people = people
         self.reactions = Reactions(workspaces, people)
-        self._direct: dict[tuple[str, str], str] = {}
+        self._direct: Newest[tuple[str, str], str] = Newest(_MAX_CONVERSATIONS)
 
     async def command(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
         """Return a slash command as an event, or None if it says nothing."""
@@ -210,8 +211,6 @@ class Interactions:
         channel = word(field(field(answer, "channel"), "id"))
         if channel is None:
             raise BotServiceError("Slack does not name the conversation")
-        if len(self._direct) >= _MAX_CONVERSATIONS:
-            del self._direct[next(iter(self._direct))]
         self._direct[team, user] = channel
         return channel
 

@@ -22,6 +22,7 @@ from botservice.storage.tables.slack import feedback
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import DeliveryStatus
+from transports.newest import Newest
 from transports.slack.inbound_events import account_of, bots_of, field, order_of, team_of, timestamp, word
 from transports.slack.workspaces.workspaces import People, Workspaces
 
@@ -87,7 +88,7 @@ class Reactions:
     def __init__(self, workspaces: Workspaces, people: People) -> None:
         self._workspaces = workspaces
         self._people = people
-        self._latest: dict[tuple[str, str, str, str], int] = {}
+        self._latest: Newest[tuple[str, str, str, str], int] = Newest(_MAX_KNOWN)
         self._lock = asyncio.Lock()
 
     async def take(self, body: Mapping[str, Any], inbox: Inbox, storage: Storage) -> None:
@@ -118,8 +119,6 @@ class Reactions:
             return stands == reaction.verdict and write_feedback(connection, found[0], author, None, now)
 
         logger.info("slack.reaction", extra={"is_stored": await storage.write(write)})
-        if len(self._latest) >= _MAX_KNOWN:
-            del self._latest[next(iter(self._latest))]
         self._latest[key] = reaction.order
 
     async def _is_bot(self, reaction: Reaction) -> bool:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from botservice.messages import ToolCall
+from transports.newest import Newest
 from transports.slack.outgoing.figures import Figure, as_chunks
 from transports.slack.outgoing.formatting import Pings, without_pings
 
@@ -80,12 +81,10 @@ class Streams:
     """Knows what grows in this process, so that the answer can go on where the stream stands."""
 
     def __init__(self) -> None:
-        self._streams: dict[tuple[str, str], OpenStream] = {}
+        self._streams: Newest[tuple[str, str], OpenStream] = Newest(_MAX_STREAMS)
 
     def add(self, stream: OpenStream) -> None:
         """Take note of a stream."""
-        if len(self._streams) >= _MAX_STREAMS:
-            del self._streams[next(iter(self._streams))]
         self._streams[stream.channel, stream.ts] = stream
 
     def take(self, channel: str, ts: str) -> OpenStream | None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from botservice.errors import DeliveryError
 from botservice.turns.turn import Delivery
+from transports.newest import Newest
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import field, timestamp
 from transports.slack.outgoing.formatting import mark_of
@@ -25,15 +26,13 @@ class LostAnswers:
 
     def __init__(self, client: SlackClient) -> None:
         self._client = client
-        self._refused: dict[int, int] = {}
+        self._refused: Newest[int, int] = Newest(_MAX_KNOWN)
         self._cursors: dict[int, str] = {}
 
     def note(self, delivery: Delivery, failure: SlackFailure) -> None:
         """Take note of how an attempt went."""
         if not failure.is_unknown and self._refused.get(delivery.id, 0) == delivery.attempts:
             self._refused[delivery.id] = delivery.attempts + 1
-            if len(self._refused) > _MAX_KNOWN:
-                del self._refused[next(iter(self._refused))]
 
     async def find(
         self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, *, file: tuple[str, int] | None = None

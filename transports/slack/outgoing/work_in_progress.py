@@ -10,6 +10,7 @@ from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.growing_answers import Growing, joined
+from transports.newest import Newest
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import Way, field, read_message, stored, timestamp, word
 from transports.slack.outgoing.draft import Draft, Style, Target
@@ -45,7 +46,7 @@ class Stage:
         self._statuses = statuses
         self._idle = idle
         self._refusals = refusals
-        self._without_session: dict[tuple[str, str], None] = {}
+        self._without_session: Newest[tuple[str, str], None] = Newest(_MAX_KNOWN)
         self._without_streams: set[tuple[str, str | None]] = set()  # of workspaces, or of one channel
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
@@ -96,11 +97,8 @@ class Stage:
 
     def note_without_session(self, target: Target) -> None:
         """Take note that an answer was there before its session was begun; further down, an earlier one may have."""
-        if not target.begins_thread:
-            return
-        self._without_session[target.channel, target.thread_ts] = None
-        if len(self._without_session) > _MAX_KNOWN:
-            del self._without_session[next(iter(self._without_session))]
+        if target.begins_thread:
+            self._without_session[target.channel, target.thread_ts] = None
 
     def may_have_session(self, context_keys: Mapping[str, str], delivery: Delivery) -> bool:
         """Return whether the thread of a delivery may be a session: one that answered at once has begun none."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dataclasses import field as value_of
 from typing import Any, Final, Protocol
 
+from transports.newest import Newest
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
 from transports.slack.inbound_events import account_of, field, word
 
@@ -73,8 +74,8 @@ class Workspaces:
         self._installations = installations
         self._clock = clock
         self._own: Workspace | None = None
-        self._known: dict[str, tuple[Workspace, float]] = {}
-        self._grids: dict[str, str] = {}
+        self._known: Newest[str, tuple[Workspace, float]] = Newest(_MAX_WORKSPACES)
+        self._grids: Newest[str, str] = Newest(_MAX_WORKSPACES)
         self._asking = asyncio.Lock()
         self._changes = 0
 
@@ -126,8 +127,6 @@ class Workspaces:
             raise NotInstalled(f"the workspace {team_id} has not installed this bot")
         if changes != self._changes:  # it may have been removed while it was read
             return found
-        if len(self._known) >= _MAX_WORKSPACES:
-            del self._known[next(iter(self._known))]
         self._known[team_id] = (found, self._clock() + _FRESH_SECONDS)
         return found
 
@@ -136,8 +135,6 @@ class Workspaces:
         if self._installations is None or self._grids.get(team_id) == enterprise_id:
             return
         await self._installations.note_grid(team_id, enterprise_id)
-        if len(self._grids) >= _MAX_WORKSPACES:
-            del self._grids[next(iter(self._grids))]
         self._grids[team_id] = enterprise_id
 
     def forget(self, team_id: str) -> None:
@@ -166,7 +163,7 @@ class People:
 
     def __init__(self, client: SlackClient) -> None:
         self._client = client
-        self._known: dict[tuple[str, str], tuple[Person, float]] = {}
+        self._known: Newest[tuple[str, str], tuple[Person, float]] = Newest(_MAX_PEOPLE)
 
     async def find(self, workspace: Workspace, user_id: str) -> Person:
         """Return a person; without a name where Slack does not give it."""
@@ -181,8 +178,6 @@ class People:
             person, fresh = known[0] if known is not None else Person(user_id, account_of(*key)), _PAUSE_SECONDS
         else:
             person, fresh = _read(key, field(answer, "user")), _PERSON_SECONDS
-        if len(self._known) >= _MAX_PEOPLE:
-            del self._known[next(iter(self._known))]
         self._known[key] = person, time.monotonic() + fresh
         return person
 
@@ -193,8 +188,8 @@ class Views:
     def __init__(self, client: SlackClient, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._clock = clock
-        self._seen: dict[tuple[str, str], tuple[Sequence[Entity], float]] = {}
-        self._names: dict[tuple[str, str], tuple[str | None, float]] = {}
+        self._seen: Newest[tuple[str, str], tuple[Sequence[Entity], float]] = Newest(_MAX_VIEWS)
+        self._names: Newest[tuple[str, str], tuple[str | None, float]] = Newest(_MAX_VIEWS)
 
     def note(self, team_id: str, user_id: str, context: object) -> None:
         """Take note of what a person looks at now, as Slack tells it; an empty context means nothing."""
@@ -202,8 +197,6 @@ class Views:
         found = [each for each in entities if isinstance(each, Mapping)] if isinstance(entities, list) else []
         self._seen.pop((team_id, user_id), None)
         if found:
-            if len(self._seen) >= _MAX_VIEWS:
-                del self._seen[next(iter(self._seen))]
             self._seen[team_id, user_id] = found[:_MAX_ENTITIES], self._clock() + _VIEW_SECONDS
 
     async def describe(self, workspace: Workspace, user_id: str) -> str | None:
@@ -239,8 +232,6 @@ class Views:
             name = None
         else:
             name = word(field(field(answer, "channel"), "name"))
-        if len(self._names) >= _MAX_VIEWS:
-            del self._names[next(iter(self._names))]
         self._names[key] = name, self._clock() + _NAME_SECONDS
         return name
 
