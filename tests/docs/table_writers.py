@@ -41,7 +41,7 @@ class Module:
         """Yield the tables that are written here, and ANY for one that is not named here."""
         for node in ast.walk(self.tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield from (name for name in _IN_WORDS.findall(node.value) if name in TABLES.values())
+                yield from _written_in_words(node.value)
             elif (table := _table_of(node)) is not None:
                 yield from self._meant(node, table)
 
@@ -89,6 +89,10 @@ class Module:
         return None
 
 
+def _written_in_words(sql: str) -> set[str]:
+    return set(TABLES.values()).intersection(_IN_WORDS.findall(sql))
+
+
 def _table_of(node: ast.AST) -> ast.expr | None:
     """Return what a statement that writes is about: of `insert(turns)` and of `turns.insert()`, `turns`."""
     if not isinstance(node, ast.Call):
@@ -121,7 +125,7 @@ def _root(node: ast.expr) -> str:
 
 
 def find_writers() -> dict[str, set[str]]:
-    """Return for each table the modules that write it; migrations, which make them, are left out."""
+    """Return for each table the modules and files of SQL that write it; migrations, which make it, are left out."""
     paths = [path for room in ("botservice", "transports") for path in (ROOT / room).rglob("*.py")]
     written = [path for path in paths if "migrations" not in path.parts and _MAY_WRITE.search(path.read_text())]
     modules = {str(path.relative_to(ROOT)): Module(path) for path in written}
@@ -130,4 +134,7 @@ def find_writers() -> dict[str, set[str]]:
     for path, module in modules.items():
         for table in {*module.written(), *module.handed_over(public)}:
             found[table].add(path)
+    for path in (ROOT / "botservice").rglob("*.sql"):
+        for table in _written_in_words(path.read_text()):
+            found[table].add(str(path.relative_to(ROOT)))
     return found

@@ -19,7 +19,7 @@ OTHERS = {
     "botservice/privacy/": (ALL, "forgets, whatever table it stands in"),
     "botservice/upkeep/records.py": (ALL, "empties and deletes what is old enough"),
     "botservice/turns/work/merging_contexts.py": (ALL, "moves all that one conversation has to another"),
-    "botservice/storage/tables/triggers.py": (ALL, "what the database does itself, so that nobody can forget to"),
+    "botservice/storage/tables/triggers_sql/": (ALL, "what the database does itself, so that nobody can forget to"),
     "botservice/storage/postgres/building.py": ({"contexts"}, "counts messages that came before their counter"),
     "botservice/storage/references.py": ({"messages"}, "says who is quoted in the row of the message"),
     "botservice/history/rows.py": ({"contexts"}, "numbers messages under the lock of their context's row"),
@@ -46,7 +46,7 @@ def named_owners():
     for row in OWNERS.splitlines():
         for name in re.findall(r"`(\w+\*?)`", row):
             tables = [each for each in ALL if each == name or (name.endswith("*") and each.startswith(name[:-1]))]
-            found |= {each: set(re.findall(r"`([\w/]+\.py)`", row)) for each in tables}
+            found |= {each: set(re.findall(r"`([\w/.]+\.(?:py|sql))`", row)) for each in tables}
     return found
 
 
