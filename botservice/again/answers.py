@@ -109,7 +109,7 @@ class Comparison:
         """How many more tokens it took, in both directions, or None if that is not known of both."""
         if self.then.usage is None or self.again.usage is None:
             return None
-        return _total(self.again.usage) - _total(self.then.usage)
+        return self.again.usage.total_tokens - self.then.usage.total_tokens
 
     @property
     def more_cost(self) -> int | None:
@@ -136,7 +136,3 @@ class Comparison:
             },
             "currency": self.currency,
         }
-
-
-def _total(usage: TokenUsage) -> int:
-    return usage.input_tokens + usage.output_tokens

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Final
 
@@ -56,9 +55,10 @@ async def ask_again(
     Raises:
         BotServiceError: there is no such turn, nothing is kept of its prompts, or there is no model to ask.
     """
-    kept = _storage_of(service, storage)
-    record = await _read(service, context, turn, call, kept)
-    return await _ask(service, record, changes or Changes(), llm or model_of(service.agent), kept)
+    record = await read_again(service, context, turn, call=call, storage=storage)
+    return await _ask(
+        service, record, changes or Changes(), llm or model_of(service.agent), _storage_of(service, storage)
+    )
 
 
 async def prompt_again(
@@ -71,15 +71,18 @@ async def prompt_again(
     storage: Storage | None = None,
 ) -> Sequence[ChatMessage]:
     """Return the messages that `ask_again` would send, without sending them."""
-    record = await _read(service, context, turn, call, _storage_of(service, storage))
+    record = await read_again(service, context, turn, call=call, storage=storage)
     return _prompt_of(service.agent, record, changes or Changes())
 
 
 async def read_again(
-    service: AgentService, context_id: int, turn: int, *, call: int = 1, storage: Storage | None = None
+    service: AgentService, context: AgentContext | int, turn: int, *, call: int = 1, storage: Storage | None = None
 ) -> Record:
     """Return the record that `ask_again` begins with."""
-    return await _read(service, context_id, turn, call, _storage_of(service, storage))
+    kept = _storage_of(service, storage)
+    context_id = context if isinstance(context, int) else context.id
+    rebuild = partial(rebuild_prompt, service.agent, kept, context_id, turn)
+    return await read_record(kept, context_id, turn, call, rebuild=rebuild)
 
 
 def _storage_of(service: AgentService, storage: Storage | None) -> Storage:
@@ -87,12 +90,6 @@ def _storage_of(service: AgentService, storage: Storage | None) -> Storage:
     if kept is None:
         raise BotServiceError("there is no storage to read the record from: give storage=, or a service that has one")
     return kept
-
-
-async def _read(service: AgentService, context: AgentContext | int, turn: int, call: int, storage: Storage) -> Record:
-    context_id = context if isinstance(context, int) else context.id
-    rebuild = partial(rebuild_prompt, service.agent, storage, context_id, turn)
-    return await read_record(storage, context_id, turn, call, rebuild=rebuild)
 
 
 def _prompt_of(agent: Agent, record: Record, changes: Changes) -> list[ChatMessage]:
@@ -104,7 +101,7 @@ async def _ask(service: AgentService, record: Record, changes: Changes, llm: Cha
     prompt = _prompt_of(agent, record, changes)
     context = await AgentContext.load(storage, record.context_id, record.turn_id)
     tools = await offered_tools(agent, context)
-    talk = Talk(llm, tools, RecordedResults.of(record.tool_calls), budgets, service.options.max_steps)
+    talk = Talk(llm, tools, RecordedResults(record.tool_calls), budgets, service.options.max_steps)
     try:
         again = await talk.ask(prompt)
     finally:
@@ -146,9 +143,9 @@ async def _write_usage(storage: Storage, billed: list[ModelCall]) -> None:
     """Record the usage of models for the service as a whole, not for a person or a chat."""
     now = storage.now()
 
-    def write(connection: Connection, at: datetime = now) -> None:
+    def write(connection: Connection) -> None:
         for each in billed:
-            record_call(connection, _NOBODY, replace(each, model=AGAIN), at)
+            record_call(connection, _NOBODY, replace(each, model=AGAIN), now)
 
     if billed:
         await storage.write(write)

@@ -50,10 +50,11 @@ class Changes:
         kept = [dict(message) for place, message in enumerate(messages) if place not in gone]
         if self.prompt is None:
             return [*kept]
-        if kept and kept[0].get("role") == "system":
-            kept[0]["content"] = _with_prompt(str(kept[0].get("content") or ""), self.prompt, own)
-            return [*kept]
-        return [{"role": "system", "content": self.prompt}, *kept]
+        if not kept or kept[0].get("role") != "system":
+            return [{"role": "system", "content": self.prompt}, *kept]
+        text = str(kept[0].get("content") or "")
+        kept[0]["content"] = self.prompt + text[len(own_words(text, own)) :]
+        return [*kept]
 
     def describe(self) -> list[str]:
         """Return the changes in words."""
@@ -87,8 +88,3 @@ def read_messages(text: str) -> list[ChatMessage]:
 def own_words(text: str, own: Collection[str]) -> str:
     """Return the agent's own prompt from a system message, or all of it if that part is not known."""
     return next((each for each in own if each and text.startswith(each)), text)
-
-
-def _with_prompt(text: str, prompt: str, own: Collection[str]) -> str:
-    """Replace the agent's own prompt in a system message, or all of it if that part is not known."""
-    return prompt + text[len(own_words(text, own)) :]

@@ -42,7 +42,6 @@ class Talk:
     billed: list[ModelCall] = field(default_factory=list)
     _usages: list[TokenUsage] = field(default_factory=list)
     _costs: list[int | None] = field(default_factory=list)
-    _models: list[str] = field(default_factory=list)
     _calls: list[CallMade] = field(default_factory=list)
     _count: int = 0
 
@@ -55,7 +54,7 @@ class Talk:
             answer = Answer(error=str(error))
         return replace(
             answer,
-            models=tuple(dict.fromkeys(self._models)),
+            models=tuple(dict.fromkeys(each.model for each in self.billed)),
             calls=self._count,
             usage=usage_of([PlanningStep("", token_usage=each) for each in self._usages]),
             cost=sum(each or 0 for each in self._costs) if self._costs and None not in self._costs else None,
@@ -86,7 +85,6 @@ class Talk:
         except Exception as error:  # a border: a model is foreign code
             raise LLMError(f"the model failed with {type(error).__name__}") from error
         name = response.model or str(getattr(self.llm, "model", None) or "unknown")
-        self._models.append(name)
         if response.usage is not None:
             self._usages.append(response.usage)
             self._costs.append(cost_of(self.budgets, name, response.usage, models_asked(self.llm)))
@@ -94,11 +92,8 @@ class Talk:
         return response
 
     def _find_final(self, made: Sequence[CallMade]) -> CallMade | None:
-        for each in made:
-            tool = self.tools.get(each.name)
-            if tool is not None and tool.is_final and not each.is_error:
-                return each
-        return None
+        finals = [name for name, tool in self.tools.items() if tool.is_final]
+        return next((each for each in made if each.name in finals and not each.is_error), None)
 
 
 def models_asked(llm: object) -> tuple[str, ...]:

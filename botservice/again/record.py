@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
-
 from botservice.again.answers import Answer, CallMade, Origin
 from botservice.agents import Prompt
 from botservice.budgets.budgets import Budgets
@@ -79,38 +77,32 @@ async def read_record(
         BotServiceError: its model was not asked so often, or what it was sent is not kept.
     """
     turn = (await read_turns(storage, context_id, turn_id))[0]
-
-    def read(connection: Connection) -> str | None:
-        return prompt_of(check_context(connection, context_id).metadata or {})
-
-    own_prompt = await storage.read(read)
+    metadata = await storage.read(lambda connection: check_context(connection, context_id).metadata)
     prompted = [each.get_value("model_input_messages") and not isinstance(each, PlanningStep) for each in turn.steps]
     asked = [place for place, has_prompt in enumerate(prompted) if has_prompt]
-    if not asked:
+    if asked:
+        if not 1 <= call <= len(asked):
+            times = "once" if len(asked) == 1 else f"{len(asked)} times"
+            raise BotServiceError(f"the model was asked {times} in turn {turn_id}: there is no call {call}")
+        steps = turn.steps[asked[call - 1] :]
+        prompt, sections = steps[0].get_value("model_input_messages"), steps[0].get_value("prompt_sections") or {}
+    else:
         built = await rebuild() if rebuild is not None and turn.compacted_at is None else None
         if built is None:
             raise BotServiceError(_why_not(turn))
-        return _record(context_id, turn, (call, 1), built, built.sections(), turn.steps, own_prompt)
-    if not 1 <= call <= len(asked):
-        times = "once" if len(asked) == 1 else f"{len(asked)} times"
-        raise BotServiceError(f"the model was asked {times} in turn {turn_id}: there is no call {call}")
-    steps = turn.steps[asked[call - 1] :]
-    prompt, sections = steps[0].get_value("model_input_messages"), steps[0].get_value("prompt_sections")
-    return _record(context_id, turn, (call, len(asked)), prompt, sections or {}, steps, own_prompt)
-
-
-def _record(
-    context_id: int,
-    turn: TurnRecord,
-    calls: tuple[int, int],
-    prompt: Any,
-    sections: Mapping[str, Sequence[int]],
-    steps: Sequence[MemoryItem],
-    own_prompt: str | None,
-) -> Record:
-    task = next((each.task for each in turn.steps if isinstance(each, TaskStep)), "")
-    made = tuple(_calls(turn.steps))
-    return Record(context_id, turn.id, task, *calls, thawed(prompt), sections, made, steps, own_prompt)
+        steps, prompt, sections = turn.steps, built, built.sections()
+    return Record(
+        context_id,
+        turn.id,
+        next((each.task for each in turn.steps if isinstance(each, TaskStep)), ""),
+        call,
+        len(asked) or 1,
+        thawed(prompt),
+        sections,
+        tuple(_calls(turn.steps)),
+        steps,
+        prompt_of(metadata or {}),
+    )
 
 
 def cost_of(budgets: Budgets, model: str | None, usage: TokenUsage, known: Sequence[str] = ()) -> int | None:

@@ -1,8 +1,8 @@
 """Results of calls from a record: the same call gets the same result, and no tool runs."""
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from botservice.again.answers import CallMade, Origin
@@ -14,23 +14,18 @@ _MISSING: Final = (
 )
 
 
-@dataclass(slots=True)
 class RecordedResults:
-    """What calls gave. Of several calls that are the same, each gets its own result in their order, then the last."""
+    """What calls gave. Of several calls that are the same, each gets its own result in their order, then the last.
 
-    _by_call: dict[tuple[str, str], list[CallMade]] = field(default_factory=dict)
+    Those for all are the results of every call of their tool that has none of its own.
+    """
 
-    @classmethod
-    def of(cls, calls: Iterable[CallMade]) -> "RecordedResults":
-        """Return the results of calls."""
-        results = cls()
+    def __init__(self, calls: Iterable[CallMade], for_all: Iterable[CallMade] = ()) -> None:
+        self._by_call: defaultdict[tuple[str, str], list[CallMade]] = defaultdict(list)
         for call in calls:
-            results._by_call.setdefault((call.name, _canonical(call.arguments)), []).append(call)
-        return results
-
-    def add_for_all(self, call: CallMade) -> None:
-        """Set the result of all calls of a tool that have no result of their own."""
-        self._by_call.setdefault((call.name, ANY_ARGUMENTS), []).append(call)
+            self._by_call[call.name, _canonical(call.arguments)].append(call)
+        for call in for_all:
+            self._by_call[call.name, ANY_ARGUMENTS].append(call)
 
     def take(self, call: ToolCall) -> CallMade:
         """Return the recorded result of a call."""

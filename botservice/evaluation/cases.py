@@ -1,6 +1,6 @@
 """The file of cases: past turns and questions of one's own, with what is expected of their answers."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -12,12 +12,18 @@ from botservice.evaluation.languages import LANGUAGES
 from botservice.evaluation.yaml_lines import Place
 from botservice.llm.chat import ChatMessage
 
-_SUITE: Final = ("cases", "model", "prompt", "judge")
-_CASE: Final = (
-    *("name", "question", "author", "history", "facts", "messages"),
-    *("context", "turn", "turns", "call", "tools", "expect"),
+_OF_TURNS: Final = dict.fromkeys(("context", "call"), "goes with turn")
+_OF_QUESTIONS: Final = dict.fromkeys(
+    ("author", "history", "facts"), "goes with question; messages are the whole prompt"
 )
+_RECORDED: Final = dict.fromkeys(
+    ("author", "history", "facts", "tools"), "is in the record of a past turn: leave it out"
+)
+# What a case of each kind cannot have, and why.
+_NOT_WITH: Final = {"question": _OF_TURNS, "messages": _OF_TURNS | _OF_QUESTIONS, "turn": _RECORDED, "turns": _RECORDED}
 _ROLES: Final = ("system", "user", "assistant", "tool")
+
+_Readers = Mapping[str, Callable[[Place], Any]]
 
 
 class Pattern:
@@ -74,9 +80,6 @@ class Expectations:
     max_cost: float | None = None
     language: str | None = None
     judge: str | None = None
-
-
-_EXPECT: Final = tuple(each.name for each in fields(Expectations))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,66 +141,51 @@ def read_suite(text: str, file: str = "the file") -> Suite:
     fields = place.fields(_SUITE)
     if "cases" not in fields:
         place.refuse("there are no cases: the file has a list cases:")
-    cases = tuple(case for each in fields["cases"].items() for case in _cases(each))
-    if not cases:
+    suite = Suite(**_read(fields, _SUITE))
+    if not suite.cases:
         fields["cases"].refuse("there are no cases")
-    model, prompt, judge = (fields[name].text() if name in fields else None for name in ("model", "prompt", "judge"))
-    return Suite(cases, model, prompt, judge)
+    return suite
+
+
+def _read(fields: Mapping[str, Place], readers: _Readers) -> dict[str, Any]:
+    return {name: readers[name](place) for name, place in fields.items()}
 
 
 def _cases(place: Place) -> list[Case]:
     fields = place.fields(_CASE)
-    kinds = [name for name in ("question", "messages", "turn", "turns") if name in fields]
+    kinds = [kind for kind in _NOT_WITH if kind in fields]
     if len(kinds) != 1:
         place.refuse("a case has one of question, messages, turn and turns")
-    expect = _expectations(fields["expect"]) if "expect" in fields else Expectations()
-    if kinds[0] in ("turn", "turns"):
-        return _past(place, fields, expect)
-    for name in ("context", "call"):
+    for name, why in _NOT_WITH[kinds[0]].items():
         if name in fields:
-            fields[name].refuse(f"{name} goes with turn")
-    tools = tuple(_tool(each) for each in fields["tools"].items()) if "tools" in fields else ()
+            fields[name].refuse(f"{name} {why}")
+    values = _read(fields, _CASE)
+    if kinds[0] == "question":
+        return [Case(**{"name": values["question"], **values})]
     if kinds[0] == "messages":
-        return [_given(fields, expect, tools)]
-    question = fields["question"].text()
-    return [
-        Case(
-            fields["name"].text() if "name" in fields else question,
-            expect,
-            question,
-            fields["author"].text() if "author" in fields else None,
-            tuple(_said(each) for each in fields["history"].items()) if "history" in fields else (),
-            fields["facts"].texts() if "facts" in fields else (),
-            tools=tools,
-        )
-    ]
-
-
-def _past(place: Place, fields: Mapping[str, Place], expect: Expectations) -> list[Case]:
-    for name in ("author", "history", "facts", "tools"):
-        if name in fields:
-            fields[name].refuse(f"{name} is in the record of a past turn: leave it out")
+        return [Case(**{"name": str(values["messages"][-1].get("content")), **values})]
     if "context" not in fields:
         place.refuse("a past turn needs its context, as `botservice contexts` lists it")
-    context = fields["context"].text()
-    call = fields["call"].whole() if "call" in fields else 1
-    numbers = [fields["turn"].whole()] if "turn" in fields else [each.whole() for each in fields["turns"].items()]
-    own = fields["name"].text() if "name" in fields else None
-    return [
-        Case(own or f"turn {number} of {context}", expect, context=context, turn=number, call=call)
-        for number in numbers
-    ]
+    turns = values.pop("turns") if kinds[0] == "turns" else [values["turn"]]
+    return [Case(**{"name": f"turn {turn} of {values['context']}", **values, "turn": turn}) for turn in turns]
 
 
-def _given(fields: Mapping[str, Place], expect: Expectations, tools: tuple[tuple[CallMade, bool], ...]) -> Case:
-    for name in ("author", "history", "facts"):
-        if name in fields:
-            fields[name].refuse(f"{name} goes with question; messages are the whole prompt")
-    messages = tuple(_message(each) for each in fields["messages"].items())
-    if not messages:
-        fields["messages"].refuse("there are no messages")
-    name = fields["name"].text() if "name" in fields else str(messages[-1].get("content"))
-    return Case(name, expect, messages=messages, tools=tools)
+def _patterns(place: Place) -> tuple[Pattern, ...]:
+    try:
+        return tuple(map(Pattern, place.texts()))
+    except BotServiceError as error:
+        place.refuse(str(error))
+
+
+def _language(place: Place) -> str:
+    language = place.text().casefold()
+    if language not in LANGUAGES:
+        place.refuse(f"the language must be one of {', '.join(LANGUAGES)}")
+    return language
+
+
+def _messages(place: Place) -> tuple[ChatMessage, ...]:
+    return tuple(map(_message, place.items())) or place.refuse("there are no messages")
 
 
 def _message(place: Place) -> ChatMessage:
@@ -230,29 +218,27 @@ def _tool(place: Place) -> tuple[CallMade, bool]:
     return call, "arguments" not in fields
 
 
-def _expectations(place: Place) -> Expectations:
-    fields = place.fields(_EXPECT)
-    texts = {name: fields[name].texts() if name in fields else () for name in _EXPECT[:6]}
-    patterns = {name: tuple(_pattern(fields[name], each) for each in texts[name]) for name in ("regex", "not_regex")}
-    language = fields["language"].text().casefold() if "language" in fields else None
-    if language is not None and language not in LANGUAGES:
-        fields["language"].refuse(f"the language must be one of {', '.join(LANGUAGES)}")
-    return Expectations(
-        texts["contains"],
-        texts["not_contains"],
-        patterns["regex"],
-        patterns["not_regex"],
-        texts["calls"],
-        texts["not_calls"],
-        fields["max_tokens"].whole() if "max_tokens" in fields else None,
-        fields["max_cost"].number() if "max_cost" in fields else None,
-        language,
-        fields["judge"].text() if "judge" in fields else None,
-    )
+_BY_TYPE: Final[Mapping[object, Callable[[Place], Any]]] = {
+    str: Place.text,
+    str | None: Place.text,
+    tuple[str, ...]: Place.texts,
+    int: Place.whole,
+    int | None: Place.whole,
+    float | None: Place.number,
+    tuple[Pattern, ...]: _patterns,
+    tuple[ChatMessage, ...]: _messages,
+    tuple[tuple[str, str], ...]: lambda place: tuple(map(_said, place.items())),
+    tuple[tuple[CallMade, bool], ...]: lambda place: tuple(map(_tool, place.items())),
+    tuple[Case, ...]: lambda place: tuple(case for each in place.items() for case in _cases(each)),
+    Expectations: lambda place: Expectations(**_read(place.fields(_EXPECT), _EXPECT)),
+}
 
 
-def _pattern(place: Place, text: str) -> Pattern:
-    try:
-        return Pattern(text)
-    except BotServiceError as error:
-        place.refuse(str(error))
+def _readers(of: type[Expectations | Case | Suite]) -> _Readers:
+    """Return what reads each field of a part of the file."""
+    return {each.name: _BY_TYPE[each.type] for each in fields(of)}
+
+
+_EXPECT: Final[_Readers] = {**_readers(Expectations), "language": _language}
+_CASE: Final = {**_readers(Case), "turns": lambda place: [each.whole() for each in place.items()]}
+_SUITE: Final = _readers(Suite)

@@ -277,10 +277,10 @@ async def _ask(case: Case, changes: Changes, means: Means) -> tuple[CaseResult, 
     """Ask a question of the file; return the answer and the question."""
     service = means.service
     prompt, tools = await build(service.agent, case, changes)
-    results = RecordedResults.of(call for call, is_for_all in case.tools if not is_for_all)
-    for call, is_for_all in case.tools:
-        if is_for_all:
-            results.add_for_all(call)
+    results = RecordedResults(
+        (call for call, is_for_all in case.tools if not is_for_all),
+        for_all=(call for call, is_for_all in case.tools if is_for_all),
+    )
     llm = means.llm or model_of(service.agent)
     talk = Talk(llm, tools, results, service.options.budgets, service.options.max_steps)
     asked = case.question or str(case.messages[-1].get("content"))
