@@ -71,6 +71,11 @@ def found_records(content: str) -> str:
     return records.rpartition(f"\n{FOUND_END}")[0] if start else content
 
 
+def shortened(text: str, limit: int) -> str:
+    """Return text cut to so many characters, with a sign where some are left out."""
+    return text if len(text) <= limit else f"{text[:limit]}…"
+
+
 def quote_inside(text: str) -> str:
     """Return text escaped to stand in [in reply to somebody: "text"], which it cannot end."""
     return text.replace('"]', '" ]')

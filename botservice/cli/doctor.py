@@ -4,7 +4,7 @@ import asyncio
 import io
 import time
 import wave
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -80,24 +80,21 @@ async def check_everything(
         "port": _check_port,
         "public": _check_public_url,
     }
+
+    async def check_all() -> list[Finding]:
+        return await asyncio.gather(*(_check(name, check, settings, limit_seconds) for name, check in checks.items()))
+
     if app is None:
-        return await _check_all(checks, settings, limit_seconds)
+        return await check_all()
     try:
         bot, service = check_bot(app)
     except BotServiceError as error:
-        bot = Finding("bot", redact(str(error)), is_wrong=True)
-        return [bot, *await _check_all(checks, settings, limit_seconds)]
+        return [Finding("bot", redact(str(error)), is_wrong=True), *await check_all()]
     checks |= {"model": lambda _: check_model(service), "tools": lambda _: check_toolsets(service)}
     try:
-        return [bot, *await _check_all(checks, settings, limit_seconds)]
+        return [bot, *await check_all()]
     finally:
         await service.close()
-
-
-async def _check_all(
-    checks: Mapping[str, Callable[[Settings], Awaitable[Finding]]], settings: Settings, limit_seconds: float
-) -> list[Finding]:
-    return await asyncio.gather(*(_check(name, check, settings, limit_seconds) for name, check in checks.items()))
 
 
 async def _check(

@@ -92,9 +92,7 @@ def _show(results: "list[CaseResult]", currency: str, *, as_json: bool) -> None:
         told = {"passed": passed, "failed": len(results) - passed, "currency": currency}
         typer.echo(json.dumps({**told, "cases": [each.as_dict() for each in results]}, indent=2))
         return
-    from rich.console import Console
-
     from botservice.evaluation.results_table import render_results
     from botservice.memory.replay import show
 
-    show(render_results(results, currency), Console())
+    show(render_results(results, currency))

@@ -25,8 +25,9 @@ def long_work(what: str, *, left: str) -> Iterator[Progress]:
         left: What Ctrl+C leaves behind.
     """
     begin_collecting()
+    lines = Lines(what, sys.stderr, time.monotonic)
     try:
-        with _bar(what) if sys.stderr.isatty() else _lines(what, sys.stderr) as progress:
+        with _bar(what) if sys.stderr.isatty() else contextlib.nullcontext(lines) as progress:
             yield progress
     except KeyboardInterrupt:
         typer.echo(f"botservice: stopped. {left}", err=True)
@@ -51,11 +52,6 @@ def _bar(what: str) -> Iterator[Progress]:
     with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(what, total=None, note="")
         yield lambda done, total, note="": bars.update(task, completed=done, total=total or None, note=note)
-
-
-@contextlib.contextmanager
-def _lines(what: str, file: TextIO) -> Iterator[Progress]:
-    yield Lines(what, file, time.monotonic)
 
 
 class Lines:

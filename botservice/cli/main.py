@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,8 +35,6 @@ from botservice.setting_choices import LogLevel
 if TYPE_CHECKING:
     from botservice.privacy.deletion_counts import Forgotten
     from botservice.storage import Storage
-
-T = TypeVar("T")
 
 _CLEANING_SECONDS = 60.0  # a large file is looked through in that time, unless it is read all the while
 _CLEAN = "Its bytes have left the files of the database"

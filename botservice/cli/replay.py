@@ -82,12 +82,10 @@ def _show_turns(found: Any, *, detailed: bool, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([each.as_dict() for each in found], indent=2))
         return
-    from rich.console import Console
-
     from botservice.memory.replay import show
     from botservice.overview.turn_replay import render_turns
 
-    show(render_turns(found, detailed=detailed), Console())
+    show(render_turns(found, detailed=detailed))
 
 
 async def _find(
@@ -158,11 +156,9 @@ def _show_comparison(compared: "Comparison | list[Any]", *, as_json: bool) -> No
     if as_json:
         typer.echo(json.dumps(compared.as_dict(), indent=2))
     else:
-        from rich.console import Console
-
         from botservice.again.comparison_table import render_comparison
         from botservice.memory.replay import show
 
-        show(render_comparison(compared), Console())
+        show(render_comparison(compared))
     if compared.again.error is not None:
         raise typer.Exit(1)

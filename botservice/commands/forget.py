@@ -12,6 +12,7 @@ from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.erasing import erase_event
 from botservice.privacy.forgetting import Here, forget_chat, forget_messages, forget_person
 from botservice.privacy.own_messages import find_own_message
+from botservice.quoting import shortened
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _LONGEST_SHOWN: Final = 120  # characters of the message that is to go
@@ -56,8 +57,7 @@ async def _of_a_message(
     if message is None or message.id is None:
         return CommandAnswer(request.say("forget.no_message"))
     if not is_sure:
-        shown = " ".join(message.full_text.split())
-        shown = shown if len(shown) <= _LONGEST_SHOWN else f"{shown[:_LONGEST_SHOWN]}…"
+        shown = shortened(" ".join(message.full_text.split()), _LONGEST_SHOWN)
         return _ask("forget.ask_message", request, f"message {message.id}", said=shown)
     gone = await forget_messages(context.storage, context.id, [message.id], here=_here(request))
     return _done(request, gone)

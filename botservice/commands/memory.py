@@ -17,10 +17,10 @@ from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, 
 from botservice.people.identities import identities_of
 from botservice.privacy.exports import drop_exports_of
 from botservice.privacy.records import Cleared, clear_quotes, erase_quotes
-from botservice.quoting import show_plain
+from botservice.quoting import shortened, show_plain
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
-Change = Callable[[Connection], None]
+Change = Callable[[Connection], object]
 
 _MOST_BUTTONS: Final = 8
 _LONGEST_SAID: Final = 80  # characters of the message that a fact came from
@@ -58,14 +58,10 @@ async def _obey(order: str, fact: Fact, words: str, asker: Asker, request: Comma
             cleared = await _clear(person, texts, request)
             deletion = partial(_delete, person_id=person, fact=fact, cleared=cleared, now=request.now)
             return _scrubbing(_say("memory.deleted", request, number=number, apply=deletion), request)
-        case "share":
-            return _say(
-                "memory.sharing", request, number=number, apply=lambda c: _share(c, person, fact, is_shareable=True)
-            )
-        case "unshare":
-            return _say(
-                "memory.unsharing", request, number=number, apply=lambda c: _share(c, person, fact, is_shareable=False)
-            )
+        case "share" | "unshare":
+            sharing = partial(share_fact, person_id=person, fact_id=fact.id, is_shareable=order == "share")
+            key = "memory.sharing" if order == "share" else "memory.unsharing"
+            return _say(key, request, number=number, apply=sharing)
         case _ if not words:
             return _say("memory.how", request, number=number)
         case _:
@@ -97,18 +93,14 @@ def _line(fact: Fact, request: CommandRequest) -> str:
     if fact.said is None:
         source = request.say("memory.corrected", date=date)
     else:
-        said = " ".join(fact.said.split())
-        said = said if len(said) <= _LONGEST_SAID else f"{said[:_LONGEST_SAID]}…"
-        source = request.say("memory.source", said=show_plain(said), date=date, where=_where(fact.context_keys or {}))
+        said = show_plain(shortened(" ".join(fact.said.split()), _LONGEST_SAID))
+        where = (fact.context_keys or {}).get("transport", "API").capitalize()
+        source = request.say("memory.source", said=said, date=date, where=where)
     shared = "; " + request.say("memory.shared") if fact.is_shareable else ""
     if fact.until is not None:
         shared = "; " + request.say("memory.until", date=f"{fact.until:%Y-%m-%d}") + shared
     topic = f"{show_plain(fact.shown_topic)}: " if fact.shown_topic else ""
     return f"- **#{fact.id}** {topic}{show_plain(fact.text)} ({source}{shared})"
-
-
-def _where(keys: Mapping[str, str]) -> str:
-    return keys.get("transport", "API").capitalize()
 
 
 def _say(key: str, request: CommandRequest, /, *, apply: Change | None = None, **values: str) -> CommandAnswer:
@@ -140,10 +132,6 @@ def _correct(
     drop_exports_of(connection, person_id, now)
     if correct_fact(connection, person_id, fact.id, words, now):
         erase_quotes(connection, [each.author for each in identities_of(connection, person_id)], fact.text, cleared)
-
-
-def _share(connection: Connection, person_id: int, fact: Fact, *, is_shareable: bool) -> None:
-    share_fact(connection, person_id, fact.id, is_shareable=is_shareable)
 
 
 MEMORY: Final = Command("memory", _memory, is_personal=True)

@@ -1,6 +1,5 @@
 """The notes of a chat in /memory: everyone there may see them, and delete those that came from their own words."""
 
-from dataclasses import replace
 from datetime import datetime
 
 from sqlalchemy import Connection
@@ -30,11 +29,11 @@ async def delete_asked_note(number: int, asker: Asker, request: CommandRequest) 
     may = await request.context.storage.read(lambda connection: _may_delete(connection, context_id, number, asker))
     if not may:
         return CommandAnswer(request.say("memory.unknown_note", number=str(number)))
-    answer = CommandAnswer(
+    return CommandAnswer(
         request.say("memory.note_deleted", number=str(number)),
         apply=lambda connection: erase_note(connection, context_id, number, request.now),
+        after=request.context.storage.scrub,
     )
-    return replace(answer, after=request.context.storage.scrub)
 
 
 def erase_note(connection: Connection, context_id: int, number: int, now: datetime) -> None:

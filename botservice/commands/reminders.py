@@ -5,6 +5,7 @@ from typing import Final
 
 from botservice.commands.command import Command
 from botservice.messages import Button, Moment
+from botservice.quoting import shortened
 from botservice.reminders.records import cancel_reminder, read_waiting
 from botservice.reminders.reminder import Reminder, Repeats
 from botservice.reminders.times import spell
@@ -43,19 +44,18 @@ def _cancel(request: CommandRequest, waiting: list[Reminder], number: int) -> Co
     if found is None:
         return CommandAnswer(request.say("reminders.unknown", number=number))
     return CommandAnswer(
-        request.say("reminders.cancelled", text=_cut(found.text)),
+        request.say("reminders.cancelled", text=_in_short(found.text)),
         apply=lambda connection: cancel_reminder(connection, request.context.id, number, request.now),
     )
 
 
 def _line(reminder: Reminder, request: CommandRequest) -> str:
     again = "" if reminder.repeats is None else ", " + request.say(_REPEATS[reminder.repeats])
-    return f"- **{reminder.id}** · {spell(reminder.due_at, reminder.time_zone)}{again} · {_cut(reminder.text)}"
+    return f"- **{reminder.id}** · {spell(reminder.due_at, reminder.time_zone)}{again} · {_in_short(reminder.text)}"
 
 
-def _cut(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _LONGEST_SHOWN else f"{flat[:_LONGEST_SHOWN]}…"
+def _in_short(text: str) -> str:
+    return shortened(" ".join(text.split()), _LONGEST_SHOWN)
 
 
 REMINDERS: Final = Command("reminders", _answer, needs="remind_me")

@@ -1,8 +1,7 @@
 """The commands of the service as it is served."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
-from botservice.capabilities import Capabilities
 from botservice.commands.access import ACCESS, APPROVE, REVOKE
 from botservice.commands.accounts.link import LINK, UNLINK
 from botservice.commands.approval import ALLOW_COMMAND, DENY_COMMAND
@@ -23,13 +22,11 @@ from botservice.commands.why import WHY
 
 def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
     """Return the commands that every service has, and more; one of the same name takes the place of the first."""
-
-    def offered(tools: Collection[str] | None, capabilities: Capabilities | None) -> list[Command]:
-        return catalogue.offered(tools, capabilities)
-
     # A new capability adds its command here, or hands it in if it needs something to work with.
     of_chat = [NEW, RETRY, WHY, PERSONA_COMMAND, REMINDERS, ALLOW_COMMAND, DENY_COMMAND, TOOLS]
     about_people = [MEMORY, FORGET, EXPORT, LINK, UNLINK]
     for_owners = [APPROVE, REVOKE, ACCESS]
-    catalogue = Catalogue([START, help_command(offered), *of_chat, *about_people, USAGE, STOP, *for_owners, *more])
+    catalogue = Catalogue(
+        [START, help_command(lambda: catalogue), *of_chat, *about_people, USAGE, STOP, *for_owners, *more]
+    )
     return catalogue

@@ -1,13 +1,11 @@
 """/start, /help and /stop."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from typing import Final
 
-from botservice.capabilities import Capabilities
+from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
-
-Offered = Callable[[Collection[str] | None, Capabilities | None], Sequence[Command]]
 
 
 async def _start(request: CommandRequest) -> CommandAnswer:
@@ -23,11 +21,11 @@ START: Final = Command("start", _start)
 STOP: Final = Command("stop", _stop)
 
 
-def help_command(offered: Offered) -> Command:
-    """Return the command that lists the others; offered gives those that fit an agent and a platform."""
+def help_command(catalogue: Callable[[], Catalogue]) -> Command:
+    """Return the command that lists those of a catalogue that fit an agent and a platform."""
 
     async def answer(request: CommandRequest) -> CommandAnswer:
-        language, commands = request.message.language, offered(request.tools, request.capabilities)
+        language, commands = request.message.language, catalogue().offered(request.tools, request.capabilities)
         lines = [f"/{each.name} – {each.description(language)}" for each in commands]  # noqa: RUF001 - a dash
         return CommandAnswer("\n\n".join([request.say("help.how"), "\n".join(lines)]))
 

@@ -1,5 +1,6 @@
 """/why: what the last answer was made of, or why there is none. Only what was said, done and known in this chat."""
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from botservice.memory.sub_runs import sub_runs, usage_of
 from botservice.messages import Author, Moment, TokenUsage
 from botservice.personas import persona_in
 from botservice.policies import NANO
-from botservice.quoting import found_records
+from botservice.quoting import found_records, shortened
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.start.exchanges import Attempt, find_last_attempt
 from botservice.turns.turn import Outcome
@@ -66,12 +67,12 @@ class Speaker(Protocol):
 
 def read_sources(steps: Sequence[MemoryItem]) -> Sources:
     """Read the sources of an answer from its steps."""
-    sources = Sources()
+    sources, models = Sources(), []
     for step in steps:
         prompt, sections = step.get_value("model_input_messages"), step.get_value("prompt_sections") or {}
         if prompt:
             sources.calls += 1
-            _add_model(sources, step.get_value("model"))
+            models.append(step.get_value("model"))
             _add_prompt(sources, prompt, sections)
         if isinstance(step, TaskStep):
             sources.task = sources.task or step.task
@@ -81,6 +82,7 @@ def read_sources(steps: Sequence[MemoryItem]) -> Sources:
             sources.tools += _outcomes(step)
             below = [each for run in sub_runs(step) for each in run.memory.steps]
             sources.calls += sum(1 for each in below if each.get_value("token_usage"))
+    sources.models = list(dict.fromkeys(name for name in models if isinstance(name, str)))
     sources.usage = usage_of(steps) or sources.usage
     sources.taken = list(_taken(steps))
     return sources
@@ -92,11 +94,6 @@ def _taken(steps: Iterable[MemoryItem]) -> Iterator[tuple[str, TokenUsage]]:
         if isinstance(usage, TokenUsage):
             yield str(step.get_value("model") or "unknown"), usage
         yield from _taken(each for run in sub_runs(step) for each in run.memory.steps if each is not None)
-
-
-def _add_model(sources: Sources, name: Any) -> None:
-    if isinstance(name, str) and name not in sources.models:
-        sources.models.append(name)
 
 
 def _add_prompt(sources: Sources, prompt: Sequence[Mapping[str, Any]], sections: Mapping[str, Sequence[int]]) -> None:
@@ -141,7 +138,7 @@ async def _why(request: CommandRequest) -> CommandAnswer:
     asker = last.questions[-1].author if last.questions else None
     may_see = request.message.is_private or _is_same(request.message.author, asker)
     text = explain(request, last, sources, may_see=may_see, money=_money(request, sources))
-    return CommandAnswer(text, moments=_find_moments(text))
+    return CommandAnswer(text, moments=tuple(_find_moments(text)))
 
 
 def explain(
@@ -231,9 +228,7 @@ def _tool(request: Speaker, name: str, error: str | None) -> str:
 
 def _cut(text: str, limit: int) -> str:
     """Return text on one line, shortened, in which no sign is markdown."""
-    line = " ".join(text.split())
-    line = line if len(line) <= limit else f"{line[:limit]}…"
-    return _MARKUP.sub(r"\\\g<0>", line)
+    return _MARKUP.sub(r"\\\g<0>", shortened(" ".join(text.split()), limit))
 
 
 def _is_same(one: Author | None, other: Author | None) -> bool:
@@ -245,13 +240,8 @@ def _is_same(one: Author | None, other: Author | None) -> bool:
 WHY: Final = Command("why", _why)
 
 
-def _find_moments(text: str) -> tuple[Moment, ...]:
-    """Return the times that a text names, so that a platform can show each reader their own."""
-    return tuple(moment for words in dict.fromkeys(_UTC.findall(text)) if (moment := _read_moment(words)) is not None)
-
-
-def _read_moment(words: str) -> Moment | None:
-    try:
-        return Moment(words, datetime.strptime(words, "%Y-%m-%d %H:%M UTC").replace(tzinfo=UTC))
-    except ValueError:  # no such day
-        return None
+def _find_moments(text: str) -> Iterator[Moment]:
+    """Yield the times that a text names, so that a platform can show each reader their own."""
+    for words in dict.fromkeys(_UTC.findall(text)):
+        with contextlib.suppress(ValueError):  # no such day
+            yield Moment(words, datetime.strptime(words, "%Y-%m-%d %H:%M UTC").replace(tzinfo=UTC))

@@ -11,6 +11,7 @@ from rich.text import Text
 from botservice.again.comparison_table import say_answer, say_cost, say_tokens
 from botservice.evaluation.running import CaseResult, total_cost
 from botservice.memory.replay import visible
+from botservice.quoting import shortened
 
 _LONGEST: Final = 240  # characters of an answer
 _LONGEST_NAME: Final = 80
@@ -25,10 +26,10 @@ def render_results(results: Sequence[CaseResult], currency: str) -> RenderableTy
     table.add_column("tokens, cost", ratio=2, overflow="fold")
     for each in results:
         mark = Text("✓", style="green") if each.passes else Text("✗", style="red")
-        answer = Text(_short(say_answer(each.answer), _LONGEST), style="dim" if each.passes else "")
+        answer = Text(_in_short(say_answer(each.answer), _LONGEST), style="dim" if each.passes else "")
         wrong = [Text(visible(f"✗ {failure}"), style="red") for failure in each.failures]
         costs = "\n".join([say_tokens(each.answer), say_cost(each.answer.cost, currency)])
-        table.add_row(mark, Text(_short(each.name, _LONGEST_NAME)), Group(answer, *wrong), Text(costs))
+        table.add_row(mark, Text(_in_short(each.name, _LONGEST_NAME)), Group(answer, *wrong), Text(costs))
     return Group(table, Text(say_sum(results, currency)))
 
 
@@ -40,6 +41,5 @@ def say_sum(results: Sequence[CaseResult], currency: str) -> str:
     return f"{passed} of {len(results)} pass{paid}."
 
 
-def _short(text: str, limit: int) -> str:
-    line = " ".join(visible(text).split())
-    return line if len(line) <= limit else f"{line[:limit]}…"
+def _in_short(text: str, limit: int) -> str:
+    return shortened(" ".join(visible(text).split()), limit)

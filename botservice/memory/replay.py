@@ -65,21 +65,19 @@ def replay(memory: Memory, detailed: bool = False, console: "Console | None" = N
     Args:
         console: Where to; standard output by default.
     """
-    from rich.console import Console
-
-    console = console or Console()
     prompt = getattr(memory, "system_prompt", None)
     steps = [prompt, *memory.content] if detailed and prompt is not None else memory.content
     show(render_steps(steps, detailed=detailed), console)
 
 
-def show(renderable: "RenderableType", console: "Console") -> None:
+def show(renderable: "RenderableType", console: "Console | None" = None) -> None:
     """Print, also where the output's encoding lacks a character: it is shown as an escape then."""
+    from rich.console import Console
+
+    console = console or Console()
     if console.encoding.lower().replace("-", "").startswith("utf"):
         console.print(renderable)
         return
-    from rich.console import Console
-
     paper = Console(file=io.StringIO(), width=console.width, color_system=None)
     with paper.capture() as capture:
         paper.print(renderable)

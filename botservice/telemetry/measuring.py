@@ -85,15 +85,6 @@ class TurnEnd:
     turn: TurnIdentity
     outcome: str
     ended_at: datetime
-    agent: str = "agent"
-
-
-@dataclass(frozen=True, slots=True)
-class Paid:
-    """What a call of a model cost, in billionths of the currency."""
-
-    model: str
-    cost: int
 
 
 Work: TypeAlias = ModelCall | ToolRun | Sending
@@ -109,8 +100,8 @@ class Sink(Protocol):
     def take_end(self, end: TurnEnd) -> None:
         """Note that a turn has ended."""
 
-    def take_paid(self, paid: Paid) -> None:
-        """Note what a call cost."""
+    def take_paid(self, model: str, cost: int) -> None:
+        """Note what a call of a model cost, in billionths of the currency."""
 
 
 _sinks: tuple[Sink, ...] = ()
@@ -169,4 +160,4 @@ def take_end(end: TurnEnd) -> None:
 def take_paid(model: str, cost: int) -> None:
     """Tell the sinks what a call of a model cost."""
     for sink in _sinks:
-        sink.take_paid(Paid(model, cost))
+        sink.take_paid(model, cost)

@@ -9,7 +9,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
-from botservice.telemetry.measuring import ModelCall, Paid, Sending, ToolRun, TurnEnd, Work
+from botservice.telemetry.measuring import ModelCall, Sending, ToolRun, TurnEnd, Work
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 # The conventions of OpenTelemetry give these buckets for calls of models.
@@ -94,17 +94,16 @@ class Metrics:
         seconds = (end.ended_at - end.turn.accepted_at).total_seconds()
         self._turn_seconds.labels(end.turn.transport).observe(max(0.0, seconds))
 
-    def take_paid(self, paid: Paid) -> None:
+    def take_paid(self, model: str, cost: int) -> None:
         """Count what a call cost."""
-        self._cost.labels(paid.model).inc(paid.cost / _BILLION)
+        self._cost.labels(model).inc(cost / _BILLION)
 
     def _take_call(self, call: ModelCall, seconds: float, error: str) -> None:
         model = call.asked_model
         self._calls.labels(model, call.purpose, error).observe(seconds)
         if call.first_text_at is not None:
             self._first.labels(model).observe(call.first_text_at - call.began_at)
-        if call.usage is not None:
-            usage = call.usage
+        if (usage := call.usage) is not None:
             for kind, number in (
                 ("input", usage.input_tokens),
                 ("cached", usage.cached_tokens),

@@ -30,7 +30,7 @@ from opentelemetry.trace import (
 )
 
 from botservice.telemetry.logs import redact
-from botservice.telemetry.measuring import ModelCall, Paid, Sending, ToolRun, TurnEnd, TurnIdentity, Work, turn_now
+from botservice.telemetry.measuring import ModelCall, Sending, ToolRun, TurnEnd, TurnIdentity, Work, turn_now
 
 _NANOSECONDS: Final = 1_000_000_000
 _FAILED: Final = "failed"
@@ -65,13 +65,10 @@ def ids_of(turn: TurnIdentity) -> tuple[int, int]:
 
 def trace_facts() -> Mapping[str, str]:
     """Return the ids of the current span for a log line."""
-    span = get_current_span().get_span_context()
-    if span.is_valid:
-        return {"trace": f"{span.trace_id:032x}", "span": f"{span.span_id:016x}"}
-    turn = turn_now()
-    if turn is None:
+    span, turn = get_current_span().get_span_context(), turn_now()
+    if not span.is_valid and turn is None:
         return {}
-    trace_id, span_id = ids_of(turn)
+    trace_id, span_id = ids_of(turn) if turn is not None and not span.is_valid else (span.trace_id, span.span_id)
     return {"trace": f"{trace_id:032x}", "span": f"{span_id:016x}"}
 
 
@@ -109,13 +106,13 @@ class Spans:
         token = _given_ids.set(ids_of(end.turn))
         try:
             root = self.provider.get_tracer("botservice").start_span(
-                f"invoke_agent {end.agent}",
+                "invoke_agent agent",
                 context=Context(),
                 kind=SpanKind.INTERNAL,
                 start_time=int(end.turn.accepted_at.timestamp() * _NANOSECONDS),
                 attributes={
                     "gen_ai.operation.name": "invoke_agent",
-                    "gen_ai.agent.name": end.agent,
+                    "gen_ai.agent.name": "agent",
                     **_facts_of(end.turn),
                     "botservice.outcome": end.outcome,
                 },
@@ -126,7 +123,7 @@ class Spans:
             _fail(root, "TurnFailed")
         root.end(int(end.ended_at.timestamp() * _NANOSECONDS))
 
-    def take_paid(self, paid: Paid) -> None:
+    def take_paid(self, model: str, cost: int) -> None:
         """Ignore what a call cost: its span tells the tokens."""
 
     def _start(self, work: Work) -> Span:

@@ -8,7 +8,7 @@ from contextvars import ContextVar
 from typing import Final
 
 from botservice.messages import storable
-from botservice.quoting import in_one_line
+from botservice.quoting import in_one_line, shortened
 from botservice.telemetry import redact
 
 LONGEST: Final = 200  # characters of it that are shown
@@ -79,14 +79,9 @@ class _Call:
             self._is_due = text is not None
         if text is None:
             return
-        if shown := _shown(text):
+        if shown := shortened(in_one_line(redact(storable(text))), LONGEST):
             self._show(shown)
         self._pause = self._loop.call_later(_PAUSE_SECONDS, self._tell)
 
 
 _call: ContextVar[_Call | None] = ContextVar("call", default=None)
-
-
-def _shown(text: str) -> str:
-    line = in_one_line(redact(storable(text)))
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"

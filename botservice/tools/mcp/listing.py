@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from botservice.messages import storable
-from botservice.quoting import quote_text
+from botservice.quoting import quote_text, shortened
 from botservice.telemetry import redact
 
 _LONGEST_DESCRIPTION: Final = 2_000
@@ -71,7 +71,7 @@ def read_listing(server: str, tools: Iterable[Any], allowed: frozenset[str] | No
 def clean(text: Any, limit: int) -> str:
     """Return a foreign text: bounded, in lines, without signs that steer, and without what marks parts of a prompt."""
     seen = "".join(each if each.isprintable() or each == "\n" else " " for each in storable(str(text))[: limit + 1])
-    return redact(quote_text(seen if len(seen) <= limit else f"{seen[:limit]}…").strip())
+    return redact(quote_text(shortened(seen, limit)).strip())
 
 
 def _read(tool: Any) -> ListedTool:
