@@ -57,6 +57,11 @@ _MOST: Final = 3_000  # elements of one formula
 _ASIDE: Final = ("left", "right")
 _CONVERTER: Final = LatexToMathML()
 
+_FRAMES: Final = {
+    "math_inline": '<span class="math">{}</span>',
+    "math_inline_double": '<span class="formula">{}</span>',
+    "math_block": '<div class="formula" tabindex="0">{}</div>\n',
+}
 _INLINE: Final = {"\\(": ("\\)", "math_inline"), "\\[": ("\\]", "math_inline_double")}
 _LONGEST: Final = 4_000  # characters in which the end of a formula is sought
 _MOST_LINES: Final = 100
@@ -127,7 +132,7 @@ class _Keeper(HTMLParser):
     """Writes MathML anew, with nothing in it but what is on the lists."""
 
     def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
+        super().__init__()
         self.kept: list[str] = []
         self._open: list[str] = []
 
@@ -136,10 +141,6 @@ class _Keeper(HTMLParser):
             raise _Refused
         self._open.append(tag)
         self.kept.append(f"<{tag}{''.join(map(_written, attrs))}>")
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.handle_starttag(tag, attrs)
-        self.handle_endtag(tag)
 
     def handle_endtag(self, tag: str) -> None:
         if not self._open or self._open.pop() != tag:
@@ -170,9 +171,8 @@ def take_formulas(parser: MarkdownIt) -> None:
     )
     parser.inline.ruler.before("escape", "bracket_formula", _find_inline)
     parser.block.ruler.before("fence", "bracket_formula_block", _find_block, {"alt": ["paragraph"]})
-    parser.add_render_rule("math_inline", _show_inline)
-    parser.add_render_rule("math_inline_double", _show_display)
-    parser.add_render_rule("math_block", _show_block)
+    for kind in _FRAMES:
+        parser.add_render_rule(kind, _show)
 
 
 def _find_inline(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the library's signature
@@ -212,13 +212,7 @@ def _line(state: StateBlock, number: int) -> str:
     return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]].strip()
 
 
-def _show_inline(_: Any, tokens: Any, index: int, *__: Any) -> str:
-    return f'<span class="math">{show_formula(tokens[index].content.strip(), is_block=False)}</span>'
-
-
-def _show_display(_: Any, tokens: Any, index: int, *__: Any) -> str:
-    return f'<span class="formula">{show_formula(tokens[index].content.strip(), is_block=True)}</span>'
-
-
-def _show_block(_: Any, tokens: Any, index: int, *__: Any) -> str:
-    return f'<div class="formula" tabindex="0">{show_formula(tokens[index].content.strip(), is_block=True)}</div>\n'
+def _show(_: Any, tokens: Any, index: int, *__: Any) -> str:
+    token = tokens[index]
+    shown = show_formula(token.content.strip(), is_block=token.type != "math_inline")
+    return _FRAMES[token.type].format(shown)

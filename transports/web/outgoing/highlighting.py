@@ -14,26 +14,18 @@ _LONGEST: Final = 8_000  # characters of a block that is shown in colours
 _LONGEST_LINE: Final = 400
 _MOST_EMPTY_LINES: Final = 11  # one after the other
 
-_KINDS: Final[Mapping[_TokenType, str]] = {
-    Comment: "comment",
-    Keyword: "keyword",
-    Name.Attribute: "name",
-    Name.Builtin: "builtin",
-    Name.Class: "name",
-    Name.Decorator: "builtin",
-    Name.Function: "name",
-    Name.Tag: "keyword",
-    Name.Variable: "builtin",
-    Number: "number",
-    String: "string",
-    Generic.Deleted: "deleted",
-    Generic.Inserted: "inserted",
-    Generic.Heading: "keyword",
-    Generic.Subheading: "comment",
-    Generic.Prompt: "comment",
-    Generic.Output: "comment",
+_TOKENS: Final[Mapping[str, tuple[_TokenType, ...]]] = {
+    "comment": (Comment, Generic.Subheading, Generic.Prompt, Generic.Output),
+    "keyword": (Keyword, Name.Tag, Generic.Heading),
+    "name": (Name.Attribute, Name.Class, Name.Function),
+    "builtin": (Name.Builtin, Name.Decorator, Name.Variable),
+    "number": (Number,),
+    "string": (String,),
+    "deleted": (Generic.Deleted,),
+    "inserted": (Generic.Inserted,),
 }
-KINDS: Final = frozenset(_KINDS.values())
+_KINDS: Final = {token: kind for kind, tokens in _TOKENS.items() for token in tokens}
+KINDS: Final = frozenset(_TOKENS)
 
 _WORDS: Final = """abstract as async await bool boolean break byte case catch char class const constexpr continue
 data def default defer delete do double else enum export extends extension extern false final finally float fn for
@@ -106,19 +98,10 @@ def _lexer(language: str) -> Lexer:
 
 def _spans(code: str, language: str) -> Iterator[str]:
     """Yield code, with what belongs together in one element."""
-    kind, said = "", ""
-    for token, text in _lexer(language).get_tokens(code):
-        its = _kind_of(token)
-        if its != kind and said:
-            yield _span(kind, said)
-            said = ""
-        kind, said = its, said + text
-    yield _span(kind, said)
-
-
-def _span(kind: str, text: str) -> str:
-    escaped = html.escape(text, quote=False)
-    return f'<span class="{kind}">{escaped}</span>' if kind else escaped
+    said = ((token, text) for token, text in _lexer(language).get_tokens(code) if text)
+    for kind, parts in groupby(said, lambda each: _kind_of(each[0])):
+        escaped = html.escape("".join(text for _, text in parts), quote=False)
+        yield f'<span class="{kind}">{escaped}</span>' if kind else escaped
 
 
 @cache

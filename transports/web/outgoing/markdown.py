@@ -83,8 +83,7 @@ class _Renderer(RendererHTML):
     def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002
         return _show_code(tokens[idx].content, tokens[idx].info)
 
-    def code_block(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002
-        return _show_code(tokens[idx].content, "")
+    code_block = fence
 
     def link_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         token = tokens[idx]
@@ -99,13 +98,12 @@ class _Renderer(RendererHTML):
         close = Token("link_close", "a", -1)
         return str(self.renderInline([link, label, close], options, env))
 
-    def th_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
-        return self.td_open(tokens, idx, options, env)
-
     def td_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         style = str(tokens[idx].attrs.get("style", ""))  # which the pages' policy forbids
         tokens[idx].attrs = {"class": style.removeprefix("text-align:")} if style else {}
         return self.renderToken(tokens, idx, options, env)
+
+    th_open = td_open
 
     def table_open(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:
         return f'<div class="table" tabindex="0">{self.renderToken(tokens, idx, options, env)}'
