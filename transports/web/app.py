@@ -180,7 +180,7 @@ class WebTransport:
             links = Links(self._access, self._pages, browsers)
             shown = Route(f"{LINK_PATH}/{{secret}}", gate.secure(links.show))
             shown.methods = {"GET"}  # without the HEAD that comes along
-            routes += [shown, Route(f"{LINK_PATH}/{{secret}}", gate.secure(links.open), methods=["POST"])]
+            routes += [shown, Route(f"{LINK_PATH}/{{secret}}", gate.secure(links.open, changes=True), methods=["POST"])]
         if self._access.mode is not Mode.OFF or self._access.has_links:
             routes.append(Route("/web/static/{name}", gate.secure(assets.serve)))
             routes.append(Route("/web/app.webmanifest", gate.secure(self._pages.manifest)))

@@ -1,5 +1,7 @@
 """What the pages work on once the service has started: its storage and its inbox, or the refusal that tells why not."""
 
+from collections.abc import Mapping
+
 from botservice.access.access import Access as PeopleAccess
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
@@ -11,9 +13,10 @@ class Refusal(Exception):
     Whatever an endpoint calls may raise it; the gate answers with it.
     """
 
-    def __init__(self, status: int, text: str) -> None:
+    def __init__(self, status: int, text: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(text)
         self.status = status
+        self.headers = headers
 
 
 class Backend:

@@ -5,10 +5,12 @@ import contextlib
 import re
 from datetime import timedelta
 
+import httpx
 import pytest
 from people.browsing import COMMANDS, PAGE, SITE, TOKEN, URL, ask, chats, come, link, status
 from people.conversing import ALICE, BOB, command, open_chat
 from sqlalchemy import select, update
+from starlette.applications import Starlette
 from starlette.routing import Route
 
 from botservice import Author
@@ -19,6 +21,7 @@ from botservice.people.web_login_links import MOST_LINKS, MOST_LOGINS
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.people import web_links
+from transports.web import Access, WebTransport
 from transports.web.chat import MOST_STREAMS_EACH
 from transports.web.late_routes import LateRoutes
 from transports.web.outgoing.events import Pace
@@ -293,3 +296,16 @@ async def test_without_a_public_url_the_bot_says_what_is_missing(site):
     nowhere = web_command(None)
     assert "PUBLIC_URL" in (await command(chat, "/web", ALICE, Catalogue([nowhere]))).text
     assert not nowhere.is_listed
+
+
+async def test_before_the_service_has_started_no_link_is_said_to_be_gone_and_no_login_to_have_ended():
+    transport = WebTransport(access=Access(**SITE, public_url=URL))
+    app = httpx.ASGITransport(Starlette(routes=transport.routes))
+    async with httpx.AsyncClient(transport=app, base_url=URL) as client:
+        path = f"/web/link/{9:043}"
+        answers = [await client.get(path, headers=PAGE), await client.post(path, headers=PAGE)]
+        await client.post("/web/login", data={"token": TOKEN})
+        answers.append(await client.post("/web/logout"))
+        assert [each.status_code for each in answers] == [503, 503, 503]
+        assert all("has not started yet" in each.text for each in answers)
+        assert len(client.cookies) == 1

@@ -41,6 +41,7 @@ _ELSEWHERE: Final = (
 _OWNER_ALONE: Final = "This is for whoever runs the service alone."
 _A_LINK: Final = "This needs a link: write /web to the bot."
 _FOREIGN: Final = "This request came from another site, so nothing was done."
+_TOKENS: Final = "tokens"
 _HTTPS_ALONE: Final = "max-age=31536000"
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="botservice"'}
 
@@ -63,15 +64,26 @@ class Gate:
         """
 
         async def guarded(request: Request) -> Response:
-            return await self._answer(request, endpoint, changes=changes)
+            login = await self._let_in(request)
+            if login is not None:
+                return login
+            if changes:
+                self._check_own_page(request)
+            return await self._follow(request, endpoint)
 
         return self.secure(guarded)
 
-    def secure(self, endpoint: Endpoint) -> Endpoint:
-        """Return endpoint with what has browsers come back by https alone, where they came by it."""
+    def secure(self, endpoint: Endpoint, *, changes: bool = False) -> Endpoint:
+        """Return endpoint for everybody, with an answer to what it refuses.
+
+        Browsers that came by https come back by https alone.
+
+        Args:
+            changes: As for `guard`.
+        """
 
         async def secured(request: Request) -> Response:
-            response = await endpoint(request)
+            response = await self._answer(request, endpoint, changes=changes)
             if self._access.is_https(request):
                 response.headers.setdefault("Strict-Transport-Security", _HTTPS_ALONE)
             return response
@@ -81,7 +93,7 @@ class Gate:
     async def login_page(self, request: Request) -> Response:
         """Answer with the login form, or with the chat where none is needed."""
         if self._access.mode is Mode.OFF and not self._access.has_links:
-            return self._pages.refuse(request, 404, _OFF)
+            raise Refusal(404, _OFF)
         if self._access.mode is not Mode.OFF and self._access.judge(request) is not Verdict.LOG_IN:
             return RedirectResponse("/", 303, headers=HEADERS)
         return self._ask_to_log_in(request, "/", status=200)
@@ -89,17 +101,11 @@ class Gate:
     async def log_in(self, request: Request) -> Response:
         """Take the token from the login form and give a cookie for it."""
         if self._access.mode is not Mode.TOKEN:
-            return self._pages.refuse(request, 404, _OFF)
-        if not self._access.is_own_page(request.headers):
-            return self._pages.refuse(request, 403, _FOREIGN)
-        try:
-            form = await read_form(request, _MAX_FORM_BYTES)
-        except Refusal as refused:
-            return self._pages.refuse(request, refused.status, str(refused))
+            raise Refusal(404, _OFF)
+        self._check_own_page(request)
+        form = await read_form(request, _MAX_FORM_BYTES)
         target = _safe_target(form.get("next", ["/"])[0])
-        wait_seconds = self._guesses.wait_seconds(request)
-        if wait_seconds:
-            return self._ask_to_wait(request, wait_seconds)
+        self._guesses.check(request, _TOKENS)
         if not self._access.is_token(form.get("token", [""])[0].strip()):
             self._guesses.note_wrong(request)
             return self._ask_to_log_in(request, target, status=401, has_failed=True)
@@ -133,38 +139,30 @@ class Gate:
             return Verdict.LOG_IN
         return verdict
 
-    async def _refuse(self, request: Request, *, changes: bool) -> Response | None:
+    async def _let_in(self, request: Request) -> Response | None:
+        """Return None for who may get in, and what asks to log in for who may with that; others are refused."""
         if self._access.mode is Mode.TOKEN and bearer_of(request.headers) is not None:
-            wait_seconds = self._guesses.wait_seconds(request)
-            if wait_seconds:
-                return self._ask_to_wait(request, wait_seconds)
+            self._guesses.check(request, _TOKENS)
         elif (browser := await self._browsers.of(request)) is not None:
             request.state.browser = browser
-            is_theirs = _is_of_chat(request.url.path)
-            refused = None if is_theirs else self._pages.refuse(request, 403, _OWNER_ALONE)
-            return refused or self._refuse_foreign(request, changes=changes)
-        return self._refuse_unless_owner(request, await self._judge(request), changes=changes)
-
-    def _refuse_unless_owner(self, request: Request, verdict: Verdict, *, changes: bool) -> Response | None:
-        match verdict:
+            if not _is_of_chat(request.url.path):
+                raise Refusal(403, _OWNER_ALONE)
+            return None
+        match await self._judge(request):
             case Verdict.OFF if self._access.has_links:
                 return self._ask_to_log_in(request, "/", status=401)
             case Verdict.OFF:
-                return self._pages.refuse(request, 404, _OFF)
+                raise Refusal(404, _OFF)
             case Verdict.FORBIDDEN:
-                return self._pages.refuse(request, 403, _ELSEWHERE)
+                raise Refusal(403, _ELSEWHERE)
             case Verdict.LOG_IN:
                 return self._ask_to_log_in(request, _safe_target(request.url.path), status=401)
             case Verdict.WELCOME:
-                return self._refuse_foreign(request, changes=changes)
+                return None
 
-    def _refuse_foreign(self, request: Request, *, changes: bool) -> Response | None:
-        is_foreign = changes and not self._access.is_own_page(request.headers)
-        return self._pages.refuse(request, 403, _FOREIGN) if is_foreign else None
-
-    def _ask_to_wait(self, request: Request, wait_seconds: int) -> Response:
-        text = f"There were too many wrong tokens. Try again in {wait_seconds} seconds."
-        return self._pages.refuse(request, 429, text, {"Retry-After": str(wait_seconds)})
+    def _check_own_page(self, request: Request) -> None:
+        if not self._access.is_own_page(request.headers):
+            raise Refusal(403, _FOREIGN)
 
     def _ask_to_log_in(self, request: Request, target: str, *, status: int, has_failed: bool = False) -> Response:
         path = request.url.path
@@ -196,9 +194,11 @@ class Gate:
 
     async def _answer(self, request: Request, endpoint: Endpoint, *, changes: bool) -> Response:
         try:
-            return await self._refuse(request, changes=changes) or await self._follow(request, endpoint)
+            if changes:
+                self._check_own_page(request)
+            return await endpoint(request)
         except Refusal as refused:
-            return self._pages.refuse(request, refused.status, str(refused))
+            return self._pages.refuse(request, refused.status, str(refused), refused.headers)
         except InboxFull:
             return self._pages.refuse(request, 503, "Too much is waiting at the moment.", {"Retry-After": "5"})
         except StorageError as error:

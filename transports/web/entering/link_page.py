@@ -1,12 +1,10 @@
 """The page that a link of /web opens: it says whose chat that is, and asks. Only the press of its button uses it up."""
 
 import logging
-from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from botservice.errors import StorageError
 from botservice.texts import in_language
 from transports.web.entering.logged_in_browsers import Browsers
 from transports.web.entering.login_attempts import Guesses
@@ -15,9 +13,6 @@ from transports.web.entering.sessions import drop_session, set_cookie
 from transports.web.pages import HEADERS, Pages
 
 logger = logging.getLogger(__name__)
-
-_FOREIGN: Final = "This request came from another site, so nothing was done."
-_BUSY: Final = "The database does not answer."
 
 
 class Links:
@@ -31,10 +26,7 @@ class Links:
 
     async def show(self, request: Request) -> Response:
         """Answer with the person whose chat a link opens; looking, also by programs, does not use it up."""
-        try:
-            asker = await self._browsers.asker_of(request.path_params["secret"])
-        except StorageError:
-            return self._pages.refuse(request, 503, _BUSY)
+        asker = await self._browsers.asker_of(request.path_params["secret"])
         if asker is None:
             return self._gone(request)
         account = asker.label.replace("`", "")
@@ -42,35 +34,22 @@ class Links:
 
     async def open(self, request: Request) -> Response:
         """Use a link up and log the browser in."""
-        if not self._access.is_own_page(request.headers):
-            return self._pages.refuse(request, 403, _FOREIGN)
-        try:
-            cookie = await self._browsers.open(request.path_params["secret"])
-            is_in = cookie is None and await self._browsers.of(request) is not None
-        except StorageError:
-            return self._pages.refuse(request, 503, _BUSY)
-        if is_in:  # the button was pressed twice
-            return RedirectResponse("/", 303, headers=HEADERS)
-        if cookie is None:
+        cookie = await self._browsers.open(request.path_params["secret"])
+        if cookie is None and await self._browsers.of(request) is None:
             return self._gone(request)
         response = RedirectResponse("/", 303, headers=HEADERS)
-        is_https = self._access.is_https(request)
-        set_cookie(response, LOGIN_COOKIE, cookie, seconds=LOGIN_SECONDS, is_https=is_https)
-        drop_session(response, is_https=is_https)
-        logger.info("web.opened_by_link")
+        if cookie is not None:  # or else the button was pressed twice
+            is_https = self._access.is_https(request)
+            set_cookie(response, LOGIN_COOKIE, cookie, seconds=LOGIN_SECONDS, is_https=is_https)
+            drop_session(response, is_https=is_https)
+            logger.info("web.opened_by_link")
         return response
 
     def _gone(self, request: Request) -> Response:
         """Answer that a link is none. A good one is never kept waiting, whatever others at its address have tried."""
-        if self._guesses.wait_seconds(request):
-            return self._wait(request)
+        self._guesses.check(request, "links")
         self._guesses.note_wrong(request)
         return self._page(request, 410)
-
-    def _wait(self, request: Request) -> Response:
-        seconds = self._guesses.wait_seconds(request)
-        text = f"There were too many wrong links. Try again in {seconds} seconds."
-        return self._pages.refuse(request, 429, text, {"Retry-After": str(seconds)})
 
     def _page(self, request: Request, status: int, whose: str = "") -> Response:
         return self._pages.show(

@@ -38,27 +38,24 @@ class Browsers:
 
     async def asker_of(self, secret: str) -> Identity | None:
         """Return the person whose chat a link opens, or None if it opens nothing."""
-        storage = self._backend.opened
-        if storage is None:
-            return None
+        storage = self._backend.storage
         now = storage.now()
         asker = await storage.read(lambda connection: asker_of(connection, secret, now))
         return asker if asker is not None and await self._lets_in(asker) else None
 
     async def open(self, secret: str) -> str | None:
         """Use up a link and return the cookie that logs a browser in, or None if the link opens nothing."""
-        storage = self._backend.opened
-        if storage is None or await self.asker_of(secret) is None:
+        if await self.asker_of(secret) is None:
             return None
+        storage = self._backend.storage
         cookie, now = f"{_MARK}{new_secret()}", storage.now()
         found = await storage.write(lambda connection: open_browser(connection, secret, cookie, now))
         return None if found is None else cookie
 
     async def close(self, request: HTTPConnection) -> None:
-        """Log a browser out."""
+        """Log out the browser that `of` has found."""
         cookie = self._access.login_of(request) or ""
-        if self._backend.opened is not None and cookie.startswith(_MARK):
-            await self._backend.opened.write(lambda connection: close_browser(connection, cookie))
+        await self._backend.storage.write(lambda connection: close_browser(connection, cookie))
 
     async def following(
         self, request: HTTPConnection, stream: AsyncIterable[Any], is_in: Callable[[HTTPConnection], Awaitable[bool]]
@@ -82,6 +79,6 @@ class Browsers:
             return False
 
     async def _lets_in(self, asker: Identity) -> bool:
-        storage = self._backend.opened
+        storage, people = self._backend.storage, self._backend.people
         keys = {"transport": asker.platform, "chat_id": asker.platform_id}
-        return storage is not None and await self._backend.people.lets_in(storage, keys, asker.author, is_shared=False)
+        return await people.lets_in(storage, keys, asker.author, is_shared=False)

@@ -9,6 +9,8 @@ from typing import Final
 
 from starlette.requests import HTTPConnection
 
+from transports.web.backend import Refusal
+
 logger = logging.getLogger(__name__)
 
 _FREE_GUESSES: Final = 5  # of an address; a person mistypes
@@ -46,6 +48,12 @@ class Guesses:
         if len(self._recent) >= _MOST_IN_A_MINUTE and (record is None or not record.was_right):
             waits_until = max(waits_until, self._recent[0] + _MINUTE)
         return max(0, -int(-(waits_until - now) // 1))
+
+    def check(self, request: HTTPConnection, what: str) -> None:
+        """Refuse a request whose sender has to wait before another token, or whatever it is, is checked."""
+        if seconds := self.wait_seconds(request):
+            text = f"There were too many wrong {what}. Try again in {seconds} seconds."
+            raise Refusal(429, text, {"Retry-After": str(seconds)})
 
     def note_wrong(self, request: HTTPConnection) -> None:
         """Take note of a wrong token, and log whose it was."""

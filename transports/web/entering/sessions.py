@@ -96,9 +96,9 @@ class EndedLogins:
 
     async def end(self, cookie: str) -> None:
         """Have a login cookie open nothing any more."""
-        storage, digest = self._backend.opened, _digest(cookie)
-        if storage is None or await self.is_ended(cookie):
+        if await self.is_ended(cookie):
             return
+        storage, digest = self._backend.storage, _digest(cookie)
         now = datetime.now(UTC)
 
         def write(connection: Connection) -> None:
