@@ -1,13 +1,13 @@
 """Sums of turns by hour or day, by model and by platform."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import BigInteger, Connection, Select, case, func, literal, not_, select, type_coerce
 
-from botservice.overview.turn_search import IS_COMMAND
+from botservice.overview.turn_search import IS_ASKED, IS_COMMAND
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.figures import turn_figures
 from botservice.storage.tables.slack import feedback
@@ -102,7 +102,7 @@ def _sums(since: datetime, until: datetime, every: timedelta, looks_at: int) -> 
             newest.join(turns, turns.c.id == newest.c.id).outerjoin(turn_figures, figures.turn_id == turns.c.id)
         )
         .where(turns.c.created_at >= since, turns.c.created_at < until)
-        .where(turns.c.outcome.is_(None) | (turns.c.outcome != Outcome.LISTENED.value), not_(IS_COMMAND))
+        .where(IS_ASKED, not_(IS_COMMAND))
         .group_by(bucket, turns.c.transport, model)
         .order_by(bucket)
     )
@@ -118,12 +118,6 @@ def _count(condition: Any) -> Any:
 
 
 def _as_sums(row: Any, every: timedelta) -> Sums:
-    names = ("turns", "answered", "failed", "stopped")
-    later = ("first_tokens", "first_token_ms", "calls", "failed_calls", "input_tokens", "cached_tokens", "cost")
-    return Sums(
-        at=datetime.fromtimestamp(int(row.bucket) * every.total_seconds(), UTC),
-        platform=row.transport,
-        model=row.model,
-        waited_seconds=int(row.waited or 0) / _MICROSECONDS,
-        **{name: int(getattr(row, name)) for name in (*names, *later, "model_ms", "good", "bad")},
-    )
+    at, waited = int(row.bucket) * every.total_seconds(), int(row.waited or 0) / _MICROSECONDS
+    counts = {each.name: int(getattr(row, each.name)) for each in fields(Sums) if each.type is int}
+    return Sums(datetime.fromtimestamp(at, UTC), row.transport, row.model, waited_seconds=waited, **counts)

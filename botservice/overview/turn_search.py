@@ -32,6 +32,8 @@ IS_COMMAND: Final = and_(
     not_(_HAS_ANSWER),
 )
 """Whether a turn was for the service itself, such as /help: the agent took no step, and nothing was answered."""
+IS_ASKED: Final = turns.c.outcome.is_(None) | (turns.c.outcome != Outcome.LISTENED.value)
+"""Whether a turn is more than something that the agent only listened to."""
 
 
 class State(StrEnum):
@@ -101,14 +103,13 @@ class FoundTurn:
     """A turn that was found, as its rows have it.
 
     Attributes:
-        row: Its columns, and those of its figures; these are None if no model was asked.
-        is_command: Whether it was for the service itself: no agent was asked.
+        row: Its columns, and those of its figures, which are None if no model was asked; and is_command, whether it
+            was for the service itself.
         ratings: How many think well of it, and how many badly.
     """
 
     row: Any
-    is_command: bool = False
-    ratings: tuple[int, int] = (0, 0)
+    ratings: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +142,7 @@ def find_turns(
     )
     rows = connection.execute(query).all()
     ratings = read_ratings(connection, [row.id for row in rows[:limit]])
-    found = [FoundTurn(row, bool(row.is_command), ratings.get(row.id, (0, 0))) for row in rows[:limit]]
+    found = [FoundTurn(row, ratings.get(row.id, (0, 0))) for row in rows[:limit]]
     if len(rows) > limit:
         last = rows[limit - 1]
         return FoundPage(found, Cursor(int(last.value), last.id))
@@ -201,8 +202,18 @@ def _before(value: ColumnElement[Any], turn_id: ColumnElement[Any], after: Curso
     return [value <= after.value, or_(value < after.value, turn_id < after.turn_id)]
 
 
+_IN_STATE: Final[Mapping[State, Sequence[ColumnElement[bool]]]] = {
+    State.ALL: (),
+    State.COMMANDS: (IS_COMMAND,),
+    State.OPEN: (turns.c.status.in_(_OPEN),),
+    State.ASKED: (IS_ASKED, not_(IS_COMMAND)),
+    State.ANSWERED: (turns.c.outcome == Outcome.ANSWERED.value, not_(IS_COMMAND)),
+}
+"""The conditions of the states that are more than an outcome."""
+
+
 def _conditions(sought: TurnFilter) -> list[ColumnElement[bool]]:
-    found = [*_state(sought.state)]
+    found = list(_IN_STATE.get(sought.state, (turns.c.outcome == sought.state.value,)))
     if sought.text:
         said = messages.c.text.icontains(sought.text, autoescape=True)
         found.append(
@@ -228,25 +239,8 @@ def _conditions(sought: TurnFilter) -> list[ColumnElement[bool]]:
 
 def _is_by(person: str) -> ColumnElement[bool]:
     platform, separator, platform_id = person.partition(":")
-    is_named = messages.c.author_name.icontains(person, autoescape=True)
-    if not separator:
-        return or_(is_named, messages.c.author_id == person)
     is_account = and_(messages.c.author_platform == platform, messages.c.author_id == platform_id)
-    return or_(is_named, is_account)
-
-
-def _state(state: State) -> list[ColumnElement[bool]]:
-    match state:
-        case State.ALL:
-            return []
-        case State.COMMANDS:
-            return [IS_COMMAND]
-        case State.OPEN:
-            return [turns.c.status.in_(_OPEN)]
-        case State.ASKED:
-            is_asked = or_(turns.c.outcome.is_(None), turns.c.outcome != Outcome.LISTENED.value)
-            return [is_asked, not_(IS_COMMAND)]
-        case State.ANSWERED:
-            return [turns.c.outcome == Outcome.ANSWERED.value, not_(IS_COMMAND)]
-        case _:
-            return [turns.c.outcome == state.value]
+    return or_(
+        messages.c.author_name.icontains(person, autoescape=True),
+        is_account if separator else messages.c.author_id == person,
+    )

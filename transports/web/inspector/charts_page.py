@@ -188,44 +188,33 @@ class ChartsPage:
         return self._desk.follow(request, response)
 
     def _plots(self) -> list[Plot]:
-        currency = self._desk.budgets.currency
+        currency, whole = self._desk.budgets.currency, "{:,.0f}".format
+        waited, cached = _ratio("waited_seconds", "answered"), _ratio("cached_tokens", "input_tokens")
+        first_token, errors = _ratio("first_token_ms", "first_tokens", unit=1_000), _total("failed", "failed_calls")
         return [
-            Plot("Turns", "how many began", _total("turns"), _whole),
-            Plot("Time to the answer", "since it was asked, on average", _waited, show_seconds, is_stacked=False),
-            Plot("Time to the first token", "of the model, on average", _first_token, show_seconds, is_stacked=False),
-            Plot("Cost", f"in {currency}", lambda sums: _total("cost")(sums) / NANO, _money),
-            Plot("Errors", "turns that failed, and calls of a model that were tried again", _errors, _whole),
-            Plot("Cached share", "of the tokens that were sent", _cached, "{:.0%}".format, is_stacked=False),
-            Plot("Liked answers", "thumbs up", _total("good"), _whole),
-            Plot("Disliked answers", "thumbs down", _total("bad"), _whole),
+            Plot("Turns", "how many began", _total("turns"), whole),
+            Plot("Time to the answer", "since it was asked, on average", waited, show_seconds, is_stacked=False),
+            Plot("Time to the first token", "of the model, on average", first_token, show_seconds, is_stacked=False),
+            Plot("Cost", f"in {currency}", _total("cost", unit=NANO), _money),
+            Plot("Errors", "turns that failed, and calls of a model that were tried again", errors, whole),
+            Plot("Cached share", "of the tokens that were sent", cached, "{:.0%}".format, is_stacked=False),
+            Plot("Liked answers", "thumbs up", _total("good"), whole),
+            Plot("Disliked answers", "thumbs down", _total("bad"), whole),
         ]
 
 
-def _total(name: str) -> Callable[[Sequence[Sums]], float]:
-    return lambda sums: float(sum(getattr(each, name) for each in sums))
+def _total(*names: str, unit: int = 1) -> Callable[[Sequence[Sums]], float]:
+    return lambda sums: sum(getattr(each, name) for each in sums for name in names) / unit
 
 
-def _waited(sums: Sequence[Sums]) -> float | None:
-    answered = _total("answered")(sums)
-    return _total("waited_seconds")(sums) / answered if answered else None
+def _ratio(name: str, to: str, *, unit: int = 1) -> Measure:
+    """Return the measure of a total in proportion to another one, with a gap where that is 0."""
 
+    def measure(sums: Sequence[Sums]) -> float | None:
+        whole = _total(to)(sums)
+        return _total(name, unit=unit)(sums) / whole if whole else None
 
-def _first_token(sums: Sequence[Sums]) -> float | None:
-    known = _total("first_tokens")(sums)
-    return _total("first_token_ms")(sums) / known / 1_000 if known else None
-
-
-def _errors(sums: Sequence[Sums]) -> float:
-    return _total("failed")(sums) + _total("failed_calls")(sums)
-
-
-def _cached(sums: Sequence[Sums]) -> float | None:
-    sent = _total("input_tokens")(sums)
-    return _total("cached_tokens")(sums) / sent if sent else None
-
-
-def _whole(value: float) -> str:
-    return f"{value:,.0f}"
+    return measure
 
 
 def _money(value: float) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
@@ -84,11 +84,10 @@ def _show(name: str, value: object) -> str:
 
 def _day(text: str) -> datetime | None:
     try:
-        found = date.fromisoformat(text) if len(text) == 10 else None
+        found = datetime.fromisoformat(text).replace(tzinfo=UTC)
     except ValueError:
         return None
-    is_sane = found is not None and 1970 < found.year < 3000
-    return datetime(found.year, found.month, found.day, tzinfo=UTC) if found is not None and is_sane else None
+    return found if len(text) == 10 and 1970 < found.year < 3000 else None
 
 
 def _one_of(kind: type[E], text: str | None) -> E | None:

@@ -41,6 +41,15 @@ SECTIONS: Final = {
 }
 
 
+_SAYING: Final[Mapping[type[MemoryItem], tuple[str, str]]] = {
+    TaskStep: ("Question", "task"),
+    PlanningStep: ("Plan", "plan"),
+    FinalAnswerStep: ("Answer", "output"),
+    SystemPromptStep: ("Instructions", "system_prompt"),
+}
+"""The steps that say one thing: how they are called, and the field of what they say."""
+
+
 class Kind(StrEnum):
     """How a part looks."""
 
@@ -103,19 +112,9 @@ def show_text(value: Any) -> str:
 
 
 def _title(step: MemoryItem, number: int) -> str:
-    match step:
-        case ActionStep():
-            return f"Step {number}" + (", failed" if isinstance(step, FailedStep) else "")
-        case TaskStep():
-            return "Question"
-        case PlanningStep():
-            return "Plan"
-        case FinalAnswerStep():
-            return "Answer"
-        case SystemPromptStep():
-            return "Instructions"
-        case _:
-            return visible(type(step).__name__)
+    if isinstance(step, ActionStep):
+        return f"Step {number}" + (", failed" if isinstance(step, FailedStep) else "")
+    return next((title for kind, (title, _) in _SAYING.items() if isinstance(step, kind)), visible(type(step).__name__))
 
 
 def _facts(step: MemoryItem) -> Iterator[str]:
@@ -136,18 +135,13 @@ def _facts(step: MemoryItem) -> Iterator[str]:
 
 def _parts(step: MemoryItem) -> Iterator[Part]:
     yield from _prompt(step)
-    match step:
-        case ActionStep():
-            yield from _action(step)
-        case TaskStep():
-            yield Part("", show_text(step.task))
-            yield from _files(step.task_images)
-        case PlanningStep():
-            yield Part("", show_text(step.plan))
-        case FinalAnswerStep():
-            yield Part("", show_text(step.output))
-        case SystemPromptStep():
-            yield Part("", show_text(step.system_prompt))
+    if isinstance(step, ActionStep):
+        yield from _action(step)
+    for kind, (_, name) in _SAYING.items():
+        if isinstance(step, kind):
+            yield Part("", show_text(getattr(step, name)))
+    if isinstance(step, TaskStep):
+        yield from _files(step.task_images)
     for name in step.attributes:
         if name not in declared_fields(step) and name not in _SHOWN_ELSEWHERE:
             yield Part(show_text(name), show_text(step.get_value(name)), Kind.CODE)

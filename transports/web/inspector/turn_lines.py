@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import Connection, func, select
@@ -25,24 +24,20 @@ class TurnLine:
     """A turn in a line.
 
     Attributes:
-        cost: In billionths of the currency; 0 where nothing is known of it.
+        row: As it was found.
+        ratings: How many think well of it, and how many badly.
     """
 
-    id: int
-    context_id: int
+    row: Any
+    ratings: tuple[int, int]
     title: ChatTitle
     state: str
     question: str
     answer: str
     steps: int
-    created_at: datetime
     seconds: float | None
-    cost: int
     model: str
-    tools: tuple[str, ...]
-    good: int
-    bad: int
-    is_command: bool
+    tools: Sequence[str]
 
 
 def read_turn_lines(connection: Connection, found: Sequence[FoundTurn]) -> list[TurnLine]:
@@ -54,23 +49,18 @@ def read_turn_lines(connection: Connection, found: Sequence[FoundTurn]) -> list[
     counts = _count_steps(connection, turn_ids)
     return [
         TurnLine(
-            id=each.row.id,
-            context_id=each.row.context_id,
-            title=titles[each.row.context_id],
-            state=show_state(each.row.status, each.row.outcome),
-            question=questions.get(each.row.id, ""),
-            answer=answers.get(each.row.id, ""),
-            steps=counts.get(each.row.id, 0),
-            created_at=each.row.created_at,
-            seconds=turn_seconds(each.row),
-            cost=each.row.cost or 0,
-            model=visible(each.row.model or ""),
-            tools=tuple(dict.fromkeys(visible(each.row.tools or "").split())),
-            good=each.ratings[0],
-            bad=each.ratings[1],
-            is_command=each.is_command,
+            row=row,
+            ratings=ratings,
+            title=titles[row.context_id],
+            state=show_state(row.status, row.outcome),
+            question=questions.get(row.id, ""),
+            answer=answers.get(row.id, ""),
+            steps=counts.get(row.id, 0),
+            seconds=turn_seconds(row),
+            model=visible(row.model or ""),
+            tools=list(dict.fromkeys(visible(row.tools or "").split())),
         )
-        for each in found
+        for row, ratings in ((each.row, each.ratings) for each in found)
     ]
 
 
@@ -128,42 +118,15 @@ def _count_steps(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int
     return {row.turn_id: row.step_count for row in connection.execute(query)}
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingLine:
-    """A call that waits or has waited, in a few lines.
+def show_waiting(
+    calls: Iterable[WaitingCall], steps: Sequence[MemoryItem] = ()
+) -> list[tuple[WaitingCall, str, str, str]]:
+    """Return calls that wait or have waited, each with its tool, what it waits for or how it ended, and its arguments.
 
-    Attributes:
-        number: What people call it by, as in /allow 3.
-        what: Whether it waits for a decision or for its result, or how it ended.
+    Args:
+        steps: Of their turn; without them, the arguments are left out.
     """
-
-    number: int
-    context_id: int
-    turn_id: int
-    tool: str
-    what: str
-    since: datetime
-    until: datetime
-    decided_at: datetime | None
-    arguments: str = ""
-
-
-def show_waiting(calls: Iterable[WaitingCall], steps: Sequence[MemoryItem] = ()) -> list[WaitingLine]:
-    """Return calls for a page; with what they would be made with, where their turn's steps are given."""
-    return [
-        WaitingLine(
-            each.id,
-            each.context_id,
-            each.turn_id,
-            visible(each.tool),
-            _what(each),
-            each.created_at,
-            each.expires_at,
-            each.decided_at,
-            _arguments(each, steps),
-        )
-        for each in calls
-    ]
+    return [(each, visible(each.tool), _what(each), _arguments(each, steps)) for each in calls]
 
 
 def _what(call: WaitingCall) -> str:

@@ -3,7 +3,6 @@
 import json
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -27,7 +26,7 @@ from transports.web.backend import Refusal
 from transports.web.entering.gate import path_number
 from transports.web.inspector.desk import NOT_THERE, Desk, refusing, show_seconds
 from transports.web.inspector.prompt_pieces import Picture, PromptPainter
-from transports.web.inspector.steps import Block, show_steps, show_text
+from transports.web.inspector.steps import show_steps, show_text
 from transports.web.inspector.turn_lines import show_excerpt, show_state, show_waiting, turn_seconds
 from transports.web.inspector.waterfall import draw_waterfall
 from transports.web.pages import HEADERS
@@ -35,23 +34,10 @@ from transports.web.pages import HEADERS
 _OPEN: Final = (TurnStatus.QUEUED, TurnStatus.RUNNING, TurnStatus.WAITING)
 
 _ELSEWHERE: Final = "https://api.openai.com/v1"
+_DELETED: Final = ("", None, "deleted since")
 
-
-@dataclass(frozen=True, slots=True)
-class StepView:
-    """A step as the page shows it.
-
-    Attributes:
-        links: What can be done with its prompt: labels and addresses.
-        hits: What searching found: score, author, date and the beginning of each message.
-    """
-
-    block: Block
-    place: int
-    picture: Picture | None
-    cost: str
-    links: Sequence[tuple[str, str]]
-    hits: Sequence[tuple[float, str, datetime | None, str]]
+Hit = tuple[float, str, datetime | None, str]
+"""A message that searching found: its score, its author, when it was said, and its beginning."""
 
 
 class TurnPage:
@@ -68,7 +54,7 @@ class TurnPage:
             lambda connection: _read_around(connection, context_id, turn_id), is_long=True
         )
         pictures = await run_in_thread(lambda: self._paint(turn.steps, details.before), name="counting")
-        said = await self._read_hits(context_id, pictures)
+        hits = await self._read_hits(context_id, pictures)
         answer = None if details.answer is None else show_text(details.answer)
         blocks = show_steps(turn.steps)
         if any(part.text == answer for block in blocks for part in block.parts):
@@ -88,7 +74,7 @@ class TurnPage:
             ratings=details.ratings,
             figures=_figures(details, self._desk),
             bars=draw_waterfall(details, turn.steps),
-            steps=self._views(context_id, turn, blocks, pictures, said),
+            steps=list(zip(blocks, pictures, hits, map(self._cost, turn.steps), strict=True)),
             waiting=show_waiting(waiting, turn.steps),
             answer=answer,
             notices=_read_notices(details) if not turn.steps else [],
@@ -122,43 +108,18 @@ class TurnPage:
             before = before if pictures[-1] is None else step
         return pictures
 
-    async def _read_hits(
-        self, context_id: int, pictures: Iterable[Picture | None]
-    ) -> Mapping[int, tuple[str, datetime, str]]:
-        ids = {message_id for picture in pictures if picture is not None for message_id, _ in picture.hits}
-        return await self._desk.storage.read(lambda connection: read_said(connection, context_id, ids)) if ids else {}
-
-    def _views(
-        self,
-        context_id: int,
-        turn: TurnRecord,
-        blocks: Sequence[Block],
-        pictures: Sequence[Picture | None],
-        said: Mapping[int, tuple[str, datetime, str]],
-    ) -> list[StepView]:
-        return [
-            StepView(
-                block,
-                place,
-                picture,
-                self._cost(step),
-                step_links(context_id, turn.id, place) if picture is not None else [],
-                [] if picture is None else _show_hits(picture, said),
-            )
-            for place, (step, block, picture) in enumerate(zip(turn.steps, blocks, pictures, strict=True))
-        ]
+    async def _read_hits(self, context_id: int, pictures: Iterable[Picture | None]) -> list[list[Hit]]:
+        """Return what searching found for each prompt."""
+        found = [() if picture is None else picture.hits for picture in pictures]
+        ids = {message_id for hits in found for message_id, _ in hits}
+        said = await self._desk.storage.read(lambda connection: read_said(connection, context_id, ids)) if ids else {}
+        return [[_show_hit(score, *said.get(message_id, _DELETED)) for message_id, score in hits] for hits in found]
 
     def _cost(self, step: MemoryItem) -> str:
         usage, model = step.get_value("token_usage"), step.get_value("model")
         if usage is None or not isinstance(model, str):
             return ""
         return self._desk.money(self._desk.budgets.price(model, usage).cost)
-
-
-def step_links(context_id: int, turn_id: int, place: int) -> list[tuple[str, str]]:
-    """Return what can be done with the prompt of a step: labels, and where they lead."""
-    step = f"/inspect/{context_id}/{turn_id}/steps/{place}"
-    return [("JSON", f"{step}/json"), ("curl", f"{step}/curl")]
 
 
 def _read_around(
@@ -178,14 +139,8 @@ def _offered(steps: Sequence[MemoryItem], place: int) -> list[str]:
     return [str(each) for each in listed(known.get("tools"))]
 
 
-def _show_hits(
-    picture: Picture, said: Mapping[int, tuple[str, datetime, str]]
-) -> list[tuple[float, str, datetime | None, str]]:
-    found = []
-    for message_id, score in picture.hits:
-        author, at, text = said.get(message_id, ("", None, "deleted since"))
-        found.append((score, visible(author), at, show_excerpt(text)))
-    return found
+def _show_hit(score: float, author: str, at: datetime | None, text: str) -> Hit:
+    return score, visible(author), at, show_excerpt(text)
 
 
 def _figures(details: TurnDetails, desk: Desk) -> list[tuple[str, str]]:

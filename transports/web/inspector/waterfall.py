@@ -32,31 +32,17 @@ class Span:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A span as it is drawn."""
-
-    span: Span
-    x: int
-    width: int
-
-    @property
-    def seconds(self) -> float:
-        """How long it took."""
-        return self.span.end - self.span.begin
-
-
-def draw_waterfall(details: TurnDetails, steps: Sequence[MemoryItem]) -> list[Bar]:
-    """Return the bars of a turn, in the order in which they began."""
+def draw_waterfall(details: TurnDetails, steps: Sequence[MemoryItem]) -> list[tuple[Span, int, int]]:
+    """Return what happened in a turn, in the order in which it began, with where its bar begins and how wide it is."""
     start = details.row.created_at
     spans = sorted(_spans(details, steps, start), key=lambda span: (span.begin, span.end))
     whole = max((span.end for span in spans), default=0.0) or 1.0
-    return [_bar(span, whole) for span in spans]
+    return [(span, *_place(span, whole)) for span in spans]
 
 
-def _bar(span: Span, whole: float) -> Bar:
+def _place(span: Span, whole: float) -> tuple[int, int]:
     x = min(round(span.begin / whole * WIDTH), WIDTH - _NARROWEST)
-    return Bar(span, x, max(_NARROWEST, round((span.end - span.begin) / whole * WIDTH)))
+    return x, max(_NARROWEST, round((span.end - span.begin) / whole * WIDTH))
 
 
 def _spans(details: TurnDetails, steps: Sequence[MemoryItem], start: datetime) -> Iterator[Span]:
