@@ -1,27 +1,24 @@
 """Codes that newcomers show the owner to be admitted: issued, recognised, and used up."""
 
-import secrets
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, delete, select
 
-from botservice.access.records import upserting
 from botservice.access.values import Entry, Kind, Subject
-from botservice.storage.statements import execute, of_each_database
+from botservice.people.linking import LENGTH, LETTERS, spell
+from botservice.storage.statements import execute, upserting
 from botservice.storage.tables.access import access_codes
 
 CODE_LASTS: Final = timedelta(hours=1)
 Owe = Callable[[Connection, int, Sequence[Any], datetime], None]
 """Has messages sent in the chat of a turn; the moment is the present one."""
-_ALPHABET: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # pragma: allowlist secret - without what looks alike
-_CODE_LENGTH: Final = 8
 
 _CODE = select(access_codes.c.code).where(
     access_codes.c.person == bindparam("person"), access_codes.c.expires_at > bindparam("now")
 )
-_issue = of_each_database(lambda insert: upserting(insert, access_codes, "person"))
+_issue = upserting(access_codes, "person")
 
 
 def read_code(connection: Connection, person: str, now: datetime) -> str | None:
@@ -29,18 +26,10 @@ def read_code(connection: Connection, person: str, now: datetime) -> str | None:
     return execute(connection, _CODE, {"person": person, "now": now}).scalar_one_or_none()
 
 
-def new_code() -> str:
-    """Return a code that nobody can guess, in a form that can be read out."""
-    letters = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
-    return f"{letters[:4]}-{letters[4:]}"
-
-
 def as_code(text: str) -> str | None:
     """Return a typed text as a code, or None if it is none."""
     letters = text.upper().replace("-", "").replace(" ", "")
-    if len(letters) != _CODE_LENGTH or not set(letters) <= set(_ALPHABET):
-        return None
-    return f"{letters[:4]}-{letters[4:]}"
+    return spell(letters) if len(letters) == LENGTH and set(letters) <= set(LETTERS) else None
 
 
 def issue_code(

@@ -1,14 +1,13 @@
 """How access lies in its tables: roles, refusals and invitations."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, or_, select, true, update
 
 from botservice.access.values import AccessRole, Entry, Kind, Subject
 from botservice.people.names import PERSON_NAMES, person_parts
-from botservice.storage.statements import execute, of_each_database
+from botservice.storage.statements import execute, of_each_database, upserting
 from botservice.storage.tables.access import access_codes, access_invitations, access_refusals, access_roles
 
 _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
@@ -18,21 +17,17 @@ _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
     )
 )
 _INVITER = select(access_invitations.c.person).where(access_invitations.c.chat == bindparam("chat"))
-ANYBODY_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
+_ANYBODY_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
 _tell = of_each_database(
     lambda insert: insert(access_refusals).on_conflict_do_nothing().returning(access_refusals.c.subject)
 )
+_grant = upserting(access_roles, "kind", "subject")
+_invite = upserting(access_invitations, "chat")
 
 
-def upserting(insert: Callable[..., Any], table: Any, *keys: str) -> Any:
-    """Return the statement that writes a row in the place of the one with the same keys."""
-    new = insert(table)
-    changed = {column.name: new.excluded[column.name] for column in table.columns if column.name not in keys}
-    return new.on_conflict_do_update(index_elements=list(keys), set_=changed)
-
-
-_grant = of_each_database(lambda insert: upserting(insert, access_roles, "kind", "subject"))
-_invite = of_each_database(lambda insert: upserting(insert, access_invitations, "chat"))
+def is_anybody_blocked(connection: Connection) -> bool:
+    """Return whether any person or chat is blocked."""
+    return connection.execute(_ANYBODY_BLOCKED).first() is not None
 
 
 def read_names(connection: Connection, person: str) -> list[str]:

@@ -28,7 +28,7 @@ from botservice.budgets.usage import Payer, day_of
 from botservice.people.names import PERSON_NAMES, person_parts
 from botservice.policies import Limit, Period, Scope, Unit
 from botservice.storage.postgres.advisory_locks import lock_space
-from botservice.storage.statements import execute, of_each_database
+from botservice.storage.statements import execute, of_each_database, upserting
 from botservice.storage.tables.access import (
     budget_notices,
     budget_rates,
@@ -48,33 +48,12 @@ Reserved = Callable[[Table], list[ColumnElement[bool]]]
 """Says which of the reservations in a table count."""
 
 
-def _reserved(of_reservations: Reserved) -> list[Select[Any]]:
-    """Return the queries of open reservations: of running turns, and of the observer."""
-    reserved = (
-        select(
-            bindparam("today", type_=Text).label("day"),
-            budget_reservations.c.tokens,
-            budget_reservations.c.cost,
-            literal_column("1"),
-        )
-        # Not joined: SQLite would look through all turns for those that run.
-        .where(
-            exists().where(turns.c.id == budget_reservations.c.turn_id, turns.c.status == literal("running")),
-            budget_reservations.c.expires_at > bindparam("now", type_=budget_reservations.c.expires_at.type),
-            budget_reservations.c.turn_id != bindparam("turn"),
-            *of_reservations(budget_reservations),
-        )
-    )
-    observing = select(
-        bindparam("today", type_=Text).label("day"),
-        observer_reservations.c.tokens,
-        observer_reservations.c.cost,
-        literal_column("1"),
-    ).where(
-        observer_reservations.c.expires_at > bindparam("now", type_=observer_reservations.c.expires_at.type),
-        *of_reservations(observer_reservations),
-    )
-    return [reserved, observing]
+def _open_ones(table: Table, of_reservations: Reserved) -> Select[Any]:
+    """Return the query of the reservations in a table that have not expired."""
+    today = bindparam("today", type_=Text).label("day")
+    is_valid = table.c.expires_at > bindparam("now", type_=table.c.expires_at.type)
+    query = select(today, table.c.tokens, table.c.cost, literal_column("1"))
+    return query.where(is_valid, *of_reservations(table))
 
 
 def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: Reserved) -> Select[Any]:
@@ -86,7 +65,12 @@ def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: Re
     settled = select(
         usage.c.day, tokens.label("tokens"), usage.c.cost.label("cost"), literal_column("0").label("is_open")
     ).where(usage.c.day >= bindparam("since"), *of_usage)
-    every = union_all(settled, *_reserved(of_reservations)).subquery()
+    reserved = _open_ones(budget_reservations, of_reservations).where(
+        # Not joined: SQLite would look through all turns for those that run.
+        exists().where(turns.c.id == budget_reservations.c.turn_id, turns.c.status == literal("running")),
+        budget_reservations.c.turn_id != bindparam("turn"),
+    )
+    every = union_all(settled, reserved, _open_ones(observer_reservations, of_reservations)).subquery()
     is_today = every.c.day >= bindparam("today", type_=Text)
     return select(
         every.c.is_open,
@@ -109,11 +93,7 @@ _USED = {
 _RELEASE = delete(budget_reservations).where(budget_reservations.c.turn_id == bindparam("turn"))
 
 
-@of_each_database
-def _reserve(insert: Callable[..., Any]) -> Any:
-    new = insert(budget_reservations)
-    changed = {name: new.excluded[name] for name in ("person", "chat", "tokens", "cost", "expires_at")}
-    return new.on_conflict_do_update(index_elements=["turn_id"], set_=changed)
+_reserve = upserting(budget_reservations, "turn_id")
 
 
 @of_each_database

@@ -1,7 +1,7 @@
 """The use of models: one row for each day, conversation, person and model."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Self
@@ -19,7 +19,8 @@ from botservice.storage.tables.people import identities
 
 _KEY = ("day", "context_id", "person", "model")
 PEOPLE_AT_ONCE = 200
-_SUMS = ("calls", "input_tokens", "output_tokens", "cached_tokens", "cost", "cache_write_tokens")
+_TAKEN = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "cost")
+_SUMS = ("calls", *_TAKEN)
 
 
 @of_each_database
@@ -94,20 +95,12 @@ class UsageLine:
     input_tokens: int
     output_tokens: int
     cached_tokens: int
+    cache_write_tokens: int
     cost: int
-    cache_write_tokens: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values; the cost in the currency."""
-        return {
-            "subject": self.subject,
-            "calls": self.calls,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "cached_tokens": self.cached_tokens,
-            "cache_write_tokens": self.cache_write_tokens,
-            "cost": self.cost / NANO,
-        }
+        return {**asdict(self), "cost": self.cost / NANO}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +119,9 @@ def day_of(moment: datetime) -> str:
 
 def record_call(connection: Connection, payer: Payer, call: ModelCall, now: datetime) -> None:
     """Add a call to the use of its day."""
-    values = {
-        "day": day_of(now),
-        "context_id": payer.context_id,
-        "person": payer.person,
-        "model": call.model,
-        "chat": payer.chat,
-        "calls": 1,
-        "input_tokens": call.input_tokens,
-        "output_tokens": call.output_tokens,
-        "cached_tokens": call.cached_tokens,
-        "cost": call.cost,
-        "cache_write_tokens": call.cache_write_tokens,
-    }
-    execute(connection, _add(connection), values)
+    whose = {"context_id": payer.context_id, "person": payer.person, "chat": payer.chat, "model": call.model}
+    taken = {name: getattr(call, name) for name in _TAKEN}
+    execute(connection, _add(connection), {"day": day_of(now), "calls": 1, **whose, **taken})
 
 
 def list_usage(
@@ -169,14 +151,6 @@ def list_usage(
     return sorted(lines, key=lambda line: (-line.input_tokens - line.output_tokens, line.subject or ""))
 
 
-def forget_usage(connection: Connection, person: Author, now: datetime) -> None:
-    """Remove a person's name from their use before this month; the sums of the service stay.
-
-    This month's sums keep it until the month is over: forgetting refills no budget.
-    """
-    _disown(connection, person_name(person), now)
-
-
 def find_strangers(connection: Connection, after: str, now: datetime) -> Strangers:
     """Return the next people who used something before this month and are not known any more."""
     used = (
@@ -200,17 +174,13 @@ def find_strangers(connection: Connection, after: str, now: datetime) -> Strange
     return Strangers(names, people[-1] if people else after, is_last=len(people) < PEOPLE_AT_ONCE)
 
 
-def forget_usage_of(connection: Connection, names: Sequence[str], now: datetime) -> None:
-    """Remove the names of unknown people from their use before this month."""
+def forget_usage(connection: Connection, names: Sequence[str], now: datetime) -> None:
+    """Remove people's names from their use before this month; the sums of the service stay.
+
+    This month's sums keep them until the month is over: forgetting refills no budget.
+    """
     for name in names:
-        _disown(connection, name, now)
-
-
-def _disown(connection: Connection, name: str, now: datetime) -> None:
-    is_over = (model_usage.c.person == name) & (model_usage.c.day < day_of(period_start(Period.MONTH, now)))
-    rows = connection.execute(select(model_usage).where(is_over)).mappings().all()
-    connection.execute(delete(model_usage).where(is_over))
-    statement = _add(connection)
-    for row in rows:
-        # A private chat is called as its person is: what is nobody's has no chat either.
-        execute(connection, statement, {**row, "context_id": 0, "person": "", "chat": ""})
+        is_over = (model_usage.c.person == name) & (model_usage.c.day < day_of(period_start(Period.MONTH, now)))
+        for row in connection.execute(delete(model_usage).where(is_over).returning(model_usage)).mappings().all():
+            # A private chat is called as its person is: what is nobody's has no chat either.
+            execute(connection, _add(connection), {**row, "context_id": 0, "person": "", "chat": ""})

@@ -14,15 +14,7 @@ from botservice.storage.tables.conversations import messages
 _NEWEST = 30  # messages of people in a chat that are looked at
 _OWN = 6  # of them, those of the person
 
-_ROWS = select(
-    messages.c.id,
-    messages.c.text,
-    messages.c.own_text,
-    messages.c.said_by_others,
-    messages.c.attachments,
-    messages.c.author_platform,
-    messages.c.author_id,
-)
+_ROWS = select(*messages.c["id", "text", "own_text", "said_by_others", "attachments", "author_platform", "author_id"])
 _ONE = _ROWS.where(messages.c.id == bindparam("message"))
 _SAID = (
     _ROWS.where(messages.c.context_id == bindparam("context"), MESSAGE_IS_OF_A_PERSON)

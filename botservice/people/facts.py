@@ -5,7 +5,7 @@ leaves the private chats of its person.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
@@ -100,21 +100,8 @@ class Known:
     text: str
 
 
-_COLUMNS = (
-    facts.c.id,
-    facts.c.topic,
-    facts.c.text,
-    facts.c.context_id,
-    facts.c.is_shareable,
-    facts.c.created_at,
-    facts.c.updated_at,
-    facts.c.set_by,
-    facts.c.valid_from,
-    facts.c.valid_to,
-    facts.c.superseded_at,
-    facts.c.source_message_id,
-)
-_REFUSED_COLUMNS = (facts.c.identity_id, facts.c.topic, facts.c.text, facts.c.source_message_id)
+_COLUMNS = [facts.c[each.name] for each in fields(Fact) if each.name in facts.c]
+_REFUSED_COLUMNS = facts.c["identity_id", "topic", "text", "source_message_id"]
 _MOST_ENDED = 10  # of those that do not hold any more, in a prompt
 _IS_CURRENT = facts.c.superseded_at.is_(None)
 _OF_PERSON = (
@@ -138,6 +125,9 @@ _ENDED = (
     _OF_PERSON.where(_IS_VISIBLE, facts.c.ended_by.is_not(None))
     .order_by(facts.c.valid_to.desc(), facts.c.id.desc())
     .limit(_MOST_ENDED)
+)
+_KNOWN = select(facts.c.id, identities.c.person_id, facts.c.text, facts.c.source_message_id).join(
+    identities, identities.c.id == facts.c.identity_id
 )
 _ACCOUNT = identities.alias()
 ARE_KNOWN = (
@@ -308,18 +298,9 @@ def _identities_of(person_id: int) -> Select[Any]:
 
 def facts_from(connection: Connection, context_id: int, message_ids: Collection[int] | None = None) -> list[Known]:
     """Return all facts from a chat, superseded ones too."""
-    query = (
-        select(facts.c.id, identities.c.person_id, facts.c.text, facts.c.source_message_id)
-        .join(identities, identities.c.id == facts.c.identity_id)
-        .where(facts.c.context_id == context_id)
-        .order_by(facts.c.id)
-    )
+    query = _KNOWN.where(facts.c.context_id == context_id).order_by(facts.c.id)
     chosen = None if message_ids is None else set(message_ids)
-    return [
-        Known(row.id, row.person_id, row.text)
-        for row in connection.execute(query)
-        if chosen is None or row.source_message_id in chosen
-    ]
+    return [Known(*known) for *known, source_id in connection.execute(query) if chosen is None or source_id in chosen]
 
 
 def put_aside(connection: Connection, fact_ids: Collection[int], now: datetime) -> int:
@@ -344,12 +325,9 @@ def drop_unsaid(connection: Connection, message_ids: Collection[int]) -> list[Kn
 
     Earlier versions took what a message quotes or shares for its author's own words.
     """
-    query = select(facts.c.id, facts.c.text, facts.c.source_message_id, identities.c.person_id).join(
-        identities, identities.c.id == facts.c.identity_id
-    )
     found: list[Known] = []
     for chunk in chunks(sorted(message_ids)):
-        for row in connection.execute(query.where(facts.c.source_message_id.in_(chunk))).all():
+        for row in connection.execute(_KNOWN.where(facts.c.source_message_id.in_(chunk))).all():
             if not is_said_in(row.text, own_words_of(connection, row.source_message_id)):
                 connection.execute(delete(facts).where(facts.c.id == row.id))
                 found.append(Known(row.id, row.person_id, row.text))

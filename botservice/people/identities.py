@@ -13,8 +13,9 @@ from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import identities, persons
 
-_COLUMNS = (identities.c.id, identities.c.person_id, identities.c.platform, identities.c.platform_id, identities.c.name)
-_FIND = select(*_COLUMNS).where(
+IDENTITIES = select(*identities.c["id", "person_id", "platform", "platform_id", "name"])
+"""Of each row, what an Identity is made of."""
+_FIND = IDENTITIES.where(
     identities.c.platform == bindparam("platform"), identities.c.platform_id == bindparam("platform_id")
 )
 _identify = of_each_database(lambda insert: insert(identities).on_conflict_do_nothing().returning(identities.c.id))
@@ -71,7 +72,7 @@ def ensure_identity(connection: Connection, author: Author | None, now: datetime
 
 def identities_of(connection: Connection, person_id: int) -> list[Identity]:
     """Return the identities of a person, oldest first."""
-    query = select(*_COLUMNS).where(identities.c.person_id == person_id).order_by(identities.c.id)
+    query = IDENTITIES.where(identities.c.person_id == person_id).order_by(identities.c.id)
     return [Identity(*row) for row in connection.execute(query)]
 
 

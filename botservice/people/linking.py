@@ -6,7 +6,6 @@ gave it before anything is joined.
 
 import hashlib
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -14,15 +13,15 @@ from typing import Final
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from botservice.people.identities import Identity, join_identities
+from botservice.people.identities import IDENTITIES, Identity, join_identities
 from botservice.storage.tables.people import identities, link_codes, persons
 
 CODE_LIFETIME: Final = timedelta(minutes=10)
 MAX_GUESSES: Final = 5  # wrong codes of one person in GUESSING
 GUESSING: Final = timedelta(hours=1)
 
-_LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # pragma: allowlist secret - none looks like another
-_LENGTH: Final = 8  # 40 bits, for ten minutes
+LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # pragma: allowlist secret - none looks like another
+LENGTH: Final = 8  # 40 bits, for ten minutes
 
 
 class LinkProblem(StrEnum):
@@ -48,9 +47,13 @@ class Offer:
     is_accepted: bool
 
 
-def new_code(choose: Callable[[str], str] = secrets.choice) -> str:
-    """Return a code to be shown once, such as "ABCD-EFGH"."""
-    letters = "".join(choose(_LETTERS) for _ in range(_LENGTH))
+def new_code() -> str:
+    """Return a code to be shown once that nobody can guess, such as "ABCD-EFGH"."""
+    return spell("".join(secrets.choice(LETTERS) for _ in range(LENGTH)))
+
+
+def spell(letters: str) -> str:
+    """Return the letters of a code in a form that can be read out."""
     return f"{letters[:4]}-{letters[4:]}"
 
 
@@ -116,8 +119,7 @@ def _offer(connection: Connection, row: Row[*tuple[object, ...]]) -> Offer:
 
 
 def _find(connection: Connection, identity_id: int) -> Identity:
-    row = connection.execute(select(identities).where(identities.c.id == identity_id)).one()
-    return Identity(row.id, row.person_id, row.platform, row.platform_id, row.name)
+    return Identity(*connection.execute(IDENTITIES.where(identities.c.id == identity_id)).one())
 
 
 def _digest(code: str) -> str:

@@ -8,12 +8,12 @@ import hashlib
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Row, Update, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Update, delete, func, insert, or_, select, update
 
 from botservice.messages import Author
-from botservice.people.identities import Identity, ensure_identity, identities_of, join_identities
+from botservice.people.identities import IDENTITIES, Identity, ensure_identity, identities_of, join_identities
 from botservice.people.names import browser_account, is_browser_account
 from botservice.storage.tables.people import identities, web_links, web_logins
 
@@ -24,7 +24,6 @@ MOST_LINKS: Final = 5  # that an account is given in LINK_LIFETIME
 MOST_LOGINS: Final = 10  # of an account; a new one takes the place of the oldest
 
 _SECRET_BYTES: Final = 32
-_ASKER = identities.alias("asker")
 _ACCOUNT = identities.alias("account")
 
 
@@ -63,9 +62,9 @@ def has_enough_links(connection: Connection, asker: Identity, now: datetime) -> 
 
 def asker_of(connection: Connection, secret: str, now: datetime) -> Identity | None:
     """Return whose chat a link opens, or None if it is used, expired or unknown."""
-    query = select(identities).join(web_links, web_links.c.identity_id == identities.c.id)
+    query = IDENTITIES.join(web_links, web_links.c.identity_id == identities.c.id)
     row = connection.execute(query.where(*_is_good(secret, now))).one_or_none()
-    return None if row is None else _identity(row)
+    return None if row is None else Identity(*row)
 
 
 def open_browser(connection: Connection, secret: str, cookie: str, now: datetime) -> Browser | None:
@@ -88,20 +87,19 @@ def open_browser(connection: Connection, secret: str, cookie: str, now: datetime
 def find_browser(connection: Connection, cookie: str, now: datetime) -> Browser | None:
     """Return the browser that a cookie logs in, or None if the cookie is unknown or expired."""
     query = (
-        select(_ASKER, _ACCOUNT.c.platform_id.label("account"))
-        .select_from(web_logins)
-        .join(_ASKER, _ASKER.c.id == web_logins.c.identity_id)
-        .join(_ACCOUNT, (_ACCOUNT.c.id == web_logins.c.account_id) & (_ACCOUNT.c.person_id == _ASKER.c.person_id))
+        IDENTITIES.add_columns(_ACCOUNT.c.platform_id.label("account"))
+        .join(web_logins, web_logins.c.identity_id == identities.c.id)
+        .join(_ACCOUNT, (_ACCOUNT.c.id == web_logins.c.account_id) & (_ACCOUNT.c.person_id == identities.c.person_id))
         .where(web_logins.c.digest == _digest(cookie), web_logins.c.expires_at > now)
     )
     row = connection.execute(query).one_or_none()
-    return None if row is None else Browser(_identity(row), row.account)
+    return None if row is None else Browser(Identity(*row[:-1]), row.account)
 
 
 def count_browsers(connection: Connection, person_id: int, now: datetime) -> int:
     """Return how many browsers are logged in as a person."""
-    query = select(func.count()).select_from(web_logins).join(_ASKER, _ASKER.c.id == web_logins.c.identity_id)
-    is_theirs = (_ASKER.c.person_id == person_id) & (web_logins.c.expires_at > now)
+    query = select(func.count()).select_from(web_logins).join(identities, identities.c.id == web_logins.c.identity_id)
+    is_theirs = (identities.c.person_id == person_id) & (web_logins.c.expires_at > now)
     return int(connection.execute(query.where(is_theirs)).scalar_one())
 
 
@@ -137,10 +135,6 @@ def _voiding(now: datetime) -> Update:
 
 def _is_good(secret: str, now: datetime) -> tuple[ColumnElement[bool], ...]:
     return web_links.c.digest == _digest(secret), web_links.c.used_at.is_(None), web_links.c.expires_at > now
-
-
-def _identity(row: Row[Any]) -> Identity:
-    return Identity(row.id, row.person_id, row.platform, row.platform_id, row.name)
 
 
 def _digest(secret: str) -> str:

@@ -68,7 +68,7 @@ def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_
     """Forget accounts and what is kept under their names, but not their roles, which are the owner's."""
     for account in accounts:
         name = person_name(account)
-        forget_usage(connection, account, now)
+        forget_usage(connection, [name], now)
         connection.execute(delete(access_codes).where(access_codes.c.person == name))
         connection.execute(delete(access_refusals).where(access_refusals.c.subject == name, not_(IS_NEEDED)))
         forget_notices(connection, "person", name)

@@ -3,21 +3,22 @@
 Each of these is answered once a day, in private, and nothing besides.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection, delete, select
 
 from botservice.messages import InboundMessage
 from botservice.people.names import person_name
-from botservice.storage.statements import of_each_database
+from botservice.storage.statements import upserting
 from botservice.storage.tables.access import access_refusals
 
 _EVERY: Final = timedelta(days=1)
 # What is asked, as it is kept; /forget me asks whether that is meant, and counts for itself.
 _RIGHTS: Final = {("export", ""): "export", ("forget", "me"): "forget", ("forget", "me yes"): "forget yes"}
+
+_note = upserting(access_refusals, "kind", "subject")
 
 FORGOTTEN: Final = "forgotten"
 """The kind of the row of a forgotten person of whom something is still to be read: see `returning`."""
@@ -69,9 +70,3 @@ def forget_rights(connection: Connection, now: datetime) -> int:
 IS_RIGHT: Final = access_refusals.c.kind.in_(sorted(_RIGHTS.values()))
 IS_NEEDED: Final = IS_RIGHT | (access_refusals.c.kind == FORGOTTEN)
 """The rows that are kept of a forgotten person for a while, or they could ask without end, or come back."""
-
-
-@of_each_database
-def _note(insert: Callable[..., Any]) -> Any:
-    new = insert(access_refusals)
-    return new.on_conflict_do_update(index_elements=["kind", "subject"], set_={"told_at": new.excluded.told_at})

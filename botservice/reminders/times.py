@@ -23,16 +23,12 @@ def read_moment(text: str, zone: ZoneInfo) -> datetime | None:
 
     A date alone is no moment: nobody wants to be reminded at midnight unasked.
     """
-    stripped = text.strip()
-    try:
-        moment = datetime.fromisoformat(stripped)
-    except ValueError:
-        return None
-    if ":" not in stripped:
+    if ":" not in text:
         return None
     try:
+        moment = datetime.fromisoformat(text.strip())
         return (moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)).astimezone(UTC)
-    except (OverflowError, ValueError):  # at the ends of the calendar
+    except (OverflowError, ValueError):  # or it is at the ends of the calendar
         return None
 
 

@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import Any, TypeVar, overload
 
 from greenlet import getcurrent, greenlet
-from sqlalchemy import Connection, Dialect
+from sqlalchemy import Connection, Dialect, Table
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import BindParameter, ClauseElement
 
@@ -73,6 +73,16 @@ def of_each_database(make: Callable[[Callable[..., Any]], Any]) -> Callable[[Con
         return make(import_module(f"sqlalchemy.dialects.{name}").insert)
 
     return lambda connection: made(connection.dialect.name)
+
+
+def upserting(table: Table, *keys: str) -> Callable[[Connection], Any]:
+    """Return what gives the statement that writes a row in the place of the one with the same keys."""
+    changed = [column.name for column in table.columns if column.name not in keys]
+    return of_each_database(lambda insert: _replacing(insert(table), keys, changed))
+
+
+def _replacing(new: Any, keys: Sequence[str], changed: Sequence[str]) -> Any:
+    return new.on_conflict_do_update(index_elements=keys, set_={name: new.excluded[name] for name in changed})
 
 
 def execute(connection: Connection, statement: ClauseElement, values: Values) -> Rows:

@@ -10,7 +10,7 @@ from datetime import datetime
 from functools import partial
 
 from botservice.budgets.records import drop_expired
-from botservice.budgets.usage import find_strangers, forget_usage_of
+from botservice.budgets.usage import find_strangers, forget_usage
 from botservice.errors import BotServiceError
 from botservice.privacy.exports import drop_old_exports
 from botservice.privacy.late_messages import drop_notes
@@ -133,7 +133,7 @@ class Upkeep:
             found = await self._storage.read(partial(find_strangers, after=after, now=now))
             if found.names:
                 is_clean = False
-                await self._storage.write(partial(forget_usage_of, names=found.names, now=now), fence=claim)
+                await self._storage.write(partial(forget_usage, names=found.names, now=now), fence=claim)
             after, is_last = found.last, found.is_last
             await self._rest(_REST * (time.monotonic() - since))
         return is_clean

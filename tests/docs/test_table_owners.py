@@ -21,6 +21,10 @@ OTHERS = {
     "botservice/turns/work/merging_contexts.py": (ALL, "moves all that one conversation has to another"),
     "botservice/storage/tables/triggers_sql/": (ALL, "what the database does itself, so that nobody can forget to"),
     "botservice/storage/postgres/building.py": ({"contexts"}, "counts messages that came before their counter"),
+    "botservice/storage/statements.py": (
+        {ANY},
+        "makes the statement that replaces a row, of the table that it is given",
+    ),
     "botservice/storage/references.py": ({"messages"}, "says who is quoted in the row of the message"),
     "botservice/history/rows.py": ({"contexts"}, "numbers messages under the lock of their context's row"),
     "botservice/history/changes.py": ({"contexts", "vectors"}, "an edit makes caches and meanings out of date"),
