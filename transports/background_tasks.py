@@ -2,20 +2,23 @@
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
 
 
 class Errands:
     """Owns tasks whose end nothing waits for."""
 
     def __init__(self) -> None:
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
-    def send(self, work: Coroutine[Any, Any, None], name: str) -> None:
-        """Have work done, without waiting for it."""
+    def send(self, work: Coroutine[Any, Any, Result], name: str) -> asyncio.Task[Result]:
+        """Have work done, without waiting for it; return its task."""
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def settle(self) -> None:
         """Return when all that was begun is done."""

@@ -12,19 +12,20 @@ os.environ.setdefault("PTB_TIMEDELTA", "true")
 import asyncio
 import io
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
-from telegram import Bot, InputFile, InputMediaAudio, InputMediaDocument, InputMediaPhoto, InputMediaVideo
+from telegram import Bot, InputFile, InputMedia
 from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest, RequestData
 
 from botservice.messages import storable
 from botservice.tls import tls_context
+from transports.background_tasks import Errands
 
 __all__ = ["BotClient", "InputFile", "as_media"]
 
@@ -38,15 +39,6 @@ _ESCAPED = {code: f"%{code:02X}" for code in (*range(0x20), 0x22, 0x7F)}
 # Source: core.telegram.org/bots/api, LinkPreviewOptions.
 _PREVIEWING = frozenset({"sendMessage", "editMessageText"})
 _RESULT = re.compile(rb'\{\s*"ok"\s*:\s*true\s*,\s*"result"')  # as nearly every answer begins: no need to parse it
-
-
-_Media = InputMediaAudio | InputMediaDocument | InputMediaPhoto | InputMediaVideo
-_MEDIA: Mapping[str, Callable[..., _Media]] = {
-    "audio": InputMediaAudio,
-    "document": InputMediaDocument,
-    "photo": InputMediaPhoto,
-    "video": InputMediaVideo,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +69,7 @@ class Requests(BaseRequest):
         self._connections = connections
         self._limits = limits or Limits()
         self._session: aiohttp.ClientSession | None = None
-        self._under_way: set[asyncio.Task[tuple[int, bytes]]] = set()
+        self._under_way = Errands()
 
     @property
     def read_timeout(self) -> float:
@@ -89,11 +81,7 @@ class Requests(BaseRequest):
 
     async def shutdown(self) -> None:
         """Cut off what is under way, and close every connection."""
-        tasks = list(self._under_way)
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        await self._under_way.close()
         if self._session is not None:
             await self._session.close()
 
@@ -112,9 +100,8 @@ class Requests(BaseRequest):
             telegram.error.NetworkError: no answer came; TimedOut: not in time.
         """
         seconds = read_timeout if isinstance(read_timeout, int | float) else _ANSWER_SECONDS
-        task = asyncio.create_task(self._ask(url, method, request_data, seconds))
-        self._under_way.add(task)
-        task.add_done_callback(self._forget)
+        task = self._under_way.send(self._ask(url, method, request_data, seconds), name="telegram-request")
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen: nobody may wait any more
         return await self._wait(task)
 
     @staticmethod
@@ -163,11 +150,6 @@ class Requests(BaseRequest):
                 proxy=_proxy_for(url),
             )
         return self._session
-
-    def _forget(self, task: asyncio.Task[tuple[int, bytes]]) -> None:
-        self._under_way.discard(task)
-        if not task.cancelled():
-            task.exception()  # seen: the caller may have been cancelled
 
 
 class PollingRequests(Requests):
@@ -218,10 +200,10 @@ class BotClient(Bot):
             await request.shutdown()
 
 
-def as_media(payload: Mapping[str, Any], file: InputFile | str) -> _Media:
+def as_media(payload: Mapping[str, Any], file: InputFile | str) -> InputMedia:
     """Return one of an album, as the library wants it; what it has besides its file stays plain JSON."""
     others = {name: value for name, value in payload.items() if name in ("caption", "caption_entities")}
-    return _MEDIA[payload["type"]](file, api_kwargs=others)
+    return InputMedia(payload["type"], file, api_kwargs=others)
 
 
 def _status(status: int, body: bytes) -> int:
