@@ -1,6 +1,8 @@
 """What the Bot API's refusals mean: every error of the client library is translated here."""
 
+from collections.abc import Callable
 from datetime import timedelta
+from typing import Final
 
 import aiohttp
 from telegram.error import (
@@ -25,35 +27,58 @@ _NOT_SENT = (
     aiohttp.ClientHttpProxyError,
 )
 
-# Parts of descriptions, in lower case, as the server's source has them. Source: tdlib/telegram-bot-api, Client.cpp.
-_GONE = (
-    "chat not found",
-    "chat_id_invalid",
-    "peer_id_invalid",
-    "user not found",
-    "user_is_blocked",
-    "input_user_deactivated",
-    "not enough rights",
-    "have no rights",
-    "need administrator rights",
-    "chat_write_forbidden",
-    "chat_restricted",
-    "chat_send_",
-    "voice_messages_forbidden",
-    "topic_closed",
+_REFUSALS = (BadRequest, Forbidden)
+# Refusals are known by parts of their descriptions. Source of the words: tdlib/telegram-bot-api, Client.cpp.
+
+
+def _says(*parts: str, kinds: tuple[type[TelegramError], ...] = (BadRequest,)) -> Callable[[TelegramError], bool]:
+    """Return what tells whether an error is a refusal that has one of some words, in lower case, in it."""
+
+    def says(error: TelegramError) -> bool:
+        message = error.message.lower()
+        return isinstance(error, kinds) and any(part in message for part in parts)
+
+    return says
+
+
+is_topic_gone: Final = _says("message thread not found", "topic_deleted", "topic_id_invalid", "thread_not_found")
+"""Whether the topic is not there any more."""
+
+is_reply_gone: Final = _says(
+    "message to be replied not found", "reply message not found", "replied message not found", "quote_text"
 )
-# What nobody can be told in a chat in any way: the chat, or the bot's place in it, is not there.
-_NO_CHAT = ("chat not found", "chat_id_invalid", "bot was kicked", "bot was blocked", "not a member", "deactivated")
-# A kind of message that may not be sent, where others may.
-_KIND_FORBIDDEN = ("not enough rights to send", "chat_send_", "voice_messages_forbidden", "can't be sent")
-_WORDS_FORBIDDEN = ("text messages", "chat_send_plain", "not enough rights to send messages")
-_TOO_LATE = ("query is too old", "query_id_invalid", "user_not_participant")
-_TOPIC_GONE = ("message thread not found", "topic_deleted", "topic_id_invalid", "thread_not_found")
-_ENTITIES = ("entit", "can't parse", "text_link", "url", "user not found", "custom_emoji", "message_too_long")
-_NOT_MODIFIED = "message is not modified"
-_NOT_EDITABLE = ("message to edit not found", "message can't be edited", "message_id_invalid", "no text in the message")
-_BUTTONS = ("button", "inline keyboard", "reply markup", "reply_markup")
-_REPLY_GONE = ("message to be replied not found", "reply message not found", "replied message not found", "quote_text")
+"""Whether the message that was to be replied to is gone."""
+
+is_not_modified: Final = _says("message is not modified")
+"""Whether the message stands there already as it should be."""
+
+is_not_editable: Final = _says(
+    "message to edit not found", "message can't be edited", "message_id_invalid", "no text in the message"
+)
+"""Whether the message that was to be changed is gone."""
+
+is_about_buttons: Final = _says("button", "inline keyboard", "reply markup", "reply_markup")
+"""Whether the same message may pass without its buttons."""
+
+is_no_chat: Final = _says(
+    *("chat not found", "chat_id_invalid", "bot was kicked", "bot was blocked", "not a member", "deactivated"),
+    kinds=_REFUSALS,
+)
+"""Whether nobody can be told anything in any form: the chat, or the bot's place in it, is not there."""
+
+is_too_late: Final = _says("query is too old", "query_id_invalid", "user_not_participant", kinds=_REFUSALS)
+"""Whether one person could not be told alone this time: their press is long ago, or they have left."""
+
+_says_gone = _says(
+    *("chat not found", "chat_id_invalid", "peer_id_invalid", "user not found", "user_is_blocked"),
+    *("input_user_deactivated", "not enough rights", "have no rights", "need administrator rights"),
+    *("chat_write_forbidden", "chat_restricted", "chat_send_", "voice_messages_forbidden", "topic_closed"),
+)
+_says_entities = _says("entit", "can't parse", "text_link", "url", "user not found", "custom_emoji", "message_too_long")
+_forbids_kind = _says(
+    "not enough rights to send", "chat_send_", "voice_messages_forbidden", "can't be sent", kinds=_REFUSALS
+)
+_forbids_words = _says("text messages", "chat_send_plain", "not enough rights to send messages", kinds=_REFUSALS)
 
 
 def wait_of(error: RetryAfter) -> float:
@@ -84,32 +109,17 @@ def _as_lost(error: TelegramError) -> DeliveryError:
 
 def is_gone(error: TelegramError) -> bool:
     """Return whether the chat takes nothing from this bot, whatever it is."""
-    return isinstance(error, Forbidden) or _says(error, _GONE)
-
-
-def is_topic_gone(error: TelegramError) -> bool:
-    """Return whether the topic is not there any more."""
-    return _says(error, _TOPIC_GONE)
+    return isinstance(error, Forbidden) or _says_gone(error)
 
 
 def is_about_entities(error: TelegramError) -> bool:
     """Return whether the same text may pass without its formatting."""
-    return _says(error, _ENTITIES) and not is_gone(error)
+    return _says_entities(error) and not is_gone(error)
 
 
 def is_kind_forbidden(error: TelegramError) -> bool:
-    """Return whether a chat takes no messages of a kind; other ones may pass."""
-    return _refuses(error, _KIND_FORBIDDEN) and not _refuses(error, _WORDS_FORBIDDEN)
-
-
-def is_no_chat(error: TelegramError) -> bool:
-    """Return whether there is no chat in which anything could be said, in whatever form."""
-    return _refuses(error, _NO_CHAT)
-
-
-def is_too_late(error: TelegramError) -> bool:
-    """Return whether one person could not be told alone this time: their press is long ago, or they have left."""
-    return _refuses(error, _TOO_LATE)
+    """Return whether a chat takes no messages of a kind, such as pictures; other ones may pass."""
+    return _forbids_kind(error) and not _forbids_words(error)
 
 
 def is_method_unknown(error: TelegramError) -> bool:
@@ -131,33 +141,3 @@ def is_failing(error: TelegramError) -> bool:
 def is_unreadable(error: TelegramError) -> bool:
     """Return whether an answer is not the Bot API's, but that of something before it, as of a proxy."""
     return isinstance(error.__cause__, TelegramError)
-
-
-def is_not_modified(error: TelegramError) -> bool:
-    """Return whether the message stands there already as it should be."""
-    return _says(error, (_NOT_MODIFIED,))
-
-
-def is_not_editable(error: TelegramError) -> bool:
-    """Return whether the message that was to be changed is gone."""
-    return _says(error, _NOT_EDITABLE)
-
-
-def is_about_buttons(error: TelegramError) -> bool:
-    """Return whether the same message may pass without its buttons."""
-    return _says(error, _BUTTONS)
-
-
-def is_reply_gone(error: TelegramError) -> bool:
-    """Return whether the message that was to be replied to is gone."""
-    return _says(error, _REPLY_GONE)
-
-
-def _refuses(error: TelegramError, parts: tuple[str, ...]) -> bool:
-    message = error.message.lower()
-    return isinstance(error, BadRequest | Forbidden) and any(part in message for part in parts)
-
-
-def _says(error: TelegramError, parts: tuple[str, ...]) -> bool:
-    message = error.message.lower()
-    return isinstance(error, BadRequest) and any(part in message for part in parts)
