@@ -26,8 +26,6 @@ from transports.telegram.outgoing.forms import Forms
 
 AS_ADMINISTRATOR = "personal"
 AS_REPLY = "personal-reply"
-_COLOURS: Final = "colours"
-_MOMENTS: Final = "moments"
 _ENTITIES: Final = ("entities", "caption_entities")
 _PERSONAL: Final = "ephemeral_message_parameters"
 
@@ -75,14 +73,9 @@ class Extras:
         self, context_keys: Mapping[str, str], call: dict[str, Any], payload: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Return a call as its chat takes it."""
-        if _has_moments(call) and not await self._forms.takes(context_keys, _MOMENTS):
-            call = _without_moments(call)
-        if (
-            "reply_markup" in call
-            and has_styles(call["reply_markup"])
-            and not await self._forms.takes(context_keys, _COLOURS)
-        ):
-            call = _without_colours(call)
+        for form, _, is_in, without in _OPTIONAL:
+            if is_in(call) and not await self._forms.takes(context_keys, form):
+                call = without(call)
         receiver = payload.get("receiver")
         if receiver is None or not call["chat_id"].startswith("-") or "message_id" in call:
             return call
@@ -103,11 +96,7 @@ class Extras:
             if not is_too_late(error) and not is_unreadable(error):
                 await self._forms.note(context_keys, _form_of(call), error.message)
             return _seen_by_all(call)
-        if is_about_entities(error) and _has_moments(call):
-            return await self._without_moments(context_keys, call, error)
-        if is_about_buttons(error):
-            return await self._without_colours(context_keys, call, error)
-        return None
+        return await self._leave_out(context_keys, call, error, is_named=True)
 
     async def without_suspected(
         self, context_keys: Mapping[str, str], call: dict[str, Any], error: TelegramError
@@ -115,24 +104,17 @@ class Extras:
         """Return a call without what is new in it, whatever words it was refused in, or None if nothing is."""
         if not isinstance(error, BadRequest) or is_gone(error) or is_unreadable(error):
             return None
-        without = await self._without_moments(context_keys, call, error)
-        return without or await self._without_colours(context_keys, call, error)
+        return await self._leave_out(context_keys, call, error, is_named=False)
 
-    async def _without_moments(
-        self, context_keys: Mapping[str, str], call: dict[str, Any], error: TelegramError
+    async def _leave_out(
+        self, context_keys: Mapping[str, str], call: dict[str, Any], error: TelegramError, *, is_named: bool
     ) -> dict[str, Any] | None:
-        if not _has_moments(call):
-            return None
-        await self._forms.note(context_keys, _MOMENTS, error.message)
-        return _without_moments(call)
-
-    async def _without_colours(
-        self, context_keys: Mapping[str, str], call: dict[str, Any], error: TelegramError
-    ) -> dict[str, Any] | None:
-        if not has_styles(call.get("reply_markup")):
-            return None
-        await self._forms.note(context_keys, _COLOURS, error.message)
-        return _without_colours(call)
+        """Return a call without the first thing that it can do without, if need be one that an error names."""
+        for form, is_about, is_in, without in _OPTIONAL:
+            if is_in(call) and (is_about(error) or not is_named):
+                await self._forms.note(context_keys, form, error.message)
+                return without(call)
+        return None
 
 
 def _form_of(call: Mapping[str, Any]) -> str:
@@ -156,5 +138,16 @@ def _without_moments(call: Mapping[str, Any]) -> dict[str, Any]:
     return {**call, **kept}
 
 
+def _has_colours(call: Mapping[str, Any]) -> bool:
+    return has_styles(call.get("reply_markup"))
+
+
 def _without_colours(call: Mapping[str, Any]) -> dict[str, Any]:
     return {**call, "reply_markup": without_styles(call["reply_markup"])}
+
+
+# What a call can do without: its name, whether an error is about it, whether it is there, and the call without it.
+_OPTIONAL: Final = (
+    ("moments", is_about_entities, _has_moments, _without_moments),
+    ("colours", is_about_buttons, _has_colours, _without_colours),
+)

@@ -29,7 +29,6 @@ from transports.telegram.failures import (
 )
 from transports.telegram.inbound_events import shown_id
 from transports.telegram.keyboards import in_topic
-from transports.telegram.outgoing.entities import DATE_TIME
 from transports.telegram.outgoing.extras import Extras
 from transports.telegram.outgoing.forms import Forms
 
@@ -62,19 +61,11 @@ class Sender:
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Make a delivery visible and return its message id."""
-        form, plain = delivery.payload.get("form"), delivery.payload.get("plain")
-        if not isinstance(form, str) or not isinstance(plain, list):
-            return await self._send(context_keys, delivery)
-        if not await self._forms.takes(context_keys, form):
+        payload: Any = delivery.payload
+        form, plain = payload.get("form"), payload.get("plain")
+        has_other = form is not None
+        if has_other and not await self._forms.takes(context_keys, form):
             raise DeliveryInstead(f"not sent as {form}: this chat has refused that", plain)
-        try:
-            return await self._send(context_keys, delivery)
-        except _FormRefusedError as error:
-            if error.is_for_good:
-                await self._forms.note(context_keys, form, str(error))
-            raise DeliveryInstead(f"Telegram refuses {form}: {error}", plain) from error
-
-    async def _send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         call = await self._prepare(context_keys, delivery)
         for _ in range(_MAX_TRIES):
             try:
@@ -82,11 +73,12 @@ class Sender:
             except TelegramError as error:
                 if is_not_modified(error):
                     return delivery.external_id
-                has_other = "plain" in delivery.payload
                 simpler = await self._extras.without_refused(context_keys, call, error)
                 simpler = simpler or _simpler(call, error, has_other_form=has_other)
-                if simpler is None and has_other and (refusal := _form_refusal(error, delivery.attempts)):
-                    raise refusal from error
+                if simpler is None and has_other and _is_form_refused(error, delivery.attempts):
+                    if not is_too_large(error) and not is_failing(error):  # the next message may pass
+                        await self._forms.note(context_keys, form, error.message)
+                    raise DeliveryInstead(f"Telegram refuses {form}: {error.message}", plain) from error
                 simpler = simpler or await self._extras.without_suspected(context_keys, call, error)
                 if simpler is None:
                     raise as_delivery_error(error) from error
@@ -123,6 +115,8 @@ class Sender:
         call: dict[str, Any] = {name: value for name, value in delivery.payload.items() if name not in _NOT_SENT}
         reply_to = call.pop("reply_to", None)
         call["chat_id"] = context_keys["chat_id"]
+        if "thread_id" in context_keys:
+            call["message_thread_id"] = context_keys["thread_id"]
         if "reply_markup" in call:
             call["reply_markup"] = in_topic(call["reply_markup"], context_keys.get("thread_id"))
         file = call.pop("file", None)
@@ -131,22 +125,12 @@ class Sender:
         elif "media" in call:
             call |= await self._album(context_keys, call["media"])
         elif delivery.external_id is not None:
-            edit = call | {"method": "editMessageText", "message_id": delivery.external_id} | _place(context_keys)
-            return await self._with_extras(context_keys, edit, delivery)
+            edit = call | {"method": "editMessageText", "message_id": delivery.external_id}
+            return await self._extras.put_on(context_keys, edit, delivery.payload)
         if delivery.external_id is not None:
             call["replaced"] = delivery.external_id
         if reply_to is not None:
             call["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
-        return await self._with_extras(context_keys, call | _place(context_keys), delivery)
-
-    async def _with_extras(
-        self, context_keys: Mapping[str, str], call: dict[str, Any], delivery: Delivery
-    ) -> dict[str, Any]:
-        """Return a call as its chat takes it; words and their marks are taken everywhere."""
-        entities = call.get("entities") or call.get("caption_entities") or ()
-        has_moments = any(each["type"] == DATE_TIME for each in entities)
-        if not has_moments and "reply_markup" not in call and "receiver" not in delivery.payload:
-            return call
         return await self._extras.put_on(context_keys, call, delivery.payload)
 
     async def _album(self, context_keys: Mapping[str, str], media: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -164,28 +148,14 @@ class Sender:
         return InputFile(data, filename=name, attach=is_attached)
 
 
-class _FormRefusedError(Exception):
-    """Telegram does not take a message in the form in which it was sent."""
-
-    def __init__(self, reason: str, *, is_for_good: bool) -> None:
-        super().__init__(reason)
-        self.is_for_good = is_for_good
-
-
-def _form_refusal(error: TelegramError, attempts: int) -> _FormRefusedError | None:
-    """Return what is raised where the same words may pass in another form."""
+def _is_form_refused(error: TelegramError, attempts: int) -> bool:
+    """Return whether the same words may pass in another form."""
     if is_too_large(error):
-        return _FormRefusedError(error.message, is_for_good=False)
+        return True
     if is_failing(error):
-        return _FormRefusedError(error.message, is_for_good=False) if attempts >= _TRIES_OF_A_FORM else None
-    is_about_words = isinstance(error, BadRequest) and not is_gone(error)
-    if is_about_words or is_method_unknown(error) or is_kind_forbidden(error):
-        return _FormRefusedError(error.message, is_for_good=True)
-    return None
-
-
-def _place(context_keys: Mapping[str, str]) -> dict[str, Any]:
-    return {"message_thread_id": context_keys["thread_id"]} if "thread_id" in context_keys else {}
+        return attempts >= _TRIES_OF_A_FORM
+    is_about_form = isinstance(error, BadRequest) and not is_gone(error)
+    return is_about_form or is_method_unknown(error) or is_kind_forbidden(error)
 
 
 def _simpler(call: Mapping[str, Any], error: TelegramError, *, has_other_form: bool) -> dict[str, Any] | None:
