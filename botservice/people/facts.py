@@ -17,7 +17,7 @@ from botservice.people.fact_sources import find_source, own_words_of
 from botservice.people.identities import find_identity
 from botservice.people.own_words import fitting_topic, is_said_in
 from botservice.people.refused_facts import BY_PERSON, refuse
-from botservice.storage.chunks import chunks
+from botservice.storage.chunks import chunks, select_among
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import facts, identities, persons
@@ -326,11 +326,10 @@ def drop_unsaid(connection: Connection, message_ids: Collection[int]) -> list[Kn
     Earlier versions took what a message quotes or shares for its author's own words.
     """
     found: list[Known] = []
-    for chunk in chunks(sorted(message_ids)):
-        for row in connection.execute(_KNOWN.where(facts.c.source_message_id.in_(chunk))).all():
-            if not is_said_in(row.text, own_words_of(connection, row.source_message_id)):
-                connection.execute(delete(facts).where(facts.c.id == row.id))
-                found.append(Known(row.id, row.person_id, row.text))
+    for row in select_among(connection, _KNOWN, facts.c.source_message_id, message_ids):
+        if not is_said_in(row.text, own_words_of(connection, row.source_message_id)):
+            connection.execute(delete(facts).where(facts.c.id == row.id))
+            found.append(Known(row.id, row.person_id, row.text))
     return found
 
 

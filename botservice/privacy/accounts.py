@@ -14,11 +14,13 @@ from botservice.people.names import person_name
 from botservice.personas import PERSONA, TITLE, Persona
 from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.names_left import forget_notices
+from botservice.privacy.own_messages import contexts_of
 from botservice.privacy.records import erase_from_records
 from botservice.privacy.rights import IS_NEEDED
 from botservice.storage.blobs import read_blobs
 from botservice.storage.chunks import chunks
 from botservice.storage.orphaned_files import loosen_all_files
+from botservice.storage.ranges import is_by
 from botservice.storage.references import find_contexts_repeating
 from botservice.storage.tables.access import access_codes, access_refusals
 from botservice.storage.tables.conditions import CONTEXT_HAS_METADATA
@@ -38,12 +40,8 @@ def accounts_of(connection: Connection, person: Author) -> list[Author]:
 
 def contexts_with(connection: Connection, accounts: Sequence[Author], *, but: int | None = None) -> list[int]:
     """Return the conversations in which some accounts were seen, or are repeated; but one is not looked at."""
-    found = find_contexts_repeating(connection, accounts)
+    found = find_contexts_repeating(connection, accounts).union(contexts_of(connection, accounts))
     for account in accounts:
-        wrote = select(messages.c.context_id).where(
-            messages.c.author_platform == account.platform, messages.c.author_id == account.id
-        )
-        found.update(connection.execute(wrote.distinct()).scalars())
         identity = find_identity(connection, account)
         if identity is not None:  # who gave commands alone has said nothing, and yet has a chat
             seen = select(contexts.c.id).where(contexts.c.only_identity_id == identity.id)
@@ -77,17 +75,13 @@ def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_
         connection.execute(delete(feedback).where(is_own))
         for table in metadata.sorted_tables:
             if table is not messages and {"author_platform", "author_id", "context_id"} <= set(table.c.keys()):
-                is_theirs = (table.c.author_platform == account.platform) & (table.c.author_id == account.id)
-                touched = set(
-                    connection.execute(delete(table).where(is_theirs).returning(table.c.context_id)).scalars()
-                )
-                for context_id in touched:
+                gone = delete(table).where(is_by(table, account)).returning(table.c.context_id)
+                for context_id in set(connection.execute(gone).scalars()):
                     loosen_all_files(connection, context_id)
     if person_id is not None:
-        for account in accounts:
-            identity = find_identity(connection, account)
-            seen = update(contexts).where(contexts.c.only_identity_id == (None if identity is None else identity.id))
-            connection.execute(seen.values(only_identity_id=None))
+        theirs = [each.id for each in identities_of(connection, person_id)]
+        seen = update(contexts).where(contexts.c.only_identity_id.in_(theirs))
+        connection.execute(seen.values(only_identity_id=None))
         connection.execute(delete(persons).where(persons.c.id == person_id))
 
 

@@ -6,13 +6,13 @@ before the transaction that writes, which then looks only at what came since.
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, func, or_, select
+from sqlalchemy import Connection, and_, exists, func, or_, select
 
 from botservice.messages import Role
-from botservice.storage.chunks import chunks
+from botservice.storage.chunks import chunks, select_among
 from botservice.storage.ranges import sure_up_to
 from botservice.storage.tables.conversations import deliveries, events, messages, turns
 
@@ -22,6 +22,7 @@ _IS_OWED = exists().where(deliveries.c.turn_id == turns.c.id, deliveries.c.finis
 _IS_KEPT = exists().where(events.c.turn_id == turns.c.id, events.c.raw.is_not(None))
 IS_OVER = and_(turns.c.status == "done", ~_IS_OWED)
 HAS_RECORDS = or_(turns.c.compacted_at.is_(None), turns.c.error.is_not(None), _IS_KEPT)
+_IS_CLEARED = and_(IS_OVER, ~HAS_RECORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +68,14 @@ def shared_turns(connection: Connection, turn_ids: Collection[int], message_ids:
     """Return those of some turns that answer other messages too."""
     query = select(events.c.turn_id, messages.c.id).join(messages, messages.c.event_id == events.c.id)
     chosen = set(message_ids)
-    return {
-        row.turn_id
-        for chunk in chunks(sorted(turn_ids))
-        for row in connection.execute(query.where(events.c.turn_id.in_(chunk)))
-        if row.id not in chosen
-    }
+    rows = select_among(connection, query, events.c.turn_id, turn_ids)
+    return {row.turn_id for row in rows if row.id not in chosen}
 
 
 def answers_of(connection: Connection, context_id: int, turn_ids: Collection[int]) -> list[int]:
     """Return the messages of a context that answer turns."""
     query = select(messages.c.id).where(messages.c.context_id == context_id)
-    return [
-        number
-        for chunk in chunks(turn_ids)
-        for number in connection.execute(query.where(messages.c.answers_turn_id.in_(chunk))).scalars()
-    ]
+    return [row.id for row in select_among(connection, query, messages.c.answers_turn_id, turn_ids)]
 
 
 def _by_events(connection: Connection, message_ids: Collection[int]) -> tuple[set[int], set[int]]:
@@ -92,11 +85,7 @@ def _by_events(connection: Connection, message_ids: Collection[int]) -> tuple[se
         .outerjoin(events, events.c.id == messages.c.event_id)
         .where(messages.c.event_id.is_not(None))
     )
-    rows = [
-        row
-        for chunk in chunks(sorted(message_ids))
-        for row in connection.execute(query.where(messages.c.id.in_(chunk)))
-    ]
+    rows = select_among(connection, query, messages.c.id, message_ids)
     return {row.turn_id for row in rows if row.turn_id is not None}, {row.id for row in rows if row.event is None}
 
 
@@ -121,11 +110,6 @@ def _by_places(connection: Connection, context_id: int, message_ids: Collection[
             found.add(row.turn_id)
         asked = []
     return found
-
-
-def is_cleared() -> ColumnElement[bool]:
-    """Return the condition for turns that are over and have no record of their work any more."""
-    return and_(IS_OVER, ~HAS_RECORDS)
 
 
 def find_seen(
@@ -154,11 +138,11 @@ def own_turns(connection: Connection, message_ids: Collection[int], seen: Seen) 
 
 def turns_left(connection: Connection, context_id: int, seen: Seen) -> dict[int, str]:
     """Return the turns that still have records of their prompts, with their state."""
-    query = select(turns.c.id, turns.c.status).where(turns.c.context_id == context_id, ~is_cleared())
+    query = select(turns.c.id, turns.c.status).where(turns.c.context_id == context_id, ~_IS_CLEARED)
     since = max(seen.first or 0, seen.up_to + 1)
     rows = [
         *connection.execute(query.where(turns.c.id >= since)),
-        *(row for ids in chunks(sorted(seen.left)) for row in connection.execute(query.where(turns.c.id.in_(ids)))),
+        *select_among(connection, query, turns.c.id, seen.left),
     ]
     return {row.id: row.status for row in rows}
 
@@ -186,18 +170,16 @@ def _first_turn(
 ) -> int | None:
     """Return the first turn that may have seen some messages; own are those that they began."""
     found = [min(own)] if own else []
-    oldest: list[tuple[datetime, int]] = []
-    for chunk in chunks(sorted(message_ids)):
-        of_chunk = select(func.min(messages.c.created_at), func.min(messages.c.position))
-        row = connection.execute(
-            of_chunk.where(messages.c.context_id + 0 == context_id, messages.c.id.in_(chunk))
-        ).one()
-        oldest.extend([(row[0], row[1])] if row[1] is not None else ())
+    of_messages = select(func.min(messages.c.created_at).label("at"), func.min(messages.c.position).label("position"))
+    rows = select_among(
+        connection, of_messages.where(messages.c.context_id + 0 == context_id), messages.c.id, message_ids
+    )
+    oldest = [row for row in rows if row.position is not None]
     if oldest:
-        since = min(created_at for created_at, _ in oldest) - _CLOCKS_DIFFER
+        since = min(row.at for row in oldest) - _CLOCKS_DIFFER
         after = select(func.min(turns.c.id)).where(turns.c.context_id == context_id, turns.c.created_at >= since)
         found_after = connection.execute(after).scalar_one()
-        among_later = _turns_of_later_messages(connection, context_id, min(position for _, position in oldest))
+        among_later = _turns_of_later_messages(connection, context_id, min(row.position for row in oldest))
         found.extend(each for each in (found_after, *among_later) if each is not None)
     return min(found, default=None)
 

@@ -12,9 +12,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import ColumnElement, Connection, Select, select
 
 from botservice.errors import StorageError
 from botservice.history.notes import Note, read_notes
@@ -30,6 +31,7 @@ from botservice.progressing import Progress, unwatched
 from botservice.references import Reference, keep_files, write_out_for
 from botservice.storage import Storage
 from botservice.storage.chunks import chunks
+from botservice.storage.ranges import is_by
 from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import contexts, events, messages
 from botservice.storage.tables.metadata import metadata
@@ -100,8 +102,8 @@ def as_values(data: PersonalData, files: Mapping[tuple[int, int], str] | None = 
     return {
         "accounts": [{"platform": each.platform, "id": each.id, "name": each.name} for each in data.accounts],
         "facts": [_fact_values(each) for each in data.facts],
-        "messages": sorted(said, key=_by_id),
-        "answers": sorted(answered, key=_by_id),
+        "messages": sorted(said, key=itemgetter("id")),
+        "answers": sorted(answered, key=itemgetter("id")),
         **({"notes": noted} if noted else {}),
         **data.others,
     }
@@ -135,36 +137,25 @@ def _read_about(connection: Connection, person: Author) -> PersonalData:
 
 def _read_others(connection: Connection, accounts: Sequence[Author]) -> dict[str, list[dict[str, Any]]]:
     """Return the rows of every table that names its author, such as reminders, and what was used."""
+
+    def rows(query: Select[*tuple[Any, ...]], *which: ColumnElement[bool]) -> list[dict[str, Any]]:
+        """Return what a query gives for each of some conditions."""
+        return [_json_values(row) for each in which for row in connection.execute(query.where(each)).mappings()]
+
     found: dict[str, list[dict[str, Any]]] = {}
     for table in metadata.sorted_tables:
-        if table is messages or not {"author_platform", "author_id"} <= set(table.c.keys()):
-            continue
-        columns = [column for column in table.c if column.name not in _NOT_TEXT]
-        for account in accounts:
-            query = select(*columns).where(table.c.author_platform == account.platform, table.c.author_id == account.id)
-            rows = [_json_values(row) for row in connection.execute(query).mappings()]
-            if rows:
-                found.setdefault(table.name, []).extend(rows)
-    for account in accounts:
-        given = select(feedback.c.verdict, feedback.c.created_at).where(
-            feedback.c.platform == account.platform, feedback.c.person_id == account.id
-        )
-        verdicts = [_json_values(row) for row in connection.execute(given).mappings()]
-        if verdicts:
-            found.setdefault("feedback", []).extend(verdicts)
-    used = select(model_usage.c.day, model_usage.c.model, model_usage.c.calls, model_usage.c.input_tokens)
-    used = used.add_columns(model_usage.c.output_tokens)
+        if table is not messages and {"author_platform", "author_id"} <= set(table.c.keys()):
+            told = select(*(column for column in table.c if column.name not in _NOT_TEXT))
+            found[table.name] = rows(told, *(is_by(table, each) for each in accounts))
+    is_given = [(feedback.c.platform == each.platform) & (feedback.c.person_id == each.id) for each in accounts]
+    found["feedback"] = rows(select(feedback.c.verdict, feedback.c.created_at), *is_given)
     names = [person_name(each) for each in accounts]
-    personas = [{"text": text} for name in names for text in personas_of(connection, name)]
-    if personas:
-        found["personas"] = personas
+    found["personas"] = [{"text": text} for name in names for text in personas_of(connection, name)]
     known = [identity for each in accounts if (identity := find_identity(connection, each)) is not None]
-    titles = [{"text": title} for each in known for title in titles_of(connection, each.id)]
-    if titles:
-        found["titles"] = titles
-    used = used.where(model_usage.c.person.in_(names)).order_by(model_usage.c.day)
-    usage = [_json_values(row) for row in connection.execute(used).mappings()]
-    return {**found, "usage": usage} if usage else found
+    found["titles"] = [{"text": title} for each in known for title in titles_of(connection, each.id)]
+    used = select(*model_usage.c["day", "model", "calls", "input_tokens", "output_tokens"])
+    found["usage"] = rows(used.order_by(model_usage.c.day), model_usage.c.person.in_(names))
+    return {name: values for name, values in found.items() if values}
 
 
 def _read_conversation(connection: Connection, context_id: int, accounts: Sequence[Author]) -> Conversation:
@@ -257,10 +248,6 @@ def _note_values(conversation: Conversation) -> list[dict[str, Any]]:
         }
         for note in conversation.notes
     ]
-
-
-def _by_id(values: Mapping[str, Any]) -> int:
-    return int(values["id"])
 
 
 def _json_values(row: Mapping[Any, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from sqlalchemy import Connection, Select, and_, not_, select
 
 from botservice.history.rows import read_messages, select_messages
 from botservice.messages import Author, Message, Role
+from botservice.storage.ranges import is_by
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import deliveries, events, messages
 
@@ -14,20 +15,14 @@ def contexts_of(connection: Connection, authors: Iterable[Author]) -> list[int]:
     """Return the contexts in which a person wrote under one of these accounts, in the order of their ids."""
     found: set[int] = set()
     for author in authors:
-        query = select(messages.c.context_id).where(
-            messages.c.author_platform == author.platform, messages.c.author_id == author.id
-        )
-        found.update(connection.execute(query.distinct()).scalars())
+        query = select(messages.c.context_id).where(is_by(messages, author)).distinct()
+        found.update(connection.execute(query).scalars())
     return sorted(found)
 
 
 def own_message_ids(connection: Connection, context_id: int, author: Author) -> list[int]:
     """Return the ids of all that an author wrote in a context."""
-    query = select(messages.c.id).where(
-        messages.c.context_id == context_id,
-        messages.c.author_platform == author.platform,
-        messages.c.author_id == author.id,
-    )
+    query = select(messages.c.id).where(messages.c.context_id == context_id, is_by(messages, author))
     return list(connection.execute(query).scalars())
 
 
@@ -57,11 +52,7 @@ def find_own_message(
         message_id: Which one; by default the newest.
         external_id: The platform's id of it, or of an answer to it.
     """
-    query = select_messages(context_id).where(
-        messages.c.role == Role.USER.value,
-        messages.c.author_platform == author.platform,
-        messages.c.author_id == author.id,
-    )
+    query = select_messages(context_id).where(messages.c.role == Role.USER.value, is_by(messages, author))
     if message_id is not None:
         query = query.where(messages.c.id == message_id)
     elif external_id is not None:

@@ -11,7 +11,7 @@ from botservice.privacy.affected_turns import answers_of, turns_of_only
 from botservice.privacy.repeated_words import SHORTEST_QUOTE, ForgottenWords
 from botservice.quoting import quote_inside
 from botservice.references import Reference, keep_files
-from botservice.storage.chunks import chunks
+from botservice.storage.chunks import select_among
 from botservice.storage.references import decode_references, keep_references, read_references
 from botservice.storage.tables.conversations import contexts, messages, vectors
 
@@ -69,11 +69,7 @@ def _answers_to_nothing_else(
 ) -> list[int]:
     """Return the answers to messages of which nothing is left: all that they held was forwarded or shared."""
     erased = [message_id for message_id, references in held.items() if all(each.is_erased for each in references)]
-    silent = [
-        number
-        for chunk in chunks(erased)
-        for number in connection.execute(_SILENT.where(messages.c.id.in_(chunk))).scalars()
-    ]
+    silent = [row.id for row in select_among(connection, _SILENT, messages.c.id, erased)]
     return answers_of(connection, context_id, turns_of_only(connection, context_id, silent)) if silent else []
 
 

@@ -14,22 +14,15 @@ from botservice.people.older_texts import without_cut
 from botservice.privacy.affected_turns import turns_of
 from botservice.privacy.own_messages import is_alone, own_message_ids
 from botservice.references import Reference
-from botservice.storage.chunks import chunks
+from botservice.storage.chunks import select_among
 from botservice.storage.references import decode_references
 from botservice.storage.tables.conversations import deliveries, message_references, messages
 
 SHORTEST_QUOTE: Final = 12  # characters: fewer say too little to tell who has said them
 _SPOKEN = select(
-    messages.c.id,
-    messages.c.position,
-    messages.c.text,
-    messages.c.said_by_others,
-    messages.c.author_platform,
-    messages.c.author_id,
-    messages.c.author_name,
-    messages.c.external_id,
+    *messages.c["id", "position", "text", "said_by_others", "external_id"],
+    *messages.c["author_platform", "author_id", "author_name"],
 )
-
 _HELD = messages.c.said_by_others
 _ANSWERS = select(messages.c.id).where(messages.c.role != Role.USER.value)
 _UNNAMED = (
@@ -114,11 +107,8 @@ def read_words(
     Args:
         of: Whose words are to go wherever they are repeated, whichever message they are from.
     """
-    rows = [
-        row
-        for chunk in chunks(sorted(message_ids))
-        for row in connection.execute(_SPOKEN.where(messages.c.context_id == context_id, messages.c.id.in_(chunk)))
-    ]
+    spoken = _SPOKEN.where(messages.c.context_id == context_id)
+    rows = select_among(connection, spoken, messages.c.id, message_ids)
     return ForgottenWords(
         of={(each.platform, each.id) for each in of},
         message_ids={row.id for row in rows},
@@ -201,15 +191,10 @@ def _told(texts: Iterable[str]) -> tuple[str, ...]:
 
 def _answers(connection: Connection, context_id: int, column: ColumnElement[Any], values: Collection[int]) -> list[Any]:
     query = select(messages.c.text, messages.c.answers_turn_id).where(messages.c.context_id == context_id)
-    return [row for chunk in chunks(sorted(values)) for row in connection.execute(query.where(column.in_(chunk)))]
+    return select_among(connection, query, column, values)
 
 
 def _sent_in(connection: Connection, turn_ids: Collection[int]) -> set[str]:
     """Return the platforms' ids of the messages that turns have sent."""
-    found: set[str] = set()
-    for chunk in chunks(sorted(turn_ids)):
-        sent = select(deliveries.c.external_id).where(
-            deliveries.c.turn_id.in_(chunk), deliveries.c.external_id.is_not(None)
-        )
-        found.update(connection.execute(sent).scalars())
-    return found
+    sent = select(deliveries.c.external_id).where(deliveries.c.external_id.is_not(None))
+    return {row.external_id for row in select_among(connection, sent, deliveries.c.turn_id, turn_ids)}

@@ -29,13 +29,7 @@ _IS_OLDER = and_(
     or_(messages.c.text.startswith("[", autoescape=True), messages.c.text.contains("\n[shared", autoescape=True)),
 )
 _OLDER = select(
-    messages.c.id,
-    messages.c.context_id,
-    messages.c.position,
-    messages.c.text,
-    messages.c.own_text,
-    messages.c.attachments,
-    messages.c.author_platform,
+    *messages.c["id", "context_id", "position", "text", "own_text", "attachments", "author_platform"]
 ).where(_IS_OLDER)
 _OF_ALL = _OLDER.where(messages.c.id > bindparam("after"), messages.c.id <= bindparam("last")).order_by(messages.c.id)
 _OF_CONTEXT = _OLDER.where(messages.c.context_id == bindparam("context")).order_by(messages.c.id)

@@ -1,8 +1,10 @@
-"""Conditions for the parts of tables that do not grow: open work of a context, and rows since a known one."""
+"""Conditions for parts of tables: open work of a context, rows since a known one, and those of an author."""
 
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, FromClause
+from sqlalchemy import ColumnElement, Connection, FromClause, and_
+
+from botservice.messages import Author
 
 _SEEN_LATE: Final = 1_000  # on Postgres, of two transactions the one that took its id earlier may be seen later
 
@@ -14,6 +16,11 @@ def is_of(table: FromClause, context_id: ColumnElement[Any]) -> ColumnElement[bo
     instead of through the partial index of what is still to be done.
     """
     return table.c.context_id.between(context_id, context_id)
+
+
+def is_by(table: FromClause, author: Author) -> ColumnElement[bool]:
+    """Return the condition for the rows of an author, by their account."""
+    return and_(table.c.author_platform == author.platform, table.c.author_id == author.id)
 
 
 def sure_up_to(connection: Connection, newest: int) -> int:

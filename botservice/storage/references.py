@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select, updat
 
 from botservice.messages import Author, storable
 from botservice.references import Reference, ReferenceKind, write_out
-from botservice.storage.chunks import chunks
+from botservice.storage.chunks import select_among
 from botservice.storage.statements import execute, execute_many
 from botservice.storage.tables.conversations import message_references, messages
 
@@ -107,11 +107,8 @@ def read_references(
     holding = select(message_references.c.message_id).where(
         message_references.c.context_id == context_id, message_references.c.id > after
     )
-    found: list[tuple[int, int, tuple[Reference, ...]]] = []
-    for chunk in chunks(sorted(set(connection.execute(holding).scalars()))):
-        rows = connection.execute(_OF_MESSAGES.where(messages.c.id.in_(chunk)))
-        found.extend((row.id, row.position, decode_references(row.said_by_others)) for row in rows)
-    return found
+    rows = select_among(connection, _OF_MESSAGES, messages.c.id, connection.execute(holding).scalars())
+    return [(row.id, row.position, decode_references(row.said_by_others)) for row in rows]
 
 
 def _values(reference: Reference) -> dict[str, Any]:
