@@ -197,6 +197,7 @@ class Storage:
         fence: Fence | None = None,
         sort_key: SortKey = (),
         is_confined: bool = False,
+        is_told: bool = True,
     ) -> T:
         """Return what operation returns, once it is committed (see `Writer.issue`).
 
@@ -204,23 +205,13 @@ class Storage:
             ClaimLost: fence no longer holds.
             StorageUnavailable: the database did not take it.
         """
-        return await self.issue(operation, fence=fence, sort_key=sort_key, is_confined=is_confined)
+        return await self.issue(operation, fence=fence, sort_key=sort_key, is_confined=is_confined, is_told=is_told)
 
-    def issue(
-        self,
-        operation: Callable[[Connection], T],
-        *,
-        fence: Fence | None = None,
-        sort_key: SortKey = (),
-        is_confined: bool = False,
-        is_waited_for: bool = False,
-    ) -> "asyncio.Future[T]":
+    def issue(self, operation: Callable[[Connection], T], **how: Any) -> "asyncio.Future[T]":
         """Issue a write and return what becomes of it (see `Writer.issue`)."""
         if self._readers is None:
             raise StorageUnavailable("the storage is not open")
-        return self._writer.issue(
-            operation, fence=fence, sort_key=sort_key, is_confined=is_confined, is_waited_for=is_waited_for
-        )
+        return self._writer.issue(operation, **how)
 
     def now(self) -> datetime:
         """Return the present moment, aware: by the clock of the Postgres server, which all replicas share."""

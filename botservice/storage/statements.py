@@ -112,7 +112,7 @@ def run_text(connection: Connection, text: str) -> None:
     """Run SQL such as BEGIN by the driver of SQLite: SQLAlchemy takes longer for it than SQLite."""
     driver: Any = connection.connection.dbapi_connection
     try:
-        driver.execute(text)
+        (driver.executescript if ";" in text else driver.execute)(text)  # a PRAGMA that it remembers does nothing
     except connection.dialect.loaded_dbapi.Error as error:
         raise as_sqlalchemy_error(connection, text, error) from error
 

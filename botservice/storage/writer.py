@@ -54,6 +54,7 @@ class Operation:
         run: What it does; None only waits for what was issued before.
         subject: What run is given, in a list with those of all operations of the batch that run the same.
         is_confined: Whether it may be interleaved with those that have another first part in their sort key.
+        is_told: Whether somebody is told that it is done: then a power cut does not undo it.
     """
 
     run: Callable[..., Any] | None
@@ -61,6 +62,7 @@ class Operation:
     sort_key: SortKey = ()
     is_last: bool = False
     is_confined: bool = False
+    is_told: bool = True
     loop: asyncio.AbstractEventLoop | None = None
     future: asyncio.Future[Any] | None = None
     subject: Any = None
@@ -85,8 +87,8 @@ class _Transaction:
     Where it fails, the writer rolls it back, as it does where a COMMIT has failed.
     """
 
-    def __init__(self, connection: Connection) -> None:
-        run_text(connection, BEGIN_WRITING)
+    def __init__(self, connection: Connection, *, is_told: bool) -> None:
+        run_text(connection, f"PRAGMA synchronous={'FULL' if is_told else 'NORMAL'};{BEGIN_WRITING}")
         self._connection = connection
 
     def __enter__(self) -> None:
@@ -142,6 +144,7 @@ class Writer:
         sort_key: SortKey = (),
         is_last: bool = False,
         is_confined: bool = False,
+        is_told: bool = True,
         is_waited_for: bool = False,
     ) -> "asyncio.Future[T]":
         """Issue a write; await what is returned for its result, once its transaction is committed.
@@ -154,13 +157,16 @@ class Writer:
             is_last: Whether everything that was issued before is to be committed first.
             is_confined: Whether it goes by nothing that operations with another first part in their sort key write:
                 then it may be interleaved with them.
+            is_told: Whether somebody is told that it is done. Otherwise SQLite does not wait for the disk: a power cut
+                may undo it, until something else is committed that somebody is told of.
             is_waited_for: Whether a task that awaits it and is cancelled hears of that only when it has ended.
 
         Raises:
             ClaimLost: fence no longer holds (when it is awaited).
             StorageUnavailable: the storage is closed, or the database did not take it (when it is awaited).
         """
-        return self._put(Operation(operation, fence, sort_key, is_last, is_confined), is_waited_for=is_waited_for)
+        write = Operation(operation, fence, sort_key, is_last, is_confined, is_told)
+        return self._put(write, is_waited_for=is_waited_for)
 
     def issue_for(
         self, subject: S, operation: Callable[[Connection, Sequence[S]], Sequence[T]], *, is_last: bool = False
@@ -258,7 +264,8 @@ class Writer:
             has_begun = False
             try:
                 connection = self.connection.held or self.connection.open()
-                with _Transaction(connection) if self._is_sqlite else connection.begin():
+                is_told = any(operation.is_told for operation in batch)
+                with _Transaction(connection, is_told=is_told) if self._is_sqlite else connection.begin():
                     has_begun = True
                     _apply_all(batch, connection)
                     asked_at = time.monotonic()

@@ -204,3 +204,16 @@ async def test_one_storage_serves_two_event_loops(storage):
 async def test_a_storage_is_opened_once(storage):
     with pytest.raises(Exception, match="open already"):
         await storage.__aenter__()
+
+
+async def test_sqlite_waits_for_the_disk_where_somebody_is_told_of_what_is_written(sqlite_url):
+    normal, full = 1, 2
+
+    def level(connection):
+        return connection.exec_driver_sql("PRAGMA synchronous").scalar_one()
+
+    async with Storage.open(sqlite_url) as storage:
+        assert [await storage.write(level, is_told=is_told) for is_told in (True, False, True)] == [full, normal, full]
+        async with Held(storage):
+            together = [storage.issue(level, is_told=is_told) for is_told in (False, True)]
+        assert await asyncio.gather(*together) == [full, full]

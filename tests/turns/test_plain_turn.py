@@ -33,6 +33,7 @@ class Counting(Storage):
     def __init__(self, *args, **options):
         super().__init__(*args, **options)
         self.log = []
+        self.told = []
 
     async def read(self, query, **how):
         self.log.append("read")
@@ -40,6 +41,7 @@ class Counting(Storage):
 
     def issue(self, operation, **how):
         self.log.append("write")
+        self.told.append(how.get("is_told", True))
         return super().issue(operation, **how)
 
 
@@ -74,6 +76,15 @@ async def test_a_prompt_begins_with_one_read_and_is_two_commits(storage_url):
         assert storage.log[:2] == ["read", "write"]
         assert storage.log.count("write") == 2
         assert storage.log.count("read") <= 3  # two of them are the agent's: the window, and what is known
+
+
+async def test_a_prompt_waits_for_the_disk_once_when_its_answer_is_stored(sqlite_url):
+    async with Counting.open(sqlite_url) as storage:
+        service, _ = make_service(storage, ["hello"])
+        context = await AgentContext.get_or_create(storage, {"id": "1"})
+        storage.told.clear()
+        await service.prompt(context, "hi")
+        assert storage.told == [False, True]
 
 
 async def test_a_message_is_four_commits_from_its_arrival_to_its_delivery(sqlite_url):

@@ -191,8 +191,13 @@ async def _save(
         is_gone = bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
         return turn_id, stored, row_ids, is_gone
 
-    # What commands change may be about other contexts.
-    how: dict[str, Any] = {"fence": claim, "sort_key": (context.id,), "is_confined": also is None}
+    # What commands change may be about other contexts. The rest nobody is told of before the answer is stored.
+    how: dict[str, Any] = {
+        "fence": claim,
+        "sort_key": (context.id,),
+        "is_confined": also is None,
+        "is_told": bool(also),
+    }
     turn_id, stored, row_ids, is_gone = await context.storage.write(write, **how)
     if is_gone:
         await _clear_forgotten(context, turn_id)
