@@ -10,7 +10,7 @@ from typing import Any
 from botservice.contexts.context import ContextKeys
 from botservice.messages import Author, storable
 from botservice.people.names import chat_name, person_name
-from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
+from botservice.turns.turn import EventKind, InboundEvent
 
 COMMAND_PREFIX = "!"  # Slack keeps what begins with "/" for itself
 _TS = re.compile(r"(\d{1,12})\.(\d{1,6})")
@@ -58,19 +58,19 @@ class SlackMessage:
 
     def keys(self, *, is_thread: bool) -> dict[str, str]:
         """Return what its conversation is called."""
-        return context_keys(self.team_id, self.channel_id, None if self.is_direct or not is_thread else self.root_ts)
+        return context_keys(self.team_id, self.channel_id, self.root_ts if is_thread and not self.is_direct else None)
 
 
 def context_keys(team_id: str, channel_id: str, thread_ts: str | None = None) -> dict[str, str]:
-    """Return what a conversation is called."""
+    """Return what a conversation is called: a thread of a channel is one by itself, a direct conversation is whole."""
     keys = {"transport": "slack", "team_id": team_id, "channel_id": channel_id}
-    return keys if thread_ts is None else keys | {"thread_ts": thread_ts}
+    return keys if thread_ts is None or channel_id.startswith("D") else keys | {"thread_ts": thread_ts}
 
 
 def read_message(body: object) -> SlackMessage | None:
     """Return a message of a person; None for anything else: other bots, edits, joins, and what is not whole."""
     event = field(body, "event")
-    if field(event, "type") not in ("message", "app_mention") or not _is_written(event):
+    if field(event, "type") not in ("message", "app_mention") or field(event, "subtype") not in _WRITTEN:
         return None
     if field(event, "bot_id") is not None or field(event, "hidden") is True:
         return None
@@ -91,11 +91,6 @@ def read_message(body: object) -> SlackMessage | None:
     )
 
 
-def _is_written(event: object) -> bool:
-    subtype = field(event, "subtype")
-    return subtype is None or (isinstance(subtype, str) and subtype in _WRITTEN)
-
-
 def message_event(message: SlackMessage, body: object, *, is_thread: bool) -> InboundEvent:
     """Return a message as an event: the same one, however often and in whatever form it is delivered."""
     is_stop = message.is_direct and _STOP.fullmatch(message.text) is not None
@@ -114,32 +109,26 @@ def stop_event(body: object) -> InboundEvent | None:
     team, channel, event_id = team_of(body), word(field(event, "channel")), word(field(body, "event_id"))
     if field(event, "type") != "agent_session_stopped" or team is None or channel is None or event_id is None:
         return None
-    thread_ts = None if channel.startswith("D") else timestamp(field(event, "thread_ts"))
     at = timestamp(field(event, "event_ts"))
     return InboundEvent(
         key=f"slack:{team}:{event_id}",
-        context_keys=context_keys(team, channel, thread_ts),
+        context_keys=context_keys(team, channel, timestamp(field(event, "thread_ts"))),
         order_key=2**62 if at is None else order_of(at),
         raw=raw(Way.STOP, body),
         kind=EventKind.STOP,
     )
 
 
-def bots_of(body: object) -> frozenset[str]:
-    """Return the bot users for whom Slack says that it delivers an event."""
-    found = field(body, "authorizations")
-    if not isinstance(found, list):
-        return frozenset()
-    users = (word(field(each, "user_id")) for each in found if field(each, "is_bot") is True)
-    return frozenset(user for user in users if user is not None)
+def bots_of(body: object, known: str | None) -> frozenset[str]:
+    """Return the bot users for whom Slack says that it delivers an event, and the one that is known already."""
+    told = (word(field(each, "user_id")) for each in items_of(body, "authorizations") if field(each, "is_bot") is True)
+    return frozenset(user for user in (*told, known) if user is not None)
 
 
 def team_of(body: object) -> str | None:
     """Return the workspace for which something is delivered."""
-    for value in (field(body, "team_id"), field(field(body, "team"), "id"), field(field(body, "event"), "team")):
-        if (team := word(value)) is not None:
-            return team
-    return enterprise_of(body)
+    given = word(field(body, "team_id")) or word(field(body, "team", "id")) or word(field(body, "event", "team"))
+    return given or enterprise_of(body)
 
 
 def account_of(team_id: str, user_id: str) -> str:
@@ -149,7 +138,7 @@ def account_of(team_id: str, user_id: str) -> str:
 
 def enterprise_of(body: object) -> str | None:
     """Return the organisation to which the workspace belongs for which something is delivered."""
-    return word(field(body, "enterprise_id")) or word(field(field(body, "enterprise"), "id"))
+    return word(field(body, "enterprise_id")) or word(field(body, "enterprise", "id"))
 
 
 def raw(way: Way, body: object, **more: object) -> bytes:
@@ -157,15 +146,21 @@ def raw(way: Way, body: object, **more: object) -> bytes:
     return json.dumps({"way": way.value, "body": body, **more}).encode()
 
 
-def stored(event: StoredEvent) -> tuple[Way | None, Mapping[str, Any], Mapping[str, Any]]:
+def stored(event: bytes) -> tuple[Way | None, Mapping[str, Any], Mapping[str, Any]]:
     """Return how an event came, what Slack sent, and what was stored beside it."""
     try:
-        kept = json.loads(event.raw)
+        kept = json.loads(event)
         way = Way(kept["way"])
         body = kept["body"]
     except (ValueError, RecursionError, KeyError, TypeError):
         return None, {}, {}
     return way, body if isinstance(body, dict) else {}, kept
+
+
+def stored_message(event: bytes) -> SlackMessage | None:
+    """Return the message that was stored as an event; None for any other event."""
+    way, body, _ = stored(event)
+    return read_message(body) if way is Way.MESSAGE else None
 
 
 def without_view(body: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -185,32 +180,19 @@ def _without_view(event: Mapping[str, Any]) -> Mapping[str, Any]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Membership:
-    """What the bot is in a channel from now on.
-
-    Attributes:
-        person: Who invited the bot, or None if Slack does not say.
-    """
-
-    chat: str
-    is_there: bool
-    person: str | None = None
-
-
-def membership_of(body: Mapping[str, Any], known_bot: str | None) -> Membership | None:
-    """Return what an event makes of the bot in a channel, or None if it is about a person."""
+def chat_of_bot(body: Mapping[str, Any], known_bot: str | None) -> str | None:
+    """Return the channel that the bot has come into or has left, or None if an event is about a person."""
     event = field(body, "event")
     team, channel, user = team_of(body), word(field(event, "channel")), word(field(event, "user"))
-    if team is None or channel is None or user is None or user not in bots_of(body) | {known_bot}:
+    if team is None or channel is None or user not in bots_of(body, known_bot):
         return None
-    chat = chat_name({"transport": "slack", "team_id": team, "channel_id": channel})
-    if field(event, "type") != "member_joined_channel":
-        return Membership(chat, is_there=False)
-    inviter = word(field(event, "inviter"))
-    return Membership(
-        chat, is_there=True, person=person_name(Author("slack", account_of(team, inviter))) if inviter else None
-    )
+    return chat_name(context_keys(team, channel))
+
+
+def inviter_of(body: Mapping[str, Any]) -> str | None:
+    """Return who has brought the bot into a channel, or None if Slack does not say."""
+    team, inviter = team_of(body), word(field(body, "event", "inviter"))
+    return None if team is None or inviter is None else person_name(Author("slack", account_of(team, inviter)))
 
 
 def renamed_session(body: Mapping[str, Any]) -> tuple[ContextKeys, str] | None:
@@ -220,16 +202,13 @@ def renamed_session(body: Mapping[str, Any]) -> tuple[ContextKeys, str] | None:
     thread_ts = timestamp(field(event, "thread_ts"))
     if team is None or channel is None or thread_ts is None:
         return None
-    keys = context_keys(team, channel, None if channel.startswith("D") else thread_ts)
-    return ContextKeys.of(keys), thread_ts
+    return ContextKeys.of(context_keys(team, channel, thread_ts)), thread_ts
 
 
 def viewer_of(body: Mapping[str, Any]) -> str | None:
     """Return whose context an event tells: it is named in the event, or is the one to whom it may be shown."""
-    user = word(field(field(body, "event"), "user"))
-    shown_to = field(body, "authorizations")
-    people = [each for each in shown_to if field(each, "is_bot") is False] if isinstance(shown_to, list) else []
-    return user or (word(field(people[0], "user_id")) if people else None)
+    person = next((each for each in items_of(body, "authorizations") if field(each, "is_bot") is False), None)
+    return word(field(body, "event", "user")) or word(field(person, "user_id"))
 
 
 def order_of(ts: str) -> int:
@@ -250,6 +229,14 @@ def word(value: object) -> str | None:
     return value if value.strip() and storable(value) == value else None
 
 
-def field(value: object, name: str) -> Any:
-    """Return what a JSON object says under a name, or None if it is no object or says nothing."""
-    return value.get(name) if isinstance(value, Mapping) else None
+def field(value: object, *names: str) -> Any:
+    """Return what a JSON object says under a name, and under the next name there; None where it says nothing."""
+    for name in names:
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+def items_of(value: object, *names: str) -> list[Any]:
+    """Return the list that a JSON object holds, found as by `field`; an empty one where it holds none."""
+    found = field(value, *names)
+    return found if isinstance(found, list) else []

@@ -17,9 +17,11 @@ from transports.slack.inbound_events import (
     SlackMessage,
     Way,
     bots_of,
+    chat_of_bot,
     enterprise_of,
     field,
-    membership_of,
+    inviter_of,
+    items_of,
     message_event,
     order_of,
     raw,
@@ -101,8 +103,7 @@ def read_change(body: Mapping[str, Any]) -> ChangedMessage | None:
 
 
 def _says(message: object) -> tuple[object, ...]:
-    files = field(message, "files")
-    return field(message, "text"), tuple(field(each, "id") for each in files) if isinstance(files, list) else ()
+    return field(message, "text"), tuple(field(each, "id") for each in items_of(message, "files"))
 
 
 class Intake:
@@ -148,7 +149,7 @@ class Intake:
             StorageUnavailable: it is not stored; InboxFull: nor will it be for now.
         """
         await self._note_grid(body)
-        match field(field(body, "event"), "type"):
+        match field(body, "event", "type"):
             case "message" | "app_mention":
                 await self._take_message(body)
             case "agent_session_stopped":
@@ -190,7 +191,7 @@ class Intake:
         if message.is_direct:
             self._look(body, "app_context")
         body = without_view(body)
-        bots = bots_of(body) | {self._workspaces.known_bot(message.team_id)} - {None}
+        bots = bots_of(body, self._workspaces.known_bot(message.team_id))
         if message.user_id in bots:
             self._opened()
         elif self._is_meant(message, bots) or (message.is_reply and await self._takes_part(message)):
@@ -201,14 +202,14 @@ class Intake:
     async def _take_membership(self, body: Mapping[str, Any]) -> None:
         """Take note of who has brought the bot into a channel, or that it is gone."""
         _, storage = self._opened()
-        membership = membership_of(body, self._workspaces.known_bot(team_of(body) or ""))
-        if membership is None:
+        chat = chat_of_bot(body, self._workspaces.known_bot(team_of(body) or ""))
+        if chat is None:
             return
-        chat, person, now = membership.chat, membership.person, storage.now()
-        if not membership.is_there:
+        inviter, now = inviter_of(body), storage.now()
+        if field(body, "event", "type") != "member_joined_channel":
             await storage.write(lambda connection: note_departure(connection, chat))
-        elif person is not None:
-            await storage.write(lambda connection: note_invitation(connection, chat, person, now))
+        elif inviter is not None:
+            await storage.write(lambda connection: note_invitation(connection, chat, inviter, now))
 
     async def _note_grid(self, body: Mapping[str, Any]) -> None:
         team, enterprise = team_of(body), enterprise_of(body)
@@ -225,7 +226,7 @@ class Intake:
             now = storage.now()
             await storage.write(lambda connection: mark_renamed(connection, keys, thread_ts, now))
 
-    def _is_meant(self, message: SlackMessage, bots: frozenset[str | None]) -> bool:
+    def _is_meant(self, message: SlackMessage, bots: frozenset[str]) -> bool:
         """Return whether the bot is named, or may be: reading decides where its name is not known yet."""
         return message.is_direct or bool(message.mentioned & bots if bots else message.mentioned)
 
@@ -285,8 +286,7 @@ class Intake:
             logger.exception("slack.home_not_shown")
 
     async def _forget_workspace(self, kind: str, body: Mapping[str, Any]) -> None:
-        event = field(body, "event")
-        if kind == "tokens_revoked" and not field(field(event, "tokens"), "bot"):
+        if kind == "tokens_revoked" and not field(body, "event", "tokens", "bot"):
             return
         team = word(field(body, "team_id"))
         self._opened()

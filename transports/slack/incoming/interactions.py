@@ -26,6 +26,7 @@ from transports.slack.inbound_events import (
     account_of,
     context_keys,
     field,
+    items_of,
     order_of,
     raw,
     team_of,
@@ -101,15 +102,14 @@ class Press:
     @property
     def context_keys(self) -> dict[str, str]:
         """What the conversation is called that the message belongs to."""
-        return context_keys(self.team, self.channel, None if self.channel.startswith("D") else self.root)
+        return context_keys(self.team, self.channel, self.root)
 
 
 def read_press(body: Mapping[str, Any]) -> Press | None:
     """Return the button of ours that was pressed; None for anything else."""
-    actions = field(body, "actions")
-    action = actions[0] if isinstance(actions, list) and actions else None
+    action = next(iter(items_of(body, "actions")), None)
     name, team = field(action, "action_id"), team_of(body)
-    user, channel = field(body, "user"), word(field(field(body, "channel"), "id"))
+    user, channel = field(body, "user"), word(field(body, "channel", "id"))
     user_id, value, url = word(field(user, "id")), field(action, "value"), field(body, "response_url")
     if field(body, "type") != "block_actions" or not isinstance(name, str) or field(action, "url"):
         return None
@@ -164,7 +164,7 @@ class Interactions:
     async def _ask(self, body: Mapping[str, Any]) -> None:
         """Open the dialog that asks what a person wants to know: of a message, or at all."""
         team, trigger = team_of(body), word(field(body, "trigger_id"))
-        message, user = field(body, "message"), word(field(field(body, "user"), "id"))
+        message, user = field(body, "message"), word(field(body, "user", "id"))
         name = field(body, "callback_id")
         is_about = name == ASK_CALLBACK and message is not None
         if not (is_about or name == ASK_ANYTHING) or team is None or user is None or trigger is None:
@@ -178,7 +178,7 @@ class Interactions:
 
     async def _question(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
         view = field(body, "view")
-        team, user, view_id = team_of(body), word(field(field(body, "user"), "id")), word(field(view, "id"))
+        team, user, view_id = team_of(body), word(field(body, "user", "id")), word(field(view, "id"))
         if field(view, "callback_id") != ASK_CALLBACK or team is None or user is None or view_id is None:
             return None
         channel = await self.conversation(team, user)
@@ -208,7 +208,7 @@ class Interactions:
         async with asyncio.timeout(_CALL_SECONDS):
             workspace = await self._workspaces.find(team)
             answer = await self._client.call(workspace.token, "conversations.open", users=user)
-        channel = word(field(field(answer, "channel"), "id"))
+        channel = word(field(answer, "channel", "id"))
         if channel is None:
             raise BotServiceError("Slack does not name the conversation")
         self._direct[team, user] = channel
@@ -222,7 +222,7 @@ def _about(body: Mapping[str, Any], message: object) -> str:
         "text": text[:_MAX_QUOTE_CHARACTERS],
         "user": word(field(message, "user")),
         "ts": timestamp(field(message, "ts")),
-        "channel": word(field(field(body, "channel"), "id")),
+        "channel": word(field(body, "channel", "id")),
         "response_url": field(body, "response_url"),
     }
     kept = json.dumps(about)

@@ -71,7 +71,7 @@ class Reaction:
 def reaction_of(body: Mapping[str, Any], known_bot: str | None) -> Reaction | None:
     """Return a person's thumb at a message of the bot, or None if an event is about anything else."""
     event = field(body, "event")
-    item, name, bots = field(event, "item"), field(event, "reaction"), (bots_of(body) | {known_bot}) - {None}
+    item, name, bots = field(event, "item"), field(event, "reaction"), bots_of(body, known_bot)
     team, channel, ts = team_of(body), word(field(item, "channel")), timestamp(field(item, "ts"))
     user, writer, at = word(field(event, "user")), word(field(event, "item_user")), timestamp(field(event, "event_ts"))
     verdict = _THUMBS.get(name.partition("::")[0]) if isinstance(name, str) else None  # "+1::skin-tone-3"

@@ -16,12 +16,12 @@ from botservice.storage import Storage
 from botservice.storage.tables.conversations import messages
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import StoredEvent
-from transports.files.documents import Fetched
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
 from transports.slack.inbound_events import (
     SlackMessage,
     Way,
     field,
+    items_of,
     order_of,
     read_message,
     stored,
@@ -31,7 +31,7 @@ from transports.slack.inbound_events import (
 )
 from transports.slack.incoming.addressing import is_addressed_to_bot
 from transports.slack.incoming.files import Files, named
-from transports.slack.incoming.interactions import QUESTION_BLOCK, QUESTION_INPUT
+from transports.slack.incoming.interactions import QUESTION_BLOCK, QUESTION_INPUT, read_press
 from transports.slack.incoming.references import question_about, read_about, read_shared, shared_in, text_of_shared
 from transports.slack.workspaces.workspaces import People, Person, Views, Workspace, Workspaces
 
@@ -75,7 +75,7 @@ class Reader:
         Args:
             is_peek: Fetch neither its files nor what was said in its thread before.
         """
-        way, body, _ = stored(event)
+        way, body, _ = stored(event.raw)
         try:
             workspace = await self._workspaces.find(team_of(body) or "")
         except NotInstalled:
@@ -102,8 +102,9 @@ class Reader:
         person = await self._people.find(workspace, message.user_id)
         if person.is_bot:
             return None
-        text = await self._text(message.text, workspace)
-        fetched = await self._fetch(event, workspace, files_of(heard), is_wanted=is_addressed and not is_peek)
+        text, sent = await self._text(message.text, workspace), files_of(heard)
+        is_fetched = bool(sent) and is_addressed and not is_peek
+        fetched = await self._files.fetch(workspace, sent, event_id=event.id) if is_fetched else named(sent)
         said = "\n".join(part for part in (text, *fetched.remarks) if part)
         shared = await self._shared(heard, workspace)
         if not said and not shared and not fetched.attachments and not is_addressed:
@@ -115,11 +116,11 @@ class Reader:
             _moment(message.ts),
             message.ts,
             is_addressed,
-            command=_command_of(text) if is_addressed else None,
+            command=command_of(text) if is_addressed else None,
             language=person.language,
             is_private=message.is_direct,
             before=await self._earlier(event, message, workspace) if is_addressed and not is_peek else (),
-            is_whole=not (is_addressed and is_peek) or (not files_of(heard) and not _may_be_late(event, message)),
+            is_whole=not (is_addressed and is_peek) or (not sent and not _may_be_late(event, message)),
             unread=tuple(fetched.unread),
             own_text=None if said == text else text,
             references=shared,
@@ -133,13 +134,6 @@ class Reader:
         found = [(each, text) for each in shared_in(heard) if (text := text_of_shared(each))]
         return tuple([read_shared(each, await self._text(text, workspace), workspace) for each, text in found])
 
-    async def _fetch(
-        self, event: StoredEvent, workspace: Workspace, sent: Sequence[Mapping[str, Any]], *, is_wanted: bool
-    ) -> Fetched:
-        if not sent:
-            return Fetched()
-        return await self._files.fetch(workspace, sent, event_id=event.id) if is_wanted else named(sent)
-
     async def _command(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
         user = word(field(body, "user_id"))
         text = field(body, "text")
@@ -151,9 +145,8 @@ class Reader:
 
     async def _question(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
         view = field(body, "view")
-        user = word(field(field(body, "user"), "id"))
-        state = field(field(field(field(view, "state"), "values"), QUESTION_BLOCK), QUESTION_INPUT)
-        question = field(state, "value")
+        user = word(field(body, "user", "id"))
+        question = field(view, "state", "values", QUESTION_BLOCK, QUESTION_INPUT, "value")
         if user is None or not isinstance(question, str) or not question.strip():
             return None
         person = await self._people.find(workspace, user)
@@ -165,21 +158,17 @@ class Reader:
         return InboundMessage(question.strip(), _author(person), language=person.language, references=held)
 
     async def _button(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
-        actions = field(body, "actions")
-        value = field(actions[0], "value") if isinstance(actions, list) and actions else None
-        user = word(field(field(body, "user"), "id"))
-        channel = word(field(field(body, "channel"), "id"))
-        if user is None or not isinstance(value, str) or not value.strip():
+        press = read_press(body)
+        if press is None or press.value is None or not press.value.strip():
             return None
-        person = await self._people.find(workspace, user)
-        at = timestamp(field(actions[0], "action_ts"))
+        person = await self._people.find(workspace, press.user)
         return InboundMessage(
-            value,
+            press.value,
             _author(person),
-            created_at=_moment(at) if at is not None else None,
-            command=parse_command(value),
+            created_at=_moment(press.at) if press.at is not None else None,
+            command=parse_command(press.value),
             language=person.language,
-            is_private=(channel or "").startswith("D"),
+            is_private=press.channel.startswith("D"),
             own_text="",  # the text of a button is not the presser's own
         )
 
@@ -229,8 +218,7 @@ class Reader:
         except SlackFailure as failure:
             logger.warning("slack.thread_not_read", extra={"reason": failure.code})
             return ()
-        found = field(answer, "messages")
-        before = [each for each in found if _is_before(each, message, event)] if isinstance(found, list) else []
+        before = [each for each in items_of(answer, "messages") if _is_before(each, message, event)]
         if len(before) > _MAX_EARLIER:
             before = [before[0], *before[1 - _MAX_EARLIER :]]
         heard = [await self._overheard(each, workspace) for each in before]
@@ -272,7 +260,7 @@ def _author(person: Person) -> Author:
     return Author(_PLATFORM, person.account, person.name or person.id)
 
 
-def _command_of(text: str) -> CommandCall | None:
+def command_of(text: str) -> CommandCall | None:
     """Return the command that a message is: Slack keeps "/…" for itself, so "!…" is one as well."""
     return parse_command(f"/{text[1:]}" if text.startswith("!") else text)
 
@@ -307,8 +295,7 @@ def _without_mention(text: str, mention: str) -> str:
 
 def files_of(event: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     """Return the files that came with a message."""
-    files = field(event, "files")
-    return [each for each in files if isinstance(each, Mapping)] if isinstance(files, list) else []
+    return [each for each in items_of(event, "files") if isinstance(each, Mapping)]
 
 
 def _read(found: re.Match[str], names: Mapping[str, str]) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 from botservice.messages import Author
 from botservice.references import LONGEST_REFERENCE, Reference, ReferenceKind
-from transports.slack.inbound_events import account_of, field, timestamp, word
+from transports.slack.inbound_events import account_of, field, items_of, timestamp, word
 from transports.slack.workspaces.workspaces import Workspace
 
 _PLATFORM = "slack"
@@ -14,8 +14,7 @@ _PLATFORM = "slack"
 
 def shared_in(event: object) -> list[Mapping[str, Any]]:
     """Return what Slack shows of the messages that a message shares or links to."""
-    attachments = field(event, "attachments")
-    return [each for each in attachments if _is_shared(each)] if isinstance(attachments, list) else []
+    return [each for each in items_of(event, "attachments") if _is_shared(each)]
 
 
 def text_of_shared(shared: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from botservice.messages import Attachment
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.inbound_events import field
+from transports.slack.inbound_events import field, items_of
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace
 
@@ -79,9 +79,8 @@ class SharedDocuments:
             answer = await self._client.call(
                 workspace.token, "slackLists.items.list", list_id=list_id, limit=_PAGE, cursor=cursor
             )
-            items = field(answer, "items")
-            rows += [dict(_cells(each)) for each in items] if isinstance(items, list) else []
-            cursor = field(field(answer, "response_metadata"), "next_cursor")
+            rows += [dict(_cells(each)) for each in items_of(answer, "items")]
+            cursor = field(answer, "response_metadata", "next_cursor")
             if not isinstance(cursor, str) or not cursor:
                 break
         return _as_csv(rows)
@@ -89,8 +88,7 @@ class SharedDocuments:
 
 def _cells(item: object) -> Iterator[tuple[str, str]]:
     """Yield the names and the texts of an item's fields."""
-    fields = field(item, "fields")
-    for each in fields if isinstance(fields, list) else ():
+    for each in items_of(item, "fields"):
         name = next((given for key in ("key", "column_id") if isinstance(given := field(each, key), str)), None)
         text, value = field(each, "text"), field(each, "value")
         said = text if isinstance(text, str) and text else value

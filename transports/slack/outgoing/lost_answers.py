@@ -8,7 +8,7 @@ from botservice.errors import DeliveryError
 from botservice.turns.turn import Delivery
 from transports.newest import Newest
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.inbound_events import field, timestamp
+from transports.slack.inbound_events import field, items_of, timestamp
 from transports.slack.outgoing.formatting import mark_of
 from transports.slack.workspaces.workspaces import Workspace
 
@@ -73,12 +73,11 @@ class LostAnswers:
                 include_all_metadata="true",
                 cursor=self._cursors.get(delivery.id),
             )
-            found = field(answer, "messages")
-            for message in found if isinstance(found, list) else ():
+            for message in items_of(answer, "messages"):
                 if _is(message, delivery, file, workspace):
                     self._cursors.pop(delivery.id, None)
                     return timestamp(field(message, "ts"))
-            cursor = field(field(answer, "response_metadata"), "next_cursor")
+            cursor = field(answer, "response_metadata", "next_cursor")
             if not isinstance(cursor, str) or not cursor or (thread_ts is None and oldest is None):
                 break
             self._cursors[delivery.id] = cursor  # after a refusal, asking goes on here
@@ -90,9 +89,8 @@ def _is(message: object, delivery: Delivery, file: tuple[str, int] | None, works
     if file is None:
         metadata, mark = field(message, "metadata"), mark_of(delivery)
         is_ours = bool(field(metadata, "event_type") == mark["event_type"])
-        is_this = field(field(metadata, "event_payload"), "delivery") == mark["event_payload"]["delivery"]
+        is_this = field(metadata, "event_payload", "delivery") == mark["event_payload"]["delivery"]
         return is_ours and bool(is_this)
     if field(message, "user") != workspace.bot_user_id:
         return False
-    files = field(message, "files")
-    return any((field(each, "name"), field(each, "size")) == file for each in files or ())
+    return any((field(each, "name"), field(each, "size")) == file for each in items_of(message, "files"))

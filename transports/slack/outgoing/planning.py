@@ -1,6 +1,5 @@
 """From an answer to the messages that make it visible. Pure: the same answer gives the same messages."""
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from botservice.turns.transport import Payload
 from botservice.turns.turn import StoredEvent
 from transports.files.stored import name_file
 from transports.slack.inbound_events import COMMAND_PREFIX, SlackMessage, Way, field, read_message, stored, timestamp
+from transports.slack.incoming.reading import command_of
+from transports.slack.incoming.references import question_about
 from transports.slack.outgoing.formatting import Pings, format_answer
 from transports.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
 
@@ -74,7 +75,7 @@ class _Asked:
 
 
 def _read(event: StoredEvent) -> _Asked:
-    way, body, kept = stored(event)
+    way, body, kept = stored(event.raw)
     return _Asked(event.key, way, body, kept, read_message(body) if way is Way.MESSAGE else None)
 
 
@@ -88,22 +89,12 @@ def _place(asked: Sequence[_Asked]) -> dict[str, Any]:
         place |= {"thread_ts": message.root_ts, "asked_at": message.ts}
     elif way is Way.BUTTON:
         place["thread_ts"] = timestamp(kept.get("thread_ts"))
-        place["asked_at"] = timestamp(field(field(body, "container"), "message_ts"))
+        place["asked_at"] = timestamp(field(body, "container", "message_ts"))
     elif way is Way.COMMAND and field(body, "channel_id") != kept.get("channel"):
         place["response_url"] = field(body, "response_url")
     elif way is Way.QUESTION:
-        place["response_url"] = response_url_of(body)
+        place["response_url"] = question_about(field(body, "view")).get("response_url")
     return {name: value for name, value in place.items() if isinstance(value, str) and value}
-
-
-def response_url_of(body: object) -> str | None:
-    """Return where a question that was asked in a dialog is answered."""
-    kept = field(field(body, "view"), "private_metadata")
-    try:
-        url = field(json.loads(kept), "response_url") if isinstance(kept, str) else None
-    except (ValueError, RecursionError):
-        return None
-    return url if isinstance(url, str) else None
 
 
 def _asker_alone(asked: Sequence[_Asked]) -> str | None:
@@ -115,8 +106,7 @@ def _asker_alone(asked: Sequence[_Asked]) -> str | None:
 def _asker_of_personal(message: SlackMessage | None) -> str | None:
     if message is None or message.is_direct:
         return None
-    said = _bare(message)
-    command = parse_command(f"/{said[1:]}" if said.startswith("!") else said)
+    command = command_of(_bare(message))
     return message.user_id if command is not None and command.name in _PERSONAL else None
 
 
@@ -132,7 +122,7 @@ def _is_for_service(asked: Sequence[_Asked]) -> bool:
 
 def _command_like(asked: _Asked) -> bool:
     if asked.message is not None:
-        return parse_command(_bare(asked.message).replace("!", "/", 1)) is not None
+        return command_of(_bare(asked.message)) is not None
     if asked.way is Way.COMMAND:
         said = parse_command(f"/{str(field(asked.body, 'text') or '').strip().lstrip('/')}")
         return said is None or said.name in _NAMES

@@ -162,7 +162,7 @@ class Sender:
     async def _alone(self, workspace: Workspace, delivery: Delivery) -> dict[str, Any]:
         """Return the direct conversation with the person who asked."""
         answer = await self._client.call(workspace.token, "conversations.open", users=delivery.payload["only_for"])
-        channel = word(field(field(answer, "channel"), "id"))
+        channel = word(field(answer, "channel", "id"))
         if channel is None:
             raise DeliveryRefused("Slack does not name the conversation with whoever asked")
         return {"channel": channel, "thread_ts": None}

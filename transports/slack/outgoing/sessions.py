@@ -19,10 +19,10 @@ from botservice.storage import Storage
 from botservice.storage.tables.conversations import events
 from botservice.storage.tables.slack import slack_titles
 from botservice.texts import in_language
-from botservice.turns.turn import Delivery, EventKind, StoredEvent
+from botservice.turns.turn import Delivery, EventKind
 from transports.background_tasks import Errands
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.inbound_events import SlackMessage, Way, read_message, stored
+from transports.slack.inbound_events import stored_message
 from transports.slack.incoming.reading import readable
 from transports.slack.workspaces.refusals import Feature, Refusals, insert_once
 from transports.slack.workspaces.workspaces import People, Workspace, Workspaces
@@ -40,13 +40,13 @@ IsWaiting = Callable[[Mapping[str, str]], Awaitable[bool]]
 _MAX_CHARACTERS: Final = 60  # of the 200 that Slack takes: lists of sessions show about as many
 _MENTION: Final = re.compile(r"<@[^<>]*>")
 _EVENT = (
-    select(events.c.id, events.c.key, events.c.raw, events.c.received_at, events.c.context_id)
+    select(events.c.raw, events.c.context_id)
     .where(events.c.turn_id == bindparam("turn"))
     .order_by(events.c.id)
     .limit(1)
 )
 _LAST_CHANGE = (
-    select(events.c.id, events.c.key, events.c.raw, events.c.received_at, events.c.kind)
+    select(events.c.raw, events.c.kind)
     .where(
         events.c.context_id == bindparam("context"),
         events.c.external_id == bindparam("ts"),
@@ -55,17 +55,10 @@ _LAST_CHANGE = (
     .order_by(events.c.order_key.desc())
     .limit(1)
 )
-_TAKE_BACK = delete(slack_titles).where(
-    slack_titles.c.context_id == bindparam("context"),
-    slack_titles.c.thread_ts == bindparam("thread"),
-    slack_titles.c.titled_at == bindparam("at"),
-)
-_IS_TITLED = select(slack_titles.c.titled_at).where(
-    slack_titles.c.context_id == bindparam("context"), slack_titles.c.thread_ts == bindparam("thread")
-)
-_DELETE = delete(slack_titles).where(
-    slack_titles.c.context_id == bindparam("context"), slack_titles.c.thread_ts == bindparam("thread")
-)
+_OF_SESSION = (slack_titles.c.context_id == bindparam("context")) & (slack_titles.c.thread_ts == bindparam("thread"))
+_IS_TITLED = select(slack_titles.c.titled_at).where(_OF_SESSION)
+_DELETE = delete(slack_titles).where(_OF_SESSION)
+_TAKE_BACK = _DELETE.where(slack_titles.c.titled_at == bindparam("at"))
 
 
 class Statuses:
@@ -298,16 +291,10 @@ def title_from(text: str) -> str:
 def _title_of(connection: Connection, turn_id: int) -> str:
     """Return the first words of what a turn was asked, as they are now; "" where they were taken back."""
     row = connection.execute(_EVENT, {"turn": turn_id}).one_or_none()
-    message = None if row is None else _message_in(StoredEvent(row.id, row.key, row.raw or b"", row.received_at))
+    message = None if row is None else stored_message(row.raw or b"")
     if row is None or message is None:
         return ""
     changed = connection.execute(_LAST_CHANGE, {"context": row.context_id, "ts": message.ts}).one_or_none()
     if changed is not None:
-        edited = StoredEvent(changed.id, changed.key, changed.raw or b"", changed.received_at)
-        message = _message_in(edited) if changed.kind == EventKind.EDIT else None
+        message = stored_message(changed.raw or b"") if changed.kind == EventKind.EDIT else None
     return "" if message is None else title_from(message.text)
-
-
-def _message_in(event: StoredEvent) -> SlackMessage | None:
-    way, body, _ = stored(event)
-    return read_message(body) if way is Way.MESSAGE else None

@@ -233,15 +233,15 @@ def _target(context_keys: Mapping[str, str], events: Sequence[StoredEvent]) -> T
     """Return where an answer is shown, or None if only the asker sees it, or nobody asked."""
     if not events:
         return None
-    way, body, kept = stored(events[-1])
+    way, body, kept = stored(events[-1].raw)
     if way is Way.MESSAGE:
         message = read_message(body)
         if message is None:
             return None
-        team = word(field(field(body, "event"), "user_team")) or message.team_id
+        team = word(field(body, "event", "user_team")) or message.team_id
         begins = message.root_ts == message.ts
         return Target(message.channel_id, message.root_ts, message.team_id, message.user_id, team, begins)
-    user = word(field(field(body, "user"), "id"))
+    user = word(field(body, "user", "id"))
     thread_ts = timestamp(kept.get("thread_ts"))
     if way is Way.BUTTON and user is not None and thread_ts is not None:
         return Target(context_keys["channel_id"], thread_ts, context_keys["team_id"], user, context_keys["team_id"])

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from transports.newest import Newest
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
-from transports.slack.inbound_events import account_of, field, word
+from transports.slack.inbound_events import account_of, field, items_of, word
 
 logger = logging.getLogger(__name__)
 
@@ -193,8 +193,7 @@ class Views:
 
     def note(self, team_id: str, user_id: str, context: object) -> None:
         """Take note of what a person looks at now, as Slack tells it; an empty context means nothing."""
-        entities = field(context, "entities")
-        found = [each for each in entities if isinstance(each, Mapping)] if isinstance(entities, list) else []
+        found = [each for each in items_of(context, "entities") if isinstance(each, Mapping)]
         self._seen.pop((team_id, user_id), None)
         if found:
             self._seen[team_id, user_id] = found[:_MAX_ENTITIES], self._clock() + _VIEW_SECONDS
@@ -231,7 +230,7 @@ class Views:
             logger.info("slack.channel_unknown", extra={"reason": failure.code})
             name = None
         else:
-            name = word(field(field(answer, "channel"), "name"))
+            name = word(field(answer, "channel", "name"))
         self._names[key] = name, self._clock() + _NAME_SECONDS
         return name
 
