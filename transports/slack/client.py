@@ -4,8 +4,10 @@ The SDK's own retries would send a message again whose answer was lost; whether 
 """
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
 
 import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
@@ -16,66 +18,8 @@ from transports.newest import Newest
 
 # The request did not leave: nothing can have happened.
 _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
-# "Some aspect of the operation succeeded before the error was raised." Source: docs.slack.dev, errors of every method.
-_HALF_DONE = frozenset({"fatal_error", "internal_error", "request_timeout", "service_unavailable", "team_added_to_org"})
-# The owner of the bot corrects a token that was changed; deliveries wait until then.
-_LATER = frozenset(
-    {
-        "ratelimited",
-        "rate_limited",
-        "message_limit_exceeded",
-        "invalid_auth",
-        "not_authed",
-        "token_expired",
-        *_HALF_DONE,
-    }
-)
-_TOKEN_GONE = frozenset({"account_inactive", "invalid_auth", "not_authed", "token_expired", "token_revoked"})
-_FORM = frozenset(
-    {
-        "invalid_blocks",
-        "invalid_blocks_format",
-        "invalid_arguments",
-        "markdown_text_conflict",
-        "msg_blocks_too_long",
-        "msg_too_long",
-    }
-)
-# What is drawn in a message, such as a table, is not known in this workspace.
-_FIGURES = frozenset({"invalid_blocks", "invalid_blocks_format", "invalid_chunks"})
-_ARGUMENTS = frozenset({"invalid_arguments", "invalid_session_status", "invalid_task_display_mode"})
-# Neither another time nor in another form: the workspace has no such thing, or the app may not use it.
-_NOT_HERE = frozenset(
-    {
-        "feature_not_enabled",
-        "method_deprecated",
-        "missing_scope",
-        "not_allowed_token_type",
-        "unknown_method",
-        *_ARGUMENTS,
-    }
-)
-# One conversation is not as it was thought to be; others of the workspace are.
-_PLACE = frozenset(
-    {
-        "access_denied",
-        "cannot_reply_to_message",
-        "channel_not_found",
-        "channel_type_not_supported",
-        "invalid_thread_ts",
-        "is_archived",
-        "message_not_found",
-        "no_permission",
-        "not_in_channel",
-        "restricted_action",
-        "session_not_found",
-        "thread_not_found",
-        "user_not_found",
-        "user_not_in_channel",
-    }
-)
-_STREAMING_OFF = frozenset(
-    {"channel_type_not_supported", "feature_not_enabled", "not_allowed_token_type", "unknown_method"}
+_CODES: Final[Mapping[str, Sequence[str]]] = tomllib.loads(
+    Path(__file__).with_name("error_codes.toml").read_text(encoding="utf-8")
 )
 
 _ANSWER_SECONDS = 20
@@ -85,12 +29,21 @@ _MAX_TOKENS = 1000
 
 
 class SlackFailure(BotServiceError):
-    """A call that Slack refused, or that has no answer.
+    """A call that Slack refused, or that has no answer. Which codes mean what stands in error_codes.toml.
 
     Attributes:
         code: Slack's word for it; "lost" where no answer came, "unreachable" where the request did not leave.
         retry_after_seconds: How long Slack asked to wait, if it did.
         needed: The scope that the token lacks, where that is why.
+        is_unknown: Whether it may have happened all the same.
+        is_later: Whether trying again later may help.
+        is_token_gone: Whether the token is not valid any more.
+        is_about_form: Whether the same words may pass in a simpler form.
+        is_about_figures: Whether what is drawn in a message is not known there.
+        is_about_arguments: Whether something that was asked for is not known there.
+        is_not_here: Whether a method cannot be used in this workspace.
+        is_about_place: Whether it says something about one conversation, and nothing about its workspace.
+        is_without_streams: Whether a workspace, or a conversation, has no streams.
     """
 
     def __init__(
@@ -100,51 +53,15 @@ class SlackFailure(BotServiceError):
         self.code = code
         self.retry_after_seconds = retry_after_seconds
         self.needed = needed
-
-    @property
-    def is_unknown(self) -> bool:
-        """Whether it may have happened all the same."""
-        return self.code == "lost" or self.code in _HALF_DONE
-
-    @property
-    def is_later(self) -> bool:
-        """Whether trying again later may help."""
-        return self.is_unknown or self.code in _LATER or self.code == "unreachable"
-
-    @property
-    def is_token_gone(self) -> bool:
-        """Whether the token is not valid any more."""
-        return self.code in _TOKEN_GONE
-
-    @property
-    def is_about_form(self) -> bool:
-        """Whether the same words may pass in a simpler form."""
-        return self.code in _FORM
-
-    @property
-    def is_about_figures(self) -> bool:
-        """Whether what is drawn in a message is not known there."""
-        return self.code in _FIGURES
-
-    @property
-    def is_about_arguments(self) -> bool:
-        """Whether something that was asked for is not known there."""
-        return self.code in _ARGUMENTS
-
-    @property
-    def is_not_here(self) -> bool:
-        """Whether a method cannot be used in this workspace."""
-        return self.code in _NOT_HERE
-
-    @property
-    def is_about_place(self) -> bool:
-        """Whether it says something about one conversation, and nothing about its workspace."""
-        return self.code in _PLACE
-
-    @property
-    def is_without_streams(self) -> bool:
-        """Whether a workspace, or a conversation, has no streams."""
-        return self.code in _STREAMING_OFF
+        self.is_unknown = code in _CODES["is_unknown"]
+        self.is_later = self.is_unknown or code in _CODES["is_later"]
+        self.is_token_gone = code in _CODES["is_token_gone"]
+        self.is_about_form = code in _CODES["is_about_form"]
+        self.is_about_figures = code in _CODES["is_about_figures"]
+        self.is_about_arguments = code in _CODES["is_about_arguments"]
+        self.is_not_here = self.is_about_arguments or code in _CODES["is_not_here"]
+        self.is_about_place = code in _CODES["is_about_place"]
+        self.is_without_streams = code in _CODES["is_without_streams"]
 
 
 class NotInstalled(BotServiceError):
@@ -180,20 +97,17 @@ def _refusal(error: SlackApiError) -> SlackFailure:
     data = data if isinstance(data, dict) else {}
     code = data.get("error")
     if status == 429:
-        return SlackFailure("ratelimited", retry_after_seconds=_seconds(getattr(response, "headers", {})))
+        return SlackFailure("ratelimited", retry_after_seconds=_seconds(response.headers))
     if not isinstance(code, str) or status >= 500:
         return SlackFailure("lost" if status != 404 else "unknown_method", detail=f"HTTP {status}")
     needed = data.get("needed")
     return SlackFailure(code, needed=needed if isinstance(needed, str) else None)
 
 
-def _seconds(headers: object) -> float:
+def _seconds(headers: Mapping[str, str]) -> float:
     """Return what Retry-After says; Slack means whole seconds."""
-    value = next((value for name, value in dict(headers or {}).items() if name.lower() == "retry-after"), "1")  # type: ignore[call-overload]  # headers of whichever client
-    if isinstance(value, list):
-        value = value[0] if value else "1"
     try:
-        return max(float(value), 0.0)
+        return max(float(headers.get("Retry-After", "1")), 0.0)
     except ValueError:
         return 1.0
 
@@ -218,9 +132,8 @@ class SlackClient:
 
     async def call(self, token: str | None, method: str, **parameters: Any) -> dict[str, Any]:
         """Return the answer of a method that writes. Parameters that are None are left out."""
-        return await self._send(
-            token, method, json={name: each for name, each in parameters.items() if each is not None}
-        )
+        said = {name: each for name, each in parameters.items() if each is not None}
+        return await self._send(token, method, json=said)
 
     async def ask(self, token: str | None, method: str, **parameters: Any) -> dict[str, Any]:
         """Return the answer of a method that reads: those take no JSON."""
