@@ -157,9 +157,10 @@ class SlackTransport:
     def _build_intake(self, people: People, views: Views, listening: SlackListen) -> Intake:
         interactions = Interactions(self._client, self._workspaces, people)
         decisions = Decisions(self._client, self._workspaces, people, interactions)
-        show_home, suggest = self._show_home, self._suggest
         installations = None if self._installing is None else self._installing.store
-        return Intake(self._workspaces, interactions, decisions, show_home, suggest, views, installations, listening)
+        return Intake(
+            self._workspaces, interactions, decisions, self._home, self._suggestions, views, installations, listening
+        )
 
     def _build_routes(self, signing_secret: str | None) -> Sequence[BaseRoute]:
         routes: Sequence[BaseRoute] = () if self._installing is None else self._installing.routes
@@ -287,14 +288,6 @@ class SlackTransport:
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
             else:
                 return
-
-    async def _show_home(self, team_id: str, user_id: str) -> None:
-        if self._storage is not None:
-            await self._home.show(self._storage, team_id, user_id)
-
-    async def _suggest(self, team_id: str, user_id: str, channel_id: str) -> None:
-        if self._storage is not None:
-            await self._suggestions.show(self._storage, team_id, user_id, channel_id)
 
     async def _clear(self, context_keys: Mapping[str, str], language: str) -> None:
         if not self.is_shared(context_keys):

@@ -1,6 +1,6 @@
 """The page that a person sees under Home: what the bot keeps of them, and how much they have used it."""
 
-import logging
+import html
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
@@ -15,8 +15,6 @@ from botservice.texts import in_language
 from transports.slack.client import SlackClient
 from transports.slack.manifest import slash_command
 from transports.slack.workspaces.workspaces import People, Workspaces
-
-logger = logging.getLogger(__name__)
 
 _MAX_BLOCKS = 100
 _MAX_SECTION_CHARACTERS = 3000
@@ -43,12 +41,12 @@ class Home:
     """Draws and shows pages."""
 
     def __init__(
-        self, client: SlackClient, workspaces: Workspaces, people: People, sections: Sequence[HomeSection] = ()
+        self, client: SlackClient, workspaces: Workspaces, people: People, sections: Sequence[HomeSection]
     ) -> None:
         self._client = client
         self._workspaces = workspaces
         self._people = people
-        self._sections = tuple(sections)
+        self._sections = sections
 
     async def show(self, storage: Storage, team_id: str, user_id: str) -> None:
         """Show a person their page as it is now."""
@@ -94,7 +92,8 @@ async def _known(storage: Storage, person: Author, say: Say) -> Section | None:
     found = await storage.read(query)
     if not found:
         return None
-    shown = [f"• {_plain(text)}" for text in found[:_MAX_FACTS]]
+    # As Slack's own markup shows it letter by letter, pinging nobody.
+    shown = [f"• {html.escape(text, quote=False)}" for text in found[:_MAX_FACTS]]
     if len(found) > _MAX_FACTS:
         shown.append(say("home.more", count=len(found) - _MAX_FACTS))
     return say("home.known"), [*_packed(shown), say("home.how", command=slash_command())]
@@ -108,11 +107,6 @@ def _packed(lines: Sequence[str]) -> list[str]:
             sections.append("")
         sections[-1] += f"{line}\n"
     return sections
-
-
-def _plain(text: str) -> str:
-    """Return text as Slack's own markup shows it, letter by letter, and pinging nobody."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _header(text: str) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Questions that are suggested when a person opens their conversation with the bot."""
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
@@ -18,8 +17,6 @@ from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import context_keys
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import People, Workspace, Workspaces
-
-logger = logging.getLogger(__name__)
 
 ToolNames = Callable[[], Sequence[str]]
 """Returns the names of the agent's tools."""
@@ -54,7 +51,7 @@ class Suggestions:
     """Suggests what a person has asked before, and what the agent's tools are good for."""
 
     def __init__(
-        self, client: SlackClient, workspaces: Workspaces, people: People, refusals: Refusals, tools: ToolNames = tuple
+        self, client: SlackClient, workspaces: Workspaces, people: People, refusals: Refusals, tools: ToolNames
     ) -> None:
         self._client = client
         self._workspaces = workspaces

@@ -10,8 +10,6 @@ from typing import Any
 from slack_bolt.adapter.socket_mode.async_internals import run_async_bolt_app, send_async_response
 from slack_bolt.async_app import AsyncAck, AsyncApp
 from slack_bolt.authorization import AuthorizeResult
-from slack_bolt.authorization.async_authorize import AsyncAuthorize
-from slack_bolt.context.async_context import AsyncBoltContext
 from slack_bolt.response import BoltResponse
 from slack_sdk.socket_mode.aiohttp import SocketModeClient
 from slack_sdk.socket_mode.async_client import AsyncBaseSocketModeClient
@@ -39,24 +37,9 @@ class _NotStored(BotServiceError):
     """Something that came in is not stored."""
 
 
-class _AnyWorkspace(AsyncAuthorize):
-    """Lets everything through that Slack has signed: no call is made before an event is stored."""
-
-    def __init__(self) -> None:
-        """Nothing is needed."""
-
-    async def __call__(
-        self,
-        *,
-        context: AsyncBoltContext,  # noqa: ARG002 - the interface
-        enterprise_id: str | None,
-        team_id: str | None,
-        user_id: str | None,
-        actor_enterprise_id: str | None = None,  # noqa: ARG002 - the interface
-        actor_team_id: str | None = None,  # noqa: ARG002 - the interface
-        actor_user_id: str | None = None,  # noqa: ARG002 - the interface
-    ) -> AuthorizeResult | None:
-        return AuthorizeResult(enterprise_id=enterprise_id, team_id=team_id, user_id=user_id)
+async def _let_in(enterprise_id: str | None, team_id: str | None, user_id: str | None) -> AuthorizeResult:
+    """Let everything through that Slack has signed: no call is made before an event is stored."""
+    return AuthorizeResult(enterprise_id=enterprise_id, team_id=team_id, user_id=user_id)
 
 
 def build_bolt(intake: Intake, *, api_url: str, signing_secret: str | None) -> AsyncApp:
@@ -67,7 +50,7 @@ def build_bolt(intake: Intake, *, api_url: str, signing_secret: str | None) -> A
         name=_BOLT_LOGGER,  # Bolt sets the level of the logger of this name, so it must not be ours
         logger=quiet,
         client=AsyncWebClient(base_url=api_url),
-        authorize=_AnyWorkspace(),  # type: ignore[arg-type]  # Bolt takes it, and names only functions
+        authorize=_let_in,
         signing_secret=signing_secret or "",
         request_verification_enabled=signing_secret is not None,
         process_before_response=True,
@@ -109,22 +92,18 @@ async def _fail(error: Exception) -> BoltResponse:
 
 
 class SocketListener:
-    """Keeps a connection open, and acknowledges through it what is stored.
+    """Keeps a connection open, and acknowledges through it what is stored."""
 
-    Args:
-        ping_seconds: How often the connection is tried; a dead one is noticed after four of them.
-    """
+    _ping_seconds = 5.0  # so often the connection is tried; a dead one is noticed after four of them
 
-    def __init__(self, app: AsyncApp, client: SlackClient, app_token: str, *, ping_seconds: float = 5.0) -> None:
+    def __init__(self, app: AsyncApp, client: SlackClient, app_token: str) -> None:
         self._app = app
         self._client = client
         self._token = app_token
-        self._ping_seconds = ping_seconds
-        self._socket: SocketModeClient | None = None
 
     async def run(self) -> None:
         """Listen until cancelled."""
-        socket = self._socket = SocketModeClient(
+        socket = SocketModeClient(
             app_token=self._token, web_client=self._client.web_client(), ping_interval=self._ping_seconds
         )
         socket.socket_mode_request_listeners.append(self._handle)
@@ -132,7 +111,6 @@ class SocketListener:
             await self._connect(socket)
             await asyncio.Event().wait()
         finally:
-            self._socket = None
             await _close(socket)
 
     async def _connect(self, socket: SocketModeClient) -> None:

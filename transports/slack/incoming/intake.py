@@ -1,7 +1,7 @@
 """Taking in what Slack delivers, whichever way it comes: stored when a method returns."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import EventKind, InboundEvent
 from transports.background_tasks import Errands
+from transports.slack.home import Home
 from transports.slack.inbound_events import (
     SlackMessage,
     Way,
@@ -37,17 +38,12 @@ from transports.slack.inbound_events import (
 from transports.slack.incoming.decisions import Decisions
 from transports.slack.incoming.interactions import Interactions
 from transports.slack.outgoing.sessions import mark_renamed
+from transports.slack.suggested_prompts import Suggestions
 from transports.slack.workspaces.workspaces import Installations, Views, Workspaces
 
 logger = logging.getLogger(__name__)
 
 _TRANSPORT = "slack"
-
-OnHome = Callable[[str, str], Awaitable[None]]
-"""Shows a person of a workspace what the bot remembers."""
-
-OnOpen = Callable[[str, str, str], Awaitable[None]]
-"""Shows a person of a workspace, in a channel, what they may ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +110,17 @@ class Intake:
         workspaces: Workspaces,
         interactions: Interactions,
         decisions: Decisions,
-        on_home: OnHome,
-        on_open: OnOpen,
+        home: Home,
+        suggestions: Suggestions,
         views: Views,
         installations: Installations | None,
-        listening: SlackListen = SlackListen.THREADS,
+        listening: SlackListen,
     ) -> None:
         self._workspaces = workspaces
         self._interactions = interactions
         self._decisions = decisions
-        self._on_home = on_home
-        self._on_open = on_open
+        self._home = home
+        self._suggestions = suggestions
         self._views = views
         self._installations = installations
         self._listening = listening
@@ -270,14 +266,17 @@ class Intake:
             self._views.note(team, user, event[name])
 
     def _show_home(self, body: Mapping[str, Any]) -> None:
+        _, storage = self._opened()
         event = field(body, "event")
         team, user, channel = team_of(body), word(field(event, "user")), word(field(event, "channel"))
         if team is None or user is None:
             return
         if field(event, "tab") == "home":
-            self._errands.send(self._show(self._on_home(team, user)), name="slack-home")
+            page = self._home.show(storage, team, user)
+            self._errands.send(self._show(page), name="slack-home")
         elif field(event, "tab") == "messages" and channel is not None:
-            self._errands.send(self._show(self._on_open(team, user, channel)), name="slack-suggestions")
+            page = self._suggestions.show(storage, team, user, channel)
+            self._errands.send(self._show(page), name="slack-suggestions")
 
     async def _show(self, page: Awaitable[None]) -> None:
         try:
