@@ -116,13 +116,20 @@ class TerminalTransport:
         await self._accept("/stop", EventKind.STOP)
         self._screen.stopped()
 
-    async def read(self, event: StoredEvent) -> InboundMessage:
+    @staticmethod
+    async def read(event: StoredEvent) -> InboundMessage:
         """Return the line as it was typed."""
-        return read_line(event)
+        line, session = event.raw.decode(), event.key.partition(":")[2].rpartition(":")[0]
+        return InboundMessage(line, Author(TerminalTransport.name, session, "you"), command=parse_command(line))
 
-    def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
+    @staticmethod
+    def plan(answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return one message, also for an empty answer, which is awaited."""
-        return plan_lines(answer, events)
+        files = [f"[file: {each.name or 'unnamed'}, {each.mime_type}]" for each in answer.attachments]
+        choices = " ".join(f"[{number}] {_label(each)}" for number, each in enumerate(answer.buttons, 1))
+        text = "\n".join([part for part in [answer.text, *files, choices] if part])
+        payload = {"text": text, "answers": " ".join(event.key for event in events)}
+        return [payload | ({"choices": write_buttons(answer.buttons)} if answer.buttons else {})]
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Print an answer, or the rest of one that was printed while it grew."""
@@ -220,21 +227,6 @@ class TerminalTransport:
             self._asked = key  # its answer may be there before accept returns
         await self._inbox.accept(self.name, [event])
         return key
-
-
-def read_line(event: StoredEvent) -> InboundMessage:
-    """Return a line as it was typed."""
-    line, session = event.raw.decode(), event.key.partition(":")[2].rpartition(":")[0]
-    return InboundMessage(line, Author(TerminalTransport.name, session, "you"), command=parse_command(line))
-
-
-def plan_lines(answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
-    """Return the one message of an answer, also of an empty one."""
-    files = [f"[file: {each.name or 'unnamed'}, {each.mime_type}]" for each in answer.attachments]
-    choices = " ".join(f"[{number}] {_label(each)}" for number, each in enumerate(answer.buttons, 1))
-    text = "\n".join([part for part in [answer.text, *files, choices] if part])
-    payload = {"text": text, "answers": " ".join(event.key for event in events)}
-    return [payload | ({"choices": write_buttons(answer.buttons)} if answer.buttons else {})]
 
 
 def _label(button: Button) -> str:

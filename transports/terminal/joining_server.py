@@ -18,13 +18,12 @@ from typing import Any, Final
 
 from starlette.routing import BaseRoute
 
-from botservice.messages import InboundMessage, Message
 from botservice.storage import DatabaseUrl, Storage
 from botservice.turns.inbox import Inbox
-from botservice.turns.transport import Live, Payload, StreamRecord
+from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.newest import Newest
-from transports.terminal.app import TerminalTransport, plan_lines, read_line
+from transports.terminal.app import TerminalTransport
 from transports.terminal.joining_client import LONGEST_LINE, socket_of
 
 _LONGEST_SESSION: Final = 200
@@ -38,6 +37,8 @@ class JoinedTerminals:
 
     name = TerminalTransport.name
     routes: Sequence[BaseRoute] = ()
+    read = staticmethod(TerminalTransport.read)
+    plan = staticmethod(TerminalTransport.plan)
 
     def __init__(self, path: Path) -> None:
         """Make one that is reached at a socket."""
@@ -78,14 +79,6 @@ class JoinedTerminals:
     def describe(self) -> str:
         """Return how it is reached."""
         return "botservice chat, in this folder, joins this process"
-
-    async def read(self, event: StoredEvent) -> InboundMessage:
-        """Return the line as it was typed."""
-        return read_line(event)
-
-    def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
-        """Return one message, also for an empty answer."""
-        return plan_lines(answer, events)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Show an answer at its terminal; while none is connected, keep it until one is.
