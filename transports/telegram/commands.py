@@ -5,7 +5,6 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Connection, delete, insert, select
@@ -33,27 +32,23 @@ _SCOPES: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Menu:
-    """What one kind of chat shows to those who speak one language; None is for all others."""
+def menus(commands: Iterable[Command]) -> list[dict[str, Any]]:
+    """Return the menus of every kind of chat and language; of each kind first the one for all other languages.
 
-    scope: str | None
-    language: str | None
-    commands: list[dict[str, Any]]
-
-    def as_parameters(self) -> dict[str, Any]:
-        """Return it as setMyCommands takes it."""
-        scope = None if self.scope is None else {"type": self.scope}
-        return {"commands": self.commands, "language_code": self.language, "scope": scope}
-
-
-def menus(commands: Iterable[Command]) -> list[Menu]:
-    """Return the menus of every kind of chat and language; of each kind first the one for all other languages."""
+    Each is what setMyCommands takes.
+    """
     known = [command for command in commands if command.is_listed]
     languages = [None, *(code for code in LANGUAGES if code != DEFAULT_LANGUAGE)]
-    entries = {language: [_entry(each, language) for each in known] for language in languages}
     return [
-        Menu(scope, language, [each for each in entries[language] if each["command"] not in left_out])
+        {
+            "commands": [
+                {"command": each.name, "description": each.description(language)}
+                for each in known
+                if each.name not in left_out
+            ],
+            "language_code": language,
+            "scope": None if scope is None else {"type": scope},
+        }
         for scope, left_out in _SCOPES
         for language in languages
     ]
@@ -81,10 +76,10 @@ async def set_menus(client: BotClient, storage: Storage, bot_id: int, commands: 
     logger.info("telegram.menus_set", extra={"menus": len(wanted)})
 
 
-async def _insist(client: BotClient, menu: Menu) -> None:
+async def _insist(client: BotClient, menu: dict[str, Any]) -> None:
     while True:
         try:
-            await client.call("setMyCommands", **menu.as_parameters())
+            await client.call("setMyCommands", **menu)
         except RetryAfter as error:
             if wait_of(error) > _LONGEST_WAIT_SECONDS:
                 raise
@@ -93,15 +88,10 @@ async def _insist(client: BotClient, menu: Menu) -> None:
             return
 
 
+def _digest(wanted: list[dict[str, Any]]) -> str:
+    return hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()
+
+
 def _read(connection: Connection, bot_id: int) -> str | None:
     query = select(telegram_menus.c.digest).where(telegram_menus.c.bot_id == bot_id)
     return connection.execute(query).scalar_one_or_none()
-
-
-def _digest(wanted: Iterable[Menu]) -> str:
-    known = json.dumps([each.as_parameters() for each in wanted], sort_keys=True)
-    return hashlib.sha256(known.encode()).hexdigest()
-
-
-def _entry(command: Command, language: str | None) -> dict[str, Any]:
-    return {"command": command.name, "description": command.description(language)}

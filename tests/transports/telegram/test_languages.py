@@ -88,7 +88,7 @@ async def test_whoever_is_no_owner_is_told_so_in_their_language(api: BotApi, bot
 def test_telegram_is_given_a_menu_in_every_language() -> None:
     from botservice.commands.standard import standard_commands
 
-    found = {each.language: each.commands for each in menus(standard_commands()) if each.scope is None}
+    found = {each["language_code"]: each["commands"] for each in menus(standard_commands()) if each["scope"] is None}
     assert found.keys() == {None, *LANGUAGES} - {"en"}
     assert {"command": "usage", "description": in_language("usage.menu", "ru")} in found["ru"]
     assert {"command": "usage", "description": in_language("usage.menu", "en")} in found[None]
