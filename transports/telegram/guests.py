@@ -16,7 +16,7 @@ from botservice.turns.turn import Delivery, StoredEvent
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.failures import as_delivery_error, is_about_entities, is_not_modified, wait_of
-from transports.telegram.inbound_events import asked_as_guest, field, integer
+from transports.telegram.inbound_events import asked_as_guest, field, integer, language_of
 from transports.telegram.outgoing.drafts import Tempo
 from transports.telegram.outgoing.formatting import as_wire, format_markdown
 from transports.too_long_messages import MAX_CHARACTERS, head_of
@@ -113,12 +113,6 @@ def plan_guest(answer: Message, asked: object) -> list[Payload]:
         said["text"] = f"{said['text']}\n\n{cut}".lstrip()
     late = {"asker": integer(field(field(asked, "from"), "id")), "late": in_language("guests.late", language)}
     return [{name: value for name, value in (said | late).items() if value}]
-
-
-def language_of(asked: object) -> str | None:
-    """Return the language of the person who asked."""
-    language = field(field(asked, "from"), "language_code")
-    return language if isinstance(language, str) else None
 
 
 class Guests:

@@ -69,12 +69,10 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
     update_id = integer(field(update, "update_id"))
     if update_id is None or not isinstance(update, Mapping):
         return None
-    for kind in _EVENTS:
-        body = update.get(kind)
-        if isinstance(body, Mapping):
-            break
-    else:
+    kind = next((name for name in _EVENTS if isinstance(update.get(name), Mapping)), None)
+    if kind is None:
         return None
+    body = update[kind]
     keys = guest_keys(body, bot) if kind == GUEST_MESSAGE else context_keys(body)
     if keys is None or migration_of(update) is not None or _is_aside(body, bot):
         return None
@@ -87,7 +85,7 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
         order_key=update_id,
         raw=json.dumps(update).encode(),
         kind=_kind(kind, body, bot),
-        group_key=_group(body) if kind == "message" else None,
+        group_key=string(body.get("media_group_id")) or None if kind == "message" else None,
         external_id=None if edited is None else str(edited),
     )
 
@@ -249,14 +247,25 @@ def _kind(kind: str, body: Mapping[str, Any], bot: BotIdentity) -> EventKind:
     return EventKind.STOP if is_stop else EventKind.MESSAGE
 
 
-def _group(message: Mapping[str, Any]) -> str | None:
-    group = message.get("media_group_id")
-    return group if isinstance(group, str) and group else None
-
-
 def field(value: object, name: str) -> Any:
     """Return a field of a JSON object, or None if there is none."""
     return value.get(name) if isinstance(value, Mapping) else None
+
+
+def string(value: object) -> str | None:
+    """Return a value that is a text; None for anything else."""
+    return value if isinstance(value, str) else None
+
+
+def language_of(said: object) -> str | None:
+    """Return the language of the person whom a message, or a press, is from."""
+    return string(field(field(said, "from"), "language_code"))
+
+
+def asker_of(update: object) -> int | None:
+    """Return the id of who wrote a message or pressed a button; None where that is a chat, not a person."""
+    said = field(update, "callback_query") or field(update, "message")
+    return None if field(said, "sender_chat") is not None else integer(field(field(said, "from"), "id"))
 
 
 def integer(value: object) -> int | None:

@@ -1,8 +1,7 @@
 """Buttons as Telegram's inline keyboards."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,13 +23,13 @@ def make_keyboard(buttons: Sequence[Button]) -> Keyboard:
 
     What a button says is not in it: a place is all that surely fits into 64 bytes, and all that anybody could forge.
     """
-    return {"inline_keyboard": list(_rows([(each, _make(each, place)) for place, each in enumerate(buttons)]))}
+    return {"inline_keyboard": list(_rows(_make(each, place) for place, each in enumerate(buttons)))}
 
 
 def make_chosen(buttons: Sequence[Button], chosen: int) -> Keyboard:
     """Return the keyboard that is left of one after a choice: that choice, and the links."""
     mark = _make(Button(f"{_CHOSEN} {buttons[chosen].text}"), chosen)
-    links = [(each, _make(each, place)) for place, each in enumerate(buttons) if _is_link(each)]
+    links = [_make(each, place) for place, each in enumerate(buttons) if _is_link(each)]
     return {"inline_keyboard": [[mark], *_rows(links)]}
 
 
@@ -42,11 +41,12 @@ def make_disabled(buttons: Sequence[Button], chosen: int) -> Keyboard:
     made = []
     for place, each in enumerate(buttons):
         if _is_link(each):
-            made.append((each, _make(each, place)))
-            continue
-        shown = replace(each, text=f"{_CHOSEN} {each.text}") if place == chosen else each
-        style = {"style": ButtonStyle.SUCCESS.value} if place == chosen else {}
-        made.append((shown, {"text": shown.text[:_MAX_TEXT_CHARACTERS], "disabled": {}, **style}))
+            made.append(_make(each, place))
+        elif place == chosen:
+            text = f"{_CHOSEN} {each.text}"[:_MAX_TEXT_CHARACTERS]
+            made.append({"text": text, "disabled": {}, "style": ButtonStyle.SUCCESS.value})
+        else:
+            made.append({"text": each.text[:_MAX_TEXT_CHARACTERS], "disabled": {}})
     return {"inline_keyboard": list(_rows(made))}
 
 
@@ -90,12 +90,12 @@ def _make(button: Button, place: int) -> dict[str, Any]:
     return {"text": text, "callback_data": f"b{place}", **style}
 
 
-def _rows(made: Sequence[tuple[Button, Mapping[str, Any]]]) -> Iterator[list[Mapping[str, Any]]]:
+def _rows(made: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
     """Yield rows: short buttons stand side by side, long ones below each other."""
     row: list[Mapping[str, Any]] = []
     width = 0
-    for button, each in made:
-        taken = len(button.text) + 2
+    for each in made:
+        taken = len(each["text"]) + 2
         if row and (width + taken > _MAX_ROW_CHARACTERS or len(row) == _MAX_ROW_BUTTONS):
             yield row
             row, width = [], 0

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, exists, select
@@ -23,13 +24,13 @@ from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import DeliveryStatus, EventKind, InboundEvent
 from botservice.turns.waiting.parsing import order_of
 from transports.telegram.client import BotClient
-from transports.telegram.inbound_events import BotIdentity, field, integer, shown_id
+from transports.telegram.inbound_events import BotIdentity, asker_of, field, integer, language_of, shown_id, string
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
 from transports.telegram.outgoing.chosen_button import Choices, Shown
 
 logger = logging.getLogger(__name__)
 
-_PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 0.0)
+_PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
 _MOST_TOLD: Final = 200  # characters; Bot API, answerCallbackQuery
 _PRESSED: Final = "pressed"  # the field of a stored update that says what a button stands for
 _KEYBOARD = (
@@ -96,17 +97,17 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
     message, presser = field(query, "message"), field(query, "from")
     chat_id, message_id = integer(field(field(message, "chat"), "id")), shown_id(message)
     place, presser_id = parse_data(field(query, "data")), integer(field(presser, "id"))
-    gone = Press(query_id, told=in_language("buttons.gone", _language(presser)))
+    gone = Press(query_id, told=in_language("buttons.gone", language_of(query)))
     if chat_id is None or message_id is None or place is None or presser_id is None:
         return gone
     keys = {"transport": "telegram", "chat_id": str(chat_id)} | ({"thread_id": place[1]} if place[1] else {})
     found = await _wait_for_keyboard(storage, keys, message_id, field(message, "text"))
     if place[0] >= len(found.buttons):
-        return Press(query_id, told=in_language("approval.over", _language(presser))) if found.was_question else gone
+        return Press(query_id, told=in_language("approval.over", language_of(query))) if found.was_question else gone
     button = found.buttons[place[0]]
     is_order = order_of(button.says) is not None  # who may give one is judged where it is carried out
     if chat_id < 0 and found.askers and presser_id not in found.askers and not is_order:
-        return Press(query_id, told=in_language("buttons.not_asked", _language(presser)))
+        return Press(query_id, told=in_language("buttons.not_asked", language_of(query)))
     event = InboundEvent(
         key=f"telegram:{bot.id}:pressed:{chat_id}:{message_id}",
         context_keys=keys,
@@ -123,7 +124,7 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
         disabled=make_disabled(found.buttons, place[0]),
         says=button.says,
         presser=Author("telegram", str(presser_id), _name(presser)),
-        language=_language(presser),
+        language=language_of(query),
         is_on_copy=found.is_copy,
     )
 
@@ -140,7 +141,7 @@ def pressed_message(update: Mapping[str, Any], received_at: datetime) -> Inbound
         Author("telegram", str(integer(field(presser, "id"))), _name(presser)),
         created_at=received_at,
         command=parse_command(said),
-        language=_language(presser),
+        language=language_of(query),
         is_private=chat_id > 0,
         own_text="",  # the text of a button is not the presser's own
     )
@@ -165,6 +166,7 @@ class _Found:
     Attributes:
         askers: The ids of those whom the message answers.
         was_question: Whether it asked for an approval that is no longer awaited.
+        is_coming: Whether some buttons are on their way at this moment.
         is_copy: Whether the message asks what another one does, too.
     """
 
@@ -172,9 +174,7 @@ class _Found:
     askers: frozenset[int] = frozenset()
     was_question: bool = False
     is_copy: bool = False
-
-
-_NOTHING: Final = _Found()
+    is_coming: bool = False
 
 
 async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_id: str, text: object) -> _Found:
@@ -182,34 +182,30 @@ async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_
 
     A quick presser may come before it is stored which message the buttons went out with: that is waited for.
     """
-    said = text if isinstance(text, str) else None
+    find = partial(_find_keyboard, keys=keys, message_id=message_id, said=string(text))
     for pause_seconds in _PAUSES_SECONDS:
-        found = await storage.read(lambda connection: _find_keyboard(connection, keys, message_id, said))
-        if found is not None:
+        found = await storage.read(find)
+        if not found.is_coming:
             return found
         await asyncio.sleep(pause_seconds)
-    last = await storage.read(lambda connection: _find_keyboard(connection, keys, message_id, said, waits=False))
-    return last or _NOTHING
+    return await storage.read(find)
 
 
-def _find_keyboard(
-    connection: Connection, keys: Mapping[str, str], message_id: str, said: str | None, *, waits: bool = True
-) -> _Found | None:
-    """Return what is stored of a message's buttons, or None if some are on their way at this moment."""
+def _find_keyboard(connection: Connection, keys: Mapping[str, str], message_id: str, said: str | None) -> _Found:
+    """Return what is stored of a message's buttons."""
     context_id = find_context(connection, ContextKeys.of(keys))
     if context_id is None:
-        return _NOTHING
+        return _Found()
     sought = {"context": context_id, "message": message_id}
     row = connection.execute(_KEYBOARD, sought).one_or_none()
     if row is None:
         is_coming = connection.execute(_ON_ITS_WAY, {"context": context_id}).first() is not None
-        if is_coming and waits:
-            return None
         copied = _find_copied(connection, context_id, said)
         was_question = bool(connection.execute(_WAS_ASKED, sought).scalar_one())
-        return _Found(copied, was_question=was_question, is_copy=bool(copied) and not is_coming)
+        is_copy = bool(copied) and not is_coming
+        return _Found(copied, was_question=was_question, is_copy=is_copy, is_coming=is_coming)
     raws = connection.execute(_ASKED_BY, {"turn": row.turn_id}).scalars()
-    askers = [_asker(raw) for raw in raws]
+    askers = [asker_of(json.loads(raw)) for raw in raws]
     return _Found(read_buttons(row.buttons), frozenset(each for each in askers if each is not None))
 
 
@@ -230,18 +226,6 @@ def _find_copied(connection: Connection, context_id: int, text: str | None) -> S
     return ()
 
 
-def _asker(raw: bytes) -> int | None:
-    """Return who wrote or pressed what an event tells of, or None if that is a chat, not a person."""
-    update = json.loads(raw)
-    said = field(update, "callback_query") or field(update, "message")
-    return None if field(said, "sender_chat") is not None else integer(field(field(said, "from"), "id"))
-
-
 def _name(person: object) -> str | None:
     names = [field(person, "first_name"), field(person, "last_name")]
     return " ".join(name for name in names if isinstance(name, str) and name) or None
-
-
-def _language(person: object) -> str | None:
-    language = field(person, "language_code")
-    return language if isinstance(language, str) else None

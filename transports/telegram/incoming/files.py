@@ -14,7 +14,7 @@ from transports.files.documents import Attempt, Fetched, Reading, read_document
 from transports.files.read_cache import FileText
 from transports.files.size_limits import TELEGRAM_FILE_BYTES
 from transports.telegram.client import BotClient
-from transports.telegram.inbound_events import field, integer
+from transports.telegram.inbound_events import field, integer, string
 
 logger = logging.getLogger(__name__)
 
@@ -40,8 +40,10 @@ class SentFile:
     unique_id: str | None = None
 
     def __str__(self) -> str:
-        facts = [self.name and quote_name(self.name), _duration(self.duration_seconds), _size(self.size_bytes)]
-        return ", ".join([self.kind, *(fact for fact in facts if fact)])
+        name = self.name and quote_name(self.name)
+        duration = "" if self.duration_seconds is None else f"{self.duration_seconds} s"
+        size = f"{self.size_bytes / 1024**2:.1f} MB" if self.size_bytes and self.size_bytes >= 1024**2 else ""
+        return ", ".join(fact for fact in (self.kind, name, duration, size) if fact)
 
 
 class Files:
@@ -98,23 +100,23 @@ class Files:
 def sent_files(message: Mapping[str, Any]) -> Iterator[SentFile]:
     """Yield what came with a message, as far as it can be fetched."""
     sizes = message.get("photo") or field(message.get("live_photo"), "photo")
-    pictures = [each for each in sizes if _string(field(each, "file_id"))] if isinstance(sizes, list) else []
+    pictures = [each for each in sizes if string(field(each, "file_id"))] if isinstance(sizes, list) else []
     if pictures:
         largest = max(pictures, key=lambda each: (integer(each.get("width")) or 0) * (integer(each.get("height")) or 0))
         yield SentFile("picture", largest["file_id"], "image/jpeg", None, integer(largest.get("file_size")))
     for kind, name, mime_type in _KINDS:
         file = message.get(kind)
-        file_id = _string(field(file, "file_id"))
+        file_id = string(field(file, "file_id"))
         # An animation comes a second time, as a document.
         if file_id and not (kind == "document" and message.get("animation") is not None):
             yield SentFile(
                 name,
                 file_id,
-                _string(field(file, "mime_type")) or mime_type,
-                _string(field(file, "file_name")),
+                string(field(file, "mime_type")) or mime_type,
+                string(field(file, "file_name")),
                 integer(field(file, "file_size")),
                 integer(field(file, "duration")),
-                _string(field(file, "file_unique_id")),
+                string(field(file, "file_unique_id")),
             )
 
 
@@ -128,19 +130,5 @@ _KINDS = (
 )
 
 
-def _string(value: object) -> str | None:
-    return value if isinstance(value, str) else None
-
-
 def _too_large(file: SentFile) -> FileText:
     return FileText(f"[{file}: too large for a bot to fetch; Telegram's limit is {TELEGRAM_FILE_BYTES // 1024**2} MB]")
-
-
-def _duration(seconds: int | None) -> str:
-    return "" if seconds is None else f"{seconds} s"
-
-
-def _size(size_bytes: int | None) -> str:
-    if size_bytes is None or size_bytes < 1024**2:
-        return ""
-    return f"{size_bytes / 1024**2:.1f} MB"

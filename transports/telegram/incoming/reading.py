@@ -21,7 +21,9 @@ from transports.telegram.inbound_events import (
     field,
     integer,
     is_press,
+    language_of,
     stored_update,
+    string,
 )
 from transports.telegram.incoming.button_presses import pressed_message
 from transports.telegram.incoming.described_content import FILES, describe, name_content, words_of
@@ -78,7 +80,6 @@ class Reader:
             fetched, quoted = await self._files.fetch(*groups, event_id=event.id)
         text, references = _with_files(heard, fetched, quoted)
         own = "\n".join(part for part in (heard.own_text, _spoken(message, fetched.remarks)) if part)
-        language = field(message.get("from"), "language_code")
         return InboundMessage(
             text,
             heard.author,
@@ -87,7 +88,7 @@ class Reader:
             str(integer(message.get("message_id")) or 0),
             heard.is_addressed,
             command=_command(update, bot) if heard.is_addressed else None,
-            language=language if isinstance(language, str) else None,
+            language=language_of(message),
             is_private=_is_private(message) and not is_from_guest,
             replies_to=None if (replied := _replied(message)) is None else str(replied["message_id"]),
             is_whole=with_files or not (heard.is_addressed and any(groups)),
@@ -266,8 +267,7 @@ def _references(message: Body, replied: Body | None, text: str, bot: BotIdentity
     if _is_forwarded(message):
         yield _reference(ReferenceKind.FORWARD, _origin(message["forward_origin"]), text, None, bot)
     outside, story = message.get("external_reply"), message.get("reply_to_story")
-    quoted = field(message.get("quote"), "text")
-    quoted = quoted if isinstance(quoted, str) else None
+    quoted = string(field(message.get("quote"), "text"))
     if replied is not None and _is_said(replied):
         said = quoted if quoted is not None else _text(replied, bot, _files(replied))
         # The author of a forwarded message is its first sender.

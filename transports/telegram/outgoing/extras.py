@@ -19,7 +19,7 @@ from transports.telegram.failures import (
     is_too_late,
     is_unreadable,
 )
-from transports.telegram.inbound_events import field, integer, stored_update
+from transports.telegram.inbound_events import asker_of, field, integer, stored_update
 from transports.telegram.keyboards import has_styles, without_styles
 from transports.telegram.outgoing.entities import DATE_TIME
 from transports.telegram.outgoing.forms import Forms
@@ -51,15 +51,13 @@ def as_parameters(receiver: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _asker(update: Mapping[str, Any]) -> dict[str, Any] | None:
-    query = update.get("callback_query")
-    said = query or update.get("message")
-    user_id = integer(field(field(said, "from"), "id"))
-    if user_id is None or field(said, "sender_chat") is not None:
+    query, user_id = update.get("callback_query"), asker_of(update)
+    if user_id is None:
         return None
     asker: dict[str, Any] = {"user_id": user_id}
     if query is not None:
         return asker | {"callback_query_id": field(query, "id")}
-    unseen = integer(field(said, "ephemeral_message_id"))
+    unseen = integer(field(update.get("message"), "ephemeral_message_id"))
     return asker | ({} if unseen is None else {"ephemeral_message_id": unseen})
 
 
