@@ -13,16 +13,6 @@ FILES: Final = frozenset(
 )
 """What is fetched and read where the bot is meant."""
 
-DESCRIBED: Final = frozenset(
-    {
-        *("chat_shared", "checklist", "checklist_tasks_added", "checklist_tasks_done", "contact", "dice", "game"),
-        *("gift", "giveaway", "giveaway_completed", "giveaway_winners", "invoice", "location", "paid_media"),
-        *("passport_data", "poll", "poll_option_added", "sticker", "story", "successful_payment", "unique_gift"),
-        *("users_shared", "venue", "web_app_data"),
-    }
-)
-"""What is said in a few words, in brackets."""
-
 ENVELOPE: Final = frozenset(
     {
         *("author_signature", "business_connection_id", "caption_entities", "chat", "date", "direct_messages_topic"),
@@ -54,7 +44,6 @@ REPORTS: Final = frozenset(
 )
 """What only reports that something happened in the chat: nothing was asked, and nothing is made of it."""
 
-KNOWN: Final = WORDS | FILES | DESCRIBED | ENVELOPE | REPORTS
 _LONGEST_NAME: Final = 40
 
 Content = Mapping[str, Any]
@@ -219,6 +208,11 @@ DESCRIBED_HERE: Final[Mapping[str, str | Callable[[Content], str]]] = {
     "web_app_data": _web_app,
     "passport_data": _passport,
 }
+
+DESCRIBED: Final = frozenset(DESCRIBED_HERE)
+"""What is said in a few words, in brackets."""
+
+KNOWN: Final = WORDS | FILES | DESCRIBED | ENVELOPE | REPORTS
 
 
 def words_of(rich: object) -> str:
