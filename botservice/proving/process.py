@@ -2,10 +2,12 @@
 
 import asyncio
 import contextlib
+import itertools
 import os
 import socket
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -32,8 +34,8 @@ _FUNCTIONS: Final = (
 _TABLE_SECONDS: Final = 20
 
 _KEPT: Final = ("PATH", "HOME", "LANG", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
-_PROGRAM: Final = ("-m", "botservice")
-_SERVE: Final = (*_PROGRAM, "serve", "--app", "botservice.proving.bot:service", "--port", "0")
+_MIGRATE: Final = ("migrate",)
+_SERVE: Final = ("serve", "--app", "botservice.proving.bot:service", "--port", "0")
 _MOST_FAILED_STARTS: Final = 3
 _LAST_CHARACTERS: Final = 2000
 
@@ -107,62 +109,62 @@ def environment_of(settings: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "PYTHONPATH": source, "LOG_LEVEL": "WARNING", **settings}
 
 
-async def migrate(folder: Path, settings: Mapping[str, str]) -> None:
-    """Make the tables, as a deployment does."""
+@contextlib.asynccontextmanager
+async def _running(
+    command: Sequence[str], folder: Path, settings: Mapping[str, str], errors: Any
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run a command of the service, and kill its process at the end of the block."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        *_PROGRAM,
-        "migrate",
+        *(sys.executable, "-m", "botservice", *command),
         cwd=folder,
         env=environment_of(settings),
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=asyncio.subprocess.PIPE,  # its end tells the process that the parent is gone
         stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        start_new_session=True,
+        stderr=errors,
+        start_new_session=True,  # Ctrl+C is for us
     )
     try:
-        said, _ = await process.communicate()
+        yield process
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+
+
+async def migrate(folder: Path, settings: Mapping[str, str]) -> None:
+    """Make the tables, as a deployment does."""
+    async with _running(_MIGRATE, folder, settings, asyncio.subprocess.STDOUT) as process:
+        said, _ = await process.communicate()
     if process.returncode:
         raise BotServiceError(f"the tables cannot be made:\n{said.decode(errors='replace')[-_LAST_CHARACTERS:]}")
 
 
+@dataclass(slots=True)
 class Place:
     """Runs `botservice serve`, one process after the other."""
 
-    def __init__(
-        self,
-        name: str,
-        folder: Path,
-        settings: Callable[[str], Mapping[str, str]],
-        record: Record,
-        ports: set[int],
-        clock: Callable[[], float],
-    ) -> None:
-        self.is_up = asyncio.Event()
-        self._name = name
-        self._folder = folder
-        self._settings = settings
-        self._record = record
-        self._ports = ports
-        self._clock = clock
-        self._process: asyncio.subprocess.Process | None = None
-        self._process_name = ""
-        self._log = folder / f"{name}.log"
+    name: str
+    folder: Path
+    settings: Callable[[str], Mapping[str, str]]
+    record: Record
+    ports: set[int]
+    clock: Callable[[], float]
+    is_up: asyncio.Event = field(default_factory=asyncio.Event)
+    _process: asyncio.subprocess.Process | None = None
+    _process_name: str = ""
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / f"{self.name}.log"
 
     async def run(self) -> None:
         """Keep a process running until cancelled; then kill it."""
-        failed = 0
-        number = 0
+        failed, numbers = 0, itertools.count(1)
         while failed < _MOST_FAILED_STARTS:
-            number += 1
-            was_up = await self._live(f"{self._name}{number}")
-            was_killed = any(each.process == self._process_name for each in self._record.killed)
+            was_up = await self._live(f"{self.name}{next(numbers)}")
+            was_killed = any(each.process == self._process_name for each in self.record.killed)
             if not was_killed:
-                self._record.ended_alone.append(self._process_name)
+                self.record.ended_alone.append(self._process_name)
             failed = 0 if was_up or was_killed else failed + 1
         said = self._log.read_text(errors="replace")
         raise BotServiceError(f"the service does not start:\n{said[-_LAST_CHARACTERS:]}")
@@ -171,37 +173,25 @@ class Place:
         """Kill the process with SIGKILL, wherever it stands."""
         if self._process is None or self._process.returncode is not None:
             return
-        self._record.killed.append(Killed(self._process_name, self._clock()))
+        self.record.killed.append(Killed(self._process_name, self.clock()))
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
     async def _live(self, name: str) -> bool:
         """Run one process to its end, and return whether it has ever listened."""
-        with self._log.open("ab") as log:
-            process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *_SERVE,
-                cwd=self._folder,
-                env=environment_of(self._settings(name)),
-                stdin=asyncio.subprocess.PIPE,  # its end tells the process that the parent is gone
-                stdout=asyncio.subprocess.PIPE,
-                stderr=log,
-                start_new_session=True,  # Ctrl+C is for us
-            )
-        self._process_name, self._process = name, process
         port = 0
         try:
-            port = await self._port_of(process)
-            if port:
-                self._ports.add(port)
-                self.is_up.set()
-            await process.wait()
+            with self._log.open("ab") as log:
+                async with _running(_SERVE, self.folder, self.settings(name), log) as process:
+                    self._process_name, self._process = name, process
+                    port = await self._port_of(process)
+                    if port:
+                        self.ports.add(port)
+                        self.is_up.set()
+                    await process.wait()
         finally:
             self.is_up.clear()
-            self._ports.discard(port)
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+            self.ports.discard(port)
         return port != 0
 
     async def _port_of(self, process: asyncio.subprocess.Process) -> int:

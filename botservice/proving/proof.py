@@ -72,7 +72,7 @@ async def prove(plan: Plan, watch: Watch) -> Proof:
         database_at(plan.database, Path(folder)) as url,
     ):
         platform = Platform(chats, record, random.Random(f"{plan.seed} network"), time.monotonic)  # noqa: S311 - no secret
-        town = Town(chats, record, platform, time.monotonic)
+        town = Town(chats, record, platform.say, time.monotonic)
         async with _serving(plan, platform, record, Path(folder), url) as places:
             await _go_through(plan, places, town, record, watch)
     return Proof(plan, chats, examine(record))

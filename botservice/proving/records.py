@@ -1,6 +1,7 @@
 """What the town, the platform, the till and the killer take note of."""
 
 import re
+from collections import defaultdict
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -72,18 +73,18 @@ class Record:
     ended_alone: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._open: dict[str, set[str]] = {}
+        self._open: defaultdict[str, set[str]] = defaultdict(set)
 
     def say(self, said: Said) -> None:
         """Note a message."""
         self.said.append(said)
-        self._open.setdefault(said.chat, set()).add(said.order)
+        self._open[said.chat].add(said.order)
 
     def show(self, shown: Shown) -> None:
         """Note an answer."""
         self.shown.append(shown)
-        self._open.setdefault(shown.chat, set()).discard(shown.order)
+        self._open[shown.chat].discard(shown.order)
 
     def waiting(self, chat: str | None = None) -> int:
         """Return how many messages have no answer yet, in one chat or in all of them."""
-        return sum(map(len, self._open.values())) if chat is None else len(self._open.get(chat, ()))
+        return sum(map(len, self._open.values())) if chat is None else len(self._open[chat])

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 from botservice.proving.records import Record, Said
 
@@ -36,11 +36,8 @@ class Chat:
         return self.id < 0
 
 
-class Listener(Protocol):
-    """Takes what a person writes, as a platform's server does."""
-
-    def say(self, chat: Chat, person: int, text: str) -> None:
-        """Deliver a message to the bot, sooner or later."""
+Say = Callable[[Chat, int, str], None]
+"""Takes what a person writes in a chat, as a platform's server does."""
 
 
 def settle() -> list[Chat]:
@@ -53,14 +50,14 @@ def settle() -> list[Chat]:
     return [*alone, *groups]
 
 
+@dataclass(frozen=True, slots=True)
 class Town:
     """Makes everyone write until it is cancelled."""
 
-    def __init__(self, chats: Sequence[Chat], record: Record, listener: Listener, clock: Callable[[], float]) -> None:
-        self.chats = chats
-        self._record = record
-        self._listener = listener
-        self._clock = clock
+    chats: Sequence[Chat]
+    record: Record
+    say: Say
+    clock: Callable[[], float]
 
     async def write(self, seed: str) -> None:
         """Write in every chat until cancelled; what each says is drawn from the seed."""
@@ -73,13 +70,13 @@ class Town:
         number = 0
         while True:
             await asyncio.sleep(chance.uniform(0.2, 1.8) * pause)
-            while self._record.waiting(chat.name) >= _MOST_WAITING:  # noqa: ASYNC110 - people look now and then
+            while self.record.waiting(chat.name) >= _MOST_WAITING:  # noqa: ASYNC110 - people look now and then
                 await asyncio.sleep(_LOOK_SECONDS)
             number += 1
             self._say(chat, f"{chat.name}-{number}", chance)
 
     def _say(self, chat: Chat, order: str, chance: random.Random) -> None:
         asks_to_pay = chance.random() < _PAYING
-        self._record.say(Said(order, chat.name, self._clock(), asks_to_pay))
+        self.record.say(Said(order, chat.name, self.clock(), asks_to_pay))
         wish = f"please pay order {order}" if asks_to_pay else f"please take note of order {order}"
-        self._listener.say(chat, chance.choice(chat.people), wish)
+        self.say(chat, chance.choice(chat.people), wish)
