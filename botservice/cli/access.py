@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from botservice.cli.console import load_settings, printable, with_storage
+from botservice.cli.console import JsonLinesOption, load_settings, printable, with_storage
 from botservice.errors import BotServiceError
 
 if TYPE_CHECKING:
@@ -23,9 +23,7 @@ _BY = "command line"
 
 
 @access_cli.callback()
-def access(
-    command: typer.Context, *, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False
-) -> None:
+def access(command: typer.Context, *, as_json: JsonLinesOption = False) -> None:
     """List who is let in, who is blocked, and which newcomers wait with a code."""
     if command.invoked_subcommand is not None:
         return
@@ -86,7 +84,7 @@ def usage(
         str | None, typer.Option(metavar="YYYY-MM-DD", help="From this day on; by default from the 1st of this month.")
     ] = None,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    as_json: JsonLinesOption = False,
 ) -> None:
     """List what models were asked, by person, chat, model or day (UTC)."""
     subject, start = _usage_by(by), _day(since)

@@ -20,6 +20,7 @@ AppOption = Annotated[
     str | None,
     typer.Option("--app", metavar="MODULE:SERVICE", help="Your own AgentService; the current folder is importable."),
 ]
+JsonLinesOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 MaybeContextArgument = Annotated[
     str | None,
     typer.Argument(

@@ -13,6 +13,7 @@ from botservice.cli.access import access_cli, usage
 from botservice.cli.chat import chat
 from botservice.cli.console import (
     AppOption,
+    JsonLinesOption,
     MaybeContextArgument,
     build_service,
     counted,
@@ -142,7 +143,7 @@ def migrate() -> None:
 
 
 @cli.command()
-def contexts(*, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False) -> None:
+def contexts(*, as_json: JsonLinesOption = False) -> None:
     """List the conversations, those with the newest messages first."""
     from botservice.overview.conversations import list_contexts
 

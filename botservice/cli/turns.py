@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from botservice.cli.console import printable, with_storage
+from botservice.cli.console import JsonLinesOption, printable, with_storage
 
 if TYPE_CHECKING:
     from botservice.storage import Storage
@@ -20,9 +20,7 @@ TurnArgument = Annotated[
 
 
 @turns_cli.callback()
-def turns(
-    command: typer.Context, *, as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False
-) -> None:
+def turns(command: typer.Context, *, as_json: JsonLinesOption = False) -> None:
     """List the turns that run, wait, are parked or were set aside, and answers that are not delivered yet."""
     from botservice.turns.work.administration import list_turns
 

@@ -4,7 +4,7 @@ import asyncio
 import json
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
@@ -61,14 +61,6 @@ FindContext = Callable[[Storage, str], Awaitable[int]]
 """Returns the id of the conversation that a text means."""
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a judge says."""
-
-    failure: str | None
-    response: ChatResponse | None = None
-
-
 def judging_prompt(requirement: str, question: str, answer: str, number: str) -> list[ChatMessage]:
     """Return the prompt for a judge.
 
@@ -80,16 +72,18 @@ def judging_prompt(requirement: str, question: str, answer: str, number: str) ->
     return [{"role": "system", "content": told}, {"role": "user", "content": data}]
 
 
-async def judge(llm: ChatLLM, requirement: str, question: str, answer: str, number: str) -> Verdict:
-    """Return a model's verdict on an answer; an answer that is no verdict counts as failed."""
+async def judge(
+    llm: ChatLLM, requirement: str, question: str, answer: str, number: str
+) -> tuple[str | None, ChatResponse | None]:
+    """Return why a model finds that an answer fails, or None, and what it said; what is no verdict counts as failed."""
     options: dict[str, Any] = {"schema": SCHEMA} if takes_schema(llm) else {}
     try:
         response = await llm.chat(judging_prompt(requirement, question, answer, number), **options)
     except BotServiceError as error:
-        return Verdict(f"the judge did not answer: {error}")
+        return f"the judge did not answer: {error}", None
     except Exception as error:  # a border: a model is foreign code
         raise LLMError(f"the judge failed with {type(error).__name__}") from error
-    return Verdict(_read(response.text, number), response)
+    return _read(response.text, number), response
 
 
 def _read(text: str, number: str) -> str | None:
@@ -192,18 +186,13 @@ class CaseResult:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """The models and prompts that cases are run with.
-
-    Attributes:
-        new_number: Makes up what a verdict has to name.
-    """
+    """The models and prompts that cases are run with."""
 
     service: AgentService
     llm: ChatLLM | None = None
     judge: ChatLLM | None = None
     storage: Storage | None = None
     find_context: FindContext | None = None
-    new_number: Callable[[], str] = field(default=lambda: secrets.token_hex(8))
 
 
 async def evaluate(
@@ -252,12 +241,11 @@ async def _run(case: Case, changes: Changes, means: Means) -> CaseResult:
     failures = await asyncio.to_thread(find_failures, result.answer, case.expect)
     if case.expect.judge is None or result.answer.error is not None or means.judge is None:
         return replace(result, failures=tuple(failures))
-    verdict = await judge(means.judge, case.expect.judge, question, result.answer.text, means.new_number())
-    usage = None if verdict.response is None else verdict.response.usage
-    model = None if verdict.response is None else verdict.response.model
-    budgets = means.service.options.budgets
-    cost = None if usage is None else cost_of(budgets, model, usage, models_asked(means.judge))
-    failures += [] if verdict.failure is None else [verdict.failure]
+    failure, response = await judge(means.judge, case.expect.judge, question, result.answer.text, secrets.token_hex(8))
+    failures += [] if failure is None else [failure]
+    cost = None
+    if response is not None and response.usage is not None:
+        cost = cost_of(means.service.options.budgets, response.model, response.usage, models_asked(means.judge))
     return replace(result, failures=tuple(failures), judging_cost=cost or 0)
 
 

@@ -1,6 +1,6 @@
 """The tools with which an agent keeps what a person says of themselves."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from sqlalchemy import Connection
 
@@ -108,11 +108,6 @@ def _read_day(text: str) -> date | None:
 
 def _period(first: date | None, last: date | None) -> Period:
     """Return the time from the beginning of the first day to the end of the last one."""
-    return Period(
-        None if first is None else _midnight(first),
-        None if last is None or last == date.max else _midnight(last + timedelta(days=1)),
-    )
-
-
-def _midnight(day: date) -> datetime:
-    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+    end = None if last is None or last == date.max else last + timedelta(days=1)
+    since, until = (None if day is None else datetime.combine(day, time.min, UTC) for day in (first, end))
+    return Period(since, until)

@@ -1,7 +1,6 @@
 """The tools that a model may call: the agent's own and those of its toolsets, and which of them are offered."""
 
 import asyncio
-import itertools
 import logging
 import math
 import re
@@ -16,7 +15,7 @@ from botservice.memory import ActionStep
 from botservice.messages import ToolCall
 from botservice.people.names import is_guest
 from botservice.tools.tool import Tool
-from botservice.tools.toolset import Tools, Toolset
+from botservice.tools.toolset import Tools, Toolset, in_turn
 
 MOST_FROM_TOOLSETS: Final = 40
 """How many tools of toolsets are offered as they are; beyond that, `find_tool` finds the others."""
@@ -99,15 +98,12 @@ class Toolbox:
         return found
 
     def _merge(self, own: Mapping[str, Tool], groups: Sequence[Sequence[Tool]]) -> list[Tool]:
-        """Return the tools of toolsets, each name once; the toolsets take turns, so that none crowds others out."""
+        """Return the tools of toolsets in turn, each name once."""
         merged: dict[str, Tool] = {}
-        taken = []
-        for tool in itertools.chain.from_iterable(itertools.zip_longest(*groups)):
-            if tool is None:
-                continue
-            if tool.name in own or tool.name == FIND_TOOL or merged.setdefault(tool.name, tool) is not tool:
-                taken.append(tool.name)
-        self._say("tools.name_taken", taken)
+        for tool in in_turn(groups):
+            if tool.name not in own and tool.name != FIND_TOOL:
+                merged.setdefault(tool.name, tool)
+        self._say("tools.name_taken", (tool.name for tool in in_turn(groups) if merged.get(tool.name) is not tool))
         return list(merged.values())
 
     def _say(self, event: str, names: Iterable[str]) -> None:

@@ -1,6 +1,7 @@
 """Tools that come from somewhere and may change while the service runs."""
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol, runtime_checkable
 
 from botservice.tools.tool import Tool
@@ -33,3 +34,9 @@ class Tools(dict[str, Tool]):
         """Return why there is no tool of that name, where a toolset knows."""
         explain = (getattr(each, "explain_missing", None) for each in self._toolsets)
         return next((reason for each in explain if each is not None and (reason := each(name))), None)
+
+
+def in_turn(groups: Iterable[Sequence[Tool]]) -> Iterator[Tool]:
+    """Yield the tools of several groups in turn, so that none crowds others out."""
+    for each in itertools.zip_longest(*groups):
+        yield from (tool for tool in each if tool is not None)

@@ -8,11 +8,11 @@ every group of processes that is left. On Windows the client's job objects do th
 import asyncio
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
@@ -21,20 +21,6 @@ _SHELL: Final = "/bin/sh"
 _END_SECONDS: Final = 5.0
 # $0 is the file for the number of the process, which stays the same when the server takes the shell's place.
 _START: Final = 'echo $$ >"$0" && exec "$@"'
-# $0 is the folder of those files.
-_WATCH: Final = """
-read -r _
-cd "$0" || exit 0
-for signal in TERM KILL; do
-  is_left=
-  for file in *; do
-    [ -f "$file" ] && kill -s "$signal" -- "-$(cat "$file")" 2>/dev/null && is_left=1
-  done
-  [ -n "$is_left" ] || break
-  [ "$signal" = KILL ] || sleep 2
-done
-rm -rf "$0"
-"""
 
 
 class Children:
@@ -72,18 +58,13 @@ class Children:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="botservice-mcp-"))
             self._watch = subprocess.Popen(  # noqa: S603 - a script of ours
-                [_SHELL, "-c", _WATCH, str(self._folder)],
+                [_SHELL, "-c", files(__package__).joinpath("end_left_servers.sh").read_text(), str(self._folder)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
         return self._folder
-
-
-def find_command(command: str, path: str | None) -> bool:
-    """Return whether a command exists."""
-    return shutil.which(command, path=path) is not None
 
 
 def _end_group(file: Path) -> None:

@@ -18,7 +18,6 @@ from botservice.tools.outputs import OutputError
 
 if TYPE_CHECKING:
     from mcp import Client
-    from mcp.client import Transport
 
     from botservice.tools.mcp.oauth import PersonalAuth
 
@@ -192,7 +191,8 @@ class Connection:
     async def _live(self, line: Line) -> None:
         """Connect and stay so for as long as it lasts."""
         from_package = await asyncio.to_thread(_load)  # takes a second, in which others go on
-        async with asyncio.timeout(CONNECT_SECONDS) as limit, self._way(line) as transport:
+        way = connected(self.config, self._children, line, self._auth)
+        async with asyncio.timeout(CONNECT_SECONDS) as limit, way as transport:
             client = from_package.Client(transport, read_timeout_seconds=_LIST_SECONDS, message_handler=self._hear)
             async with client:
                 await self._list(client)
@@ -202,9 +202,6 @@ class Connection:
                     await self._stay(client, line)
                 finally:
                     self._let_go()
-
-    def _way(self, line: Line) -> "contextlib.AbstractAsyncContextManager[Transport]":
-        return connected(self.config, self._children, line, self._auth)
 
     async def _stay(self, client: "Client", line: Line) -> None:
         """List the tools again whenever the server says that they have changed, until the line is lost."""
@@ -257,10 +254,8 @@ class Connection:
             seen.add(cursor)
         if cursor is not None:
             logger.warning("mcp.listing_cut", extra={"server": self.config.prefix, "tools": len(found)})
-        wanted = self.config.tools
-        listing = await asyncio.to_thread(read_listing, self.config.prefix, found[:_MOST_TOOLS], wanted)
-        if listing != self.listing:
-            self.listing = listing
+        config = self.config
+        self.listing = await asyncio.to_thread(read_listing, config.prefix, found[:_MOST_TOOLS], config.tools)
 
     def _note_up(self, client: "Client") -> None:
         self._client, self.problem = client, None

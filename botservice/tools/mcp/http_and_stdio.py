@@ -3,11 +3,12 @@
 import asyncio
 import contextlib
 import os
+import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from botservice.tls import tls_context
-from botservice.tools.mcp.child_processes import Children, find_command
+from botservice.tools.mcp.child_processes import Children
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import ServerDown
 from botservice.tools.mcp.listing import pack_schema
@@ -75,7 +76,7 @@ async def connected(
         return
     assert config.command is not None  # noqa: S101 - it has either
     path = config.env.get("PATH", os.environ.get("PATH"))
-    if config.cwd is None and not find_command(config.command, path):
+    if config.cwd is None and shutil.which(config.command, path=path) is None:
         raise ServerDown(f"there is no command {config.command}: install it, or write its whole path")
     with children.starting(config.prefix, config.command, config.args) as (command, args):
         async with _standard_error(line) as errors, _started(config, command, args, errors, line) as transport:

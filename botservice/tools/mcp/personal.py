@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from botservice.contexts.context import AgentContext
@@ -18,7 +19,7 @@ from botservice.tools.mcp.child_processes import Children
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.connection import Connection
 from botservice.tools.mcp.failures import ServerDown
-from botservice.tools.mcp.sign_ins import Grant, SignIn, SignIns, find_asker, make_code
+from botservice.tools.mcp.sign_ins import SignIn, SignIns, find_asker, make_code
 from botservice.tools.mcp.tool import MCPTool, name_tools
 from botservice.tools.outputs import OutputError
 from botservice.tools.tool import Tool
@@ -127,7 +128,7 @@ class PersonalServers:
             return [self._sign_in_tool(config)]
         connection = personal.connection
         names = name_tools(config.prefix, (each.name for each in connection.listing))
-        ask = self._asking(config)
+        ask = partial(self._ask, config)
         theirs = [_PersonalTool(connection, each, names[each.name], personal.auth, ask) for each in connection.listing]
         return [self._sign_out_tool(config, found), *theirs] if found is not None else []
 
@@ -159,30 +160,21 @@ class PersonalServers:
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
 
-    def _asking(self, config: ServerConfig) -> Callable[[AgentContext], Awaitable[list[Any]]]:
-        """Return what gives the person who asks a link to sign in."""
+    async def _ask(self, config: ServerConfig, context: AgentContext) -> list[Any]:
+        """Return a link to sign in for the person who asks."""
+        from botservice.tools.mcp.oauth import begin
 
-        async def ask(context: AgentContext) -> list[Any]:
-            from botservice.tools.mcp.oauth import begin
-
-            asker = await find_asker(context)
-            if asker is None:
-                raise OutputError("people sign in to this server in a private chat with you alone: tell them so")
-
-            async def keep(grant: Grant) -> str:
-                return await self._sign_ins.begin(context.storage, asker, config.prefix, grant)
-
-            try:
-                link = await begin(config, f"{self._returning}/{config.prefix}", keep, language=context.language)
-            except ServerDown as error:
-                raise OutputError(f"nobody can sign in to server {config.name} at this moment: {error}") from None
-            return [_ASKED, Button(in_language("sign_in.button", context.language, server=config.name), url=link)]
-
-        return ask
+        asker = await find_asker(context)
+        if asker is None:
+            raise OutputError("people sign in to this server in a private chat with you alone: tell them so")
+        keep = partial(self._sign_ins.begin, context.storage, asker, config.prefix)
+        try:
+            link = await begin(config, f"{self._returning}/{config.prefix}", keep, language=context.language)
+        except ServerDown as error:
+            raise OutputError(f"nobody can sign in to server {config.name} at this moment: {error}") from None
+        return [_ASKED, Button(in_language("sign_in.button", context.language, server=config.name), url=link)]
 
     def _sign_in_tool(self, config: ServerConfig) -> Tool:
-        ask = self._asking(config)
-
         async def sign_in(context: AgentContext, code: str = "") -> list[Any]:
             """Sign in.
 
@@ -190,7 +182,7 @@ class PersonalServers:
                 code: The six digits that the person saw when they had signed in, where they say them; else nothing.
             """
             if not code:
-                return await ask(context)
+                return await self._ask(config, context)
             if await self._confirm(context, config, code):
                 return [f"The person has signed in: you can use the tools of {config.name} for them now."]
             raise OutputError("this is not what their page shows: have them look again, or sign in anew")

@@ -1,7 +1,6 @@
 """The tools of MCP servers: one connection for each server in this process, made when the tools are first wanted."""
 
 import asyncio
-import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
@@ -15,6 +14,7 @@ from botservice.tools.mcp.listing import ListedTool
 from botservice.tools.mcp.personal import PersonalServers, Returned
 from botservice.tools.mcp.tool import MCPTool, name_tools
 from botservice.tools.tool import Tool
+from botservice.tools.toolset import in_turn
 
 _WAIT_SECONDS: Final = 10.0
 
@@ -88,7 +88,7 @@ class MCPServers:
         shared = [each for each in self._connections if not _is_personal(each)]
         listings = [each.listing for each in shared]
         if listings != self._made[0]:
-            self._made = listings, _in_turn([_made(each) for each in shared])
+            self._made = listings, [*in_turn(map(_made, shared))]
         return self._made[1]
 
     async def tools_for(self, context: AgentContext) -> Sequence[Tool]:
@@ -96,7 +96,7 @@ class MCPServers:
         tools, configs = await self.tools(), self._with_sign_in()
         if self._personal is None or not configs:
             return tools
-        return _in_turn([*await self._personal.tools_for(context, configs), tools])
+        return [*in_turn([*await self._personal.tools_for(context, configs), tools])]
 
     async def finish_sign_in(self, storage: Storage, server: str, query: Mapping[str, str]) -> Returned:
         """Finish the sign-in of a person whom a server sent back; return which server, and what to tell them.
@@ -168,12 +168,6 @@ class MCPServers:
 def _is_personal(connection: Connection) -> bool:
     """Return whether each person signs in: the file says so, or the server takes nobody else."""
     return connection.config.has_sign_in or connection.wants_sign_in
-
-
-def _in_turn(groups: Sequence[Sequence[Tool]]) -> list[Tool]:
-    """Return the tools of several groups in turn."""
-    in_turn = itertools.chain.from_iterable(itertools.zip_longest(*groups))
-    return [tool for tool in in_turn if tool is not None]
 
 
 def _made(connection: Connection) -> list[Tool]:

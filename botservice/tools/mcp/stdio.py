@@ -84,7 +84,20 @@ class Program:
                 pass
 
 
-class _Hearing:
+class _Stream:
+    """A stream of the client's that is closed at the end of its block."""
+
+    async def aclose(self) -> None:
+        """Nothing is open besides the program."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+class _Hearing(_Stream):
     """What a program says, as the client's stream of messages."""
 
     def __init__(self, program: Program) -> None:
@@ -92,9 +105,6 @@ class _Hearing:
 
     async def receive(self) -> Any:
         return await self.__anext__()
-
-    async def aclose(self) -> None:
-        """Nothing is open besides the program."""
 
     def __aiter__(self) -> Self:
         return self
@@ -105,14 +115,8 @@ class _Hearing:
             raise StopAsyncIteration
         return message
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
-
-
-class _Telling:
+class _Telling(_Stream):
     """What a program is told, as the client's stream of messages."""
 
     def __init__(self, stdin: asyncio.StreamWriter) -> None:
@@ -129,12 +133,6 @@ class _Telling:
 
     async def aclose(self) -> None:
         self._stdin.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
 
 
 @contextlib.asynccontextmanager
