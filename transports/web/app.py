@@ -91,7 +91,7 @@ class WebTransport:
         self._hub = Hub()
         self._pace = pace
         assets = read_assets()
-        self._pages = Pages("botservice", assets)
+        self._pages = Pages(assets)
         self._desk = Desk(self._pages, self._backend, service)
         commands = standard_commands() if commands is None else commands
         self.routes: Sequence[BaseRoute] = self._make_routes(assets, asker, commands)

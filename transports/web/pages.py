@@ -77,22 +77,20 @@ class Assets:
 class Pages:
     """Makes HTML. Everything that goes into a template is escaped, and a secret is never in it."""
 
-    def __init__(self, service_name: str, assets: Assets) -> None:
-        self._manifest = _manifest(service_name, assets)
-        self._service_name = service_name
+    def __init__(self, assets: Assets) -> None:
         self._assets = assets
 
     def show(
         self, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
     ) -> Response:
         """Answer with a page."""
-        html = _templates(self._service_name, self._assets).get_template(template).render(values)
+        html = _templates(self._assets).get_template(template).render(values)
         return HTMLResponse(html, status, headers={**HEADERS, **(headers or {})})
 
     async def manifest(self, request: Request) -> Response:  # noqa: ARG002 - an endpoint
         """Answer with what a browser installs the chat by."""
-        headers = {**HEADERS, "Cache-Control": "no-cache"}
-        return JSONResponse(self._manifest, media_type="application/manifest+json", headers=headers)
+        headers = {"Cache-Control": "no-cache", "Content-Type": "application/manifest+json"}
+        return self.show("app.webmanifest", headers=headers)
 
     def refuse(self, request: Request, status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
         """Answer in plain words that something is not to be had: a page to a person, JSON to the page's script."""
@@ -125,7 +123,7 @@ def read_assets() -> Assets:
 
 
 @lru_cache(maxsize=1)
-def _templates(service_name: str, assets: Assets) -> "Environment":
+def _templates(assets: Assets) -> "Environment":
     """Return the templates, compiled once: where nobody opens a page, what reads them is not loaded."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -137,31 +135,8 @@ def _templates(service_name: str, assets: Assets) -> "Environment":
         lstrip_blocks=True,
         finalize=_redacted,
     )
-    templates.globals.update(service_name=service_name, asset=assets.url)
+    templates.globals.update(service_name="botservice", asset=assets.url)
     return templates
-
-
-def _manifest(service_name: str, assets: Assets) -> Mapping[str, Any]:
-    """Return what a browser installs the chat by.
-
-    Source: W3C Web Application Manifest; web.dev, "What does it take to be installable": no service worker is needed.
-    """
-    icons = [
-        {"src": assets.url("icon-192.png"), "sizes": "192x192", "type": "image/png"},
-        {"src": assets.url("icon-512.png"), "sizes": "512x512", "type": "image/png"},
-        {"src": assets.url("icon-maskable-512.png"), "sizes": "512x512", "type": "image/png", "purpose": "maskable"},
-    ]
-    return {
-        "id": "/",
-        "start_url": "/",
-        "scope": "/",
-        "name": service_name,
-        "short_name": service_name,
-        "display": "standalone",
-        "background_color": "#faf9f7",
-        "theme_color": "#faf9f7",
-        "icons": icons,
-    }
 
 
 def _read_asset(name: str, content: bytes) -> Asset:

@@ -29,25 +29,10 @@ from botservice.settings import Settings, is_loopback, reveal
 LOGIN_COOKIE: Final = "botservice-login"
 LOGIN_SECONDS: Final = 30 * 24 * 3600
 
-_FORWARDING: Final = frozenset(
-    {
-        "cf-connecting-ip",
-        "client-ip",
-        "fastly-client-ip",
-        "fly-client-ip",
-        "forwarded",
-        "true-client-ip",
-        "via",
-        "x-azure-clientip",
-        "x-client-ip",
-        "x-cluster-client-ip",
-        "x-envoy-external-address",
-        "x-original-host",
-        "x-original-url",
-        "x-real-ip",
-        "x-rewrite-url",
-    }
-)
+_HEADERS_OF_PROXIES: Final = """cf-connecting-ip client-ip fastly-client-ip fly-client-ip forwarded true-client-ip via
+x-azure-clientip x-client-ip x-cluster-client-ip x-envoy-external-address x-original-host x-original-url x-real-ip
+x-rewrite-url"""
+_FORWARDING: Final = frozenset(_HEADERS_OF_PROXIES.split())
 _FORWARDING_PREFIX: Final = "x-forwarded"
 _OWN_FETCHES: Final = frozenset({"same-origin", "none"})
 
