@@ -1,6 +1,7 @@
 """The prompt for reading a stretch of a conversation, and the form of its answer."""
 
 import json
+from collections.abc import Mapping
 from typing import Any, Final
 
 from botservice.llm.chat import AnswerSchema, ChatMessage
@@ -10,44 +11,21 @@ from botservice.people.observed_facts import SINGLE_TOPICS, TOPICS, TOPICS_BY_SU
 _LONGEST_SAID: Final = 6_000  # characters of one message
 _CUT: Final = " [… cut]"
 
-SCHEMA: Final = AnswerSchema(
-    "observation",
-    {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["notes", "facts"],
-        "properties": {
-            "notes": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "required": ["text", "messages", "earlier"],
-                    "properties": {
-                        "text": {"type": "string"},
-                        "messages": {"type": "array", "items": {"type": "integer"}},
-                        "earlier": {"type": "array", "items": {"type": "integer"}},
-                    },
-                },
-            },
-            "facts": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "required": ["message", "quote", "topic", "subject", "replaces"],
-                    "properties": {
-                        "message": {"type": "integer"},
-                        "quote": {"type": "string"},
-                        "topic": {"type": "string", "enum": list(TOPICS)},
-                        "subject": {"type": "string"},
-                        "replaces": {"type": "string"},
-                    },
-                },
-            },
-        },
-    },
-)
+
+def _object(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "required": [*properties], "properties": properties}
+
+
+def _list(items: Mapping[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
+
+
+_TEXT: Final = {"type": "string"}
+_NUMBER: Final = {"type": "integer"}
+_TOPIC: Final = {"type": "string", "enum": list(TOPICS)}
+_NOTE: Final = _object(text=_TEXT, messages=_list(_NUMBER), earlier=_list(_NUMBER))
+_FACT: Final = _object(message=_NUMBER, quote=_TEXT, topic=_TOPIC, subject=_TEXT, replaces=_TEXT)
+SCHEMA: Final = AnswerSchema("observation", _object(notes=_list(_NOTE), facts=_list(_FACT)))
 
 _TASK: Final = f"""\
 You keep the notes of a chat for the assistant that answers there. The next message is data: a JSON object with \

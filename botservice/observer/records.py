@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, and_, bindparam, func, insert, literal_column, or_, select, text, update
+from sqlalchemy import Connection, and_, bindparam, func, insert, literal_column, or_, select, update
 
-from botservice.messages import Role
+from botservice.history.rows import IS_SAID
 from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import READING_IS_DUE
 from botservice.storage.tables.conversations import contexts, messages
@@ -19,7 +19,6 @@ _CHANGED_AT_ONCE: Final = 50
 _DUE_AT_ONCE: Final = 20
 _MOST_ROWS: Final = 4_000
 _CHARACTERS_PER_TOKEN: Final = 4
-IS_SAID = text(f"messages.role IN ('{Role.USER.value}', '{Role.ASSISTANT.value}')")
 _CHANGED = (
     select(contexts.c.id, contexts.c.last_message_id)
     .outerjoin(observed, observed.c.context_id == contexts.c.id)

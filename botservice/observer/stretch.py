@@ -3,13 +3,16 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain, groupby
+from operator import attrgetter
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, select
 
 from botservice.history.notes import StoredNote, read_notes, refused_digests
+from botservice.history.rows import IS_SAID, OF_CONTEXT
 from botservice.messages import Author, Role
-from botservice.observer.records import IS_SAID, read_state
+from botservice.observer.records import read_state
 from botservice.people.fact_sources import own_words_in
 from botservice.people.facts import visible_facts
 from botservice.people.names import is_chat_name
@@ -24,26 +27,8 @@ _MOST_ROWS: Final = 500
 _MOST_KNOWN: Final = 60  # keys of what is known of one person
 _LEAST_SHARE: Final = 6  # of the room for notes, that newer ones get at least: one part in so many
 _ROWS = (
-    select(
-        messages.c.id,
-        messages.c.position,
-        messages.c.role,
-        messages.c.text,
-        messages.c.own_text,
-        messages.c.said_by_others,
-        messages.c.attachments,
-        messages.c.author_platform,
-        messages.c.author_id,
-        messages.c.author_name,
-        messages.c.created_at,
-        messages.c.token_count,
-    )
-    .where(
-        messages.c.context_id == bindparam("context"),
-        messages.c.position > bindparam("after"),
-        messages.c.position <= bindparam("last"),
-        IS_SAID,
-    )
+    OF_CONTEXT.add_columns(messages.c.own_text)
+    .where(messages.c.position > bindparam("after"), messages.c.position <= bindparam("last"), IS_SAID)
     .order_by(messages.c.position)
     .limit(_MOST_ROWS)
 )
@@ -125,17 +110,7 @@ class Stretch:
     @property
     def span(self) -> int:
         """How many readings its notes will sum up."""
-        return 1 + sum(segment.span for segment in _segments(self.earlier))
-
-
-@dataclass(frozen=True, slots=True)
-class _Segment:
-    span: int
-    notes: tuple[StoredNote, ...]
-
-    @property
-    def tokens(self) -> int:
-        return sum(each.tokens for each in self.notes)
+        return 1 + sum(segment[0].span for segment in _segments(self.earlier))
 
 
 def read_chat(connection: Connection, context_id: int) -> tuple[Chat, int] | None:
@@ -230,24 +205,26 @@ def choose_earlier(kept: Sequence[StoredNote], max_tokens: int) -> tuple[tuple[S
     notes sum up the more the older they are, and what is forgotten takes few others along.
     """
     left = _segments(kept)
-    chosen: list[_Segment] = []
+    chosen: list[StoredNote] = []
     span = 1
     while left:
-        room = (max_tokens - sum(each.tokens for each in left)) // 2
-        if left[-1].span > span and room >= max_tokens // _LEAST_SHARE:
+        room = _room_beside(left, max_tokens)
+        if left[-1][0].span > span and room >= max_tokens // _LEAST_SHARE:
             break
-        chosen.insert(0, left.pop())
-        span += chosen[0].span
-    room = (max_tokens - sum(each.tokens for each in left)) // 2
-    return tuple(note for segment in chosen for note in segment.notes), max(0, room)
+        segment = left.pop()
+        chosen[:0] = segment
+        span += segment[0].span
+    return tuple(chosen), max(0, _room_beside(left, max_tokens))
 
 
-def _segments(kept: Sequence[StoredNote]) -> list[_Segment]:
-    """Return notes by the reading that wrote them, in their order."""
-    found: dict[tuple[int, int], list[StoredNote]] = {}
-    for each in kept:
-        found.setdefault((each.last, each.first), []).append(each)
-    return [_Segment(of_one[0].span, tuple(of_one)) for _, of_one in sorted(found.items())]
+def _room_beside(segments: Sequence[Sequence[StoredNote]], max_tokens: int) -> int:
+    return (max_tokens - sum(each.tokens for each in chain.from_iterable(segments))) // 2
+
+
+def _segments(kept: Sequence[StoredNote]) -> list[list[StoredNote]]:
+    """Return notes by the reading that wrote them, which all sum up as much, in their order."""
+    reading = attrgetter("last", "first")
+    return [list(notes) for _, notes in groupby(sorted(kept, key=reading), reading)]
 
 
 def _take(rows: Sequence[Any], max_tokens: int, count: Callable[[str], int]) -> list[Any]:

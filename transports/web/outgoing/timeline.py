@@ -7,8 +7,8 @@ from typing import Any, Final, Self
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select
 
 from botservice.contexts.context import ContextKeys
-from botservice.history.rows import find_position, read_messages, select_messages
-from botservice.messages import Attachment, Role
+from botservice.history.rows import IS_SAID, OF_CONTEXT, find_position, read_messages, select_messages
+from botservice.messages import Attachment
 from botservice.storage.blobs import read_blobs
 from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN
@@ -22,7 +22,6 @@ from transports.web.outgoing.stopped_turns import IS_STOPPED, find_unanswered
 
 PAGE: Final = 100  # messages
 
-_IS_SHOWN: Final = or_(messages.c.role == Role.USER.value, messages.c.role == Role.ASSISTANT.value)
 
 _BUTTONS: Final = (
     select(deliveries.c.buttons)
@@ -64,21 +63,8 @@ _END: Final = datetime(9999, 12, 31, tzinfo=UTC)
 def _shown_messages(condition: ColumnElement[bool]) -> Select[Any]:
     """Return the query for the newest messages for which a condition holds, and for one more."""
     return (
-        select(
-            messages.c.id,
-            messages.c.role,
-            messages.c.text,
-            messages.c.said_by_others,
-            messages.c.attachments,
-            messages.c.author_name,
-            messages.c.created_at,
-            messages.c.external_id,
-            messages.c.answers_turn_id,
-            _BUTTONS,
-            _VERDICT,
-            IS_STOPPED,
-        )
-        .where(messages.c.context_id == bindparam("context"), _IS_SHOWN, condition)
+        OF_CONTEXT.add_columns(messages.c.answers_turn_id, _BUTTONS, _VERDICT, IS_STOPPED)
+        .where(IS_SAID, condition)
         .order_by(messages.c.position.desc())
         .limit(PAGE + 1)
     )
