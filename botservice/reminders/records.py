@@ -1,8 +1,8 @@
 """How reminders lie in their table: the queries that own it."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, update
@@ -19,22 +19,8 @@ from botservice.storage.tables.conversations import events, reminders, turns
 _insert = of_each_database(
     lambda insert: insert(reminders).on_conflict_do_nothing(index_elements=["key"]).returning(reminders.c.id)
 )
-_COLUMNS = (
-    reminders.c.id,
-    reminders.c.context_id,
-    reminders.c.transport,
-    reminders.c.text,
-    reminders.c.due_at,
-    reminders.c.starts_at,
-    reminders.c.created_at,
-    reminders.c.is_task,
-    reminders.c.repeats,
-    reminders.c.time_zone,
-    reminders.c.language,
-    reminders.c.author_platform,
-    reminders.c.author_id,
-    reminders.c.author_name,
-)
+_VALUES = [each.name for each in fields(Reminder) if each.name != "author"]
+_COLUMNS = [*(reminders.c[name] for name in _VALUES), *reminders.c["author_platform", "author_id", "author_name"]]
 _BY_KEY = select(*_COLUMNS).where(reminders.c.key == bindparam("key"))
 _DUE = select(*_COLUMNS).where(
     REMINDER_IS_WAITING,
@@ -42,30 +28,15 @@ _DUE = select(*_COLUMNS).where(
     reminders.c.transport.in_(bindparam("transports", expanding=True)),
 )
 _NEXT_DUE = _DUE.where(reminders.c.context_id == bindparam("context")).order_by(reminders.c.due_at, reminders.c.id)
-_WAITING = (
-    select(*_COLUMNS)
-    .where(reminders.c.context_id == bindparam("context"), REMINDER_IS_WAITING)
-    .order_by(reminders.c.due_at, reminders.c.id)
-)
-_COUNT = (
-    select(func.count())
-    .select_from(reminders)
-    .where(reminders.c.context_id == bindparam("context"), REMINDER_IS_WAITING)
-)
-_MOVE = (
-    update(reminders)
-    .where(reminders.c.id == bindparam("row"), reminders.c.due_at == bindparam("was_due_at"), REMINDER_IS_WAITING)
-    .values(due_at=bindparam("next_due_at"), fired_at=bindparam("now"))
-)
-_FINISH = (
-    update(reminders)
-    .where(reminders.c.id == bindparam("row"), reminders.c.due_at == bindparam("was_due_at"), REMINDER_IS_WAITING)
-    .values(status=bindparam("became"), fired_at=bindparam("now"), finished_at=bindparam("now"))
-)
-_CANCEL = (
-    update(reminders)
-    .where(reminders.c.id == bindparam("row"), reminders.c.context_id == bindparam("context"), REMINDER_IS_WAITING)
-    .values(status=ReminderStatus.CANCELLED.value, finished_at=bindparam("now"))
+_IN_CONTEXT = and_(reminders.c.context_id == bindparam("context"), REMINDER_IS_WAITING)
+_WAITING = select(*_COLUMNS).where(_IN_CONTEXT).order_by(reminders.c.due_at, reminders.c.id)
+_COUNT = select(func.count()).select_from(reminders).where(_IN_CONTEXT)
+_WAITING_ONE = update(reminders).where(reminders.c.id == bindparam("row"), REMINDER_IS_WAITING)
+_AS_READ = _WAITING_ONE.where(reminders.c.due_at == bindparam("was_due_at"))
+_MOVE = _AS_READ.values(due_at=bindparam("next_due_at"), fired_at=bindparam("now"))
+_FINISH = _AS_READ.values(status=bindparam("became"), fired_at=bindparam("now"), finished_at=bindparam("now"))
+_CANCEL = _WAITING_ONE.where(reminders.c.context_id == bindparam("context")).values(
+    status=ReminderStatus.CANCELLED.value, finished_at=bindparam("now")
 )
 _IS_SCHEDULED = (
     select(turns.c.id)
@@ -172,10 +143,9 @@ def take_reminder(connection: Connection, reminder: Reminder, now: datetime) -> 
     Times that passed while nobody was there are left out.
     """
     values: dict[str, Any] = {"row": reminder.id, "was_due_at": reminder.due_at, "now": now}
-    zone = find_zone(reminder.time_zone) or find_zone("UTC")
-    if reminder.repeats is None or zone is None:
+    following = _following(reminder, max(now, reminder.due_at))
+    if following is None:
         return connection.execute(_FINISH, {**values, "became": ReminderStatus.DONE.value}).rowcount > 0
-    following = next_time(reminder.starts_at, reminder.repeats, zone, max(now, reminder.due_at))
     return connection.execute(_MOVE, {**values, "next_due_at": following}).rowcount > 0
 
 
@@ -189,14 +159,18 @@ def mend_schedules(connection: Connection, now: datetime) -> int:
     """Reschedule reminders that a wrong clock fired in the future; return how many."""
     rows = connection.execute(_FIRED_IN_THE_FUTURE, {"now": now + CLOCKS_DIFFER}).all()
     for row in rows:
-        reminder = _read(row)
-        zone = find_zone(reminder.time_zone) or find_zone("UTC")
-        if reminder.repeats is None or zone is None:
-            continue
-        following = next_time(reminder.starts_at, reminder.repeats, zone, now)
-        values = {"row": reminder.id, "was_due_at": reminder.due_at, "next_due_at": following, "now": now}
-        connection.execute(_MOVE, values)
+        following = _following(_read(row), now)
+        if following is not None:
+            values = {"row": row.id, "was_due_at": row.due_at, "next_due_at": following, "now": now}
+            connection.execute(_MOVE, values)
     return len(rows)
+
+
+def _following(reminder: Reminder, after: datetime) -> datetime | None:
+    """Return the first time of a reminder that is later than a moment, or None if it does not come again."""
+    if reminder.repeats is None:
+        return None
+    return next_time(reminder.starts_at, reminder.repeats, find_zone(reminder.time_zone) or UTC, after)
 
 
 def _is_by(author: Author) -> ColumnElement[bool]:
@@ -208,17 +182,6 @@ def _is_by(author: Author) -> ColumnElement[bool]:
 
 def _read(row: Any) -> Reminder:
     author = Author(row.author_platform, row.author_id, row.author_name)
-    return Reminder(
-        row.id,
-        row.context_id,
-        row.transport,
-        row.text,
-        row.due_at,
-        row.starts_at,
-        row.created_at,
-        row.is_task,
-        None if row.repeats is None else Repeats(row.repeats),
-        row.time_zone,
-        row.language,
-        None if author == Author() else author,
-    )
+    values = {name: getattr(row, name) for name in _VALUES}
+    repeats = None if row.repeats is None else Repeats(row.repeats)
+    return Reminder(**{**values, "repeats": repeats}, author=None if author == Author() else author)

@@ -1,7 +1,7 @@
 """When reminders are due. Times of day are those of a place: they stay the same where its clocks are changed."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from itertools import count
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -32,7 +32,7 @@ def read_moment(text: str, zone: ZoneInfo) -> datetime | None:
         return None
 
 
-def next_time(starts_at: datetime, repeats: Repeats, zone: ZoneInfo, after: datetime) -> datetime:
+def next_time(starts_at: datetime, repeats: Repeats, zone: tzinfo, after: datetime) -> datetime:
     """Return the first time of a reminder that is later than a moment."""
     return next(moment for moment in _times(starts_at, repeats, zone, after) if moment > after)
 
@@ -45,7 +45,7 @@ def spell(moment: datetime, time_zone: str) -> str:
     return f"{moment.astimezone(zone):%Y-%m-%d %H:%M} ({time_zone})"
 
 
-def _times(starts_at: datetime, repeats: Repeats, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
+def _times(starts_at: datetime, repeats: Repeats, zone: tzinfo, after: datetime) -> Iterator[datetime]:
     """Yield the times from about a moment on."""
     days = 7 if repeats is Repeats.WEEKLY else 1
     first = starts_at.astimezone(zone).replace(tzinfo=None)

@@ -8,6 +8,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from typing import TypeVar
+
+from sqlalchemy import Table
 
 from botservice.budgets.records import drop_expired
 from botservice.budgets.usage import find_strangers, forget_usage
@@ -24,6 +27,7 @@ from botservice.storage import Claim, Storage
 from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.tables.conversations import events, messages, turns
 from botservice.upkeep.records import (
+    Batch,
     delete_buttons,
     delete_doomed,
     delete_events,
@@ -43,6 +47,7 @@ _PAUSE_SECONDS = 0.1  # between two small batches
 _REST = 4  # times as long as a batch took: turns have four fifths of the writer to themselves, at least
 _NOBODY_S_CONTEXT = 0  # no context has this id: the process that claims it compacts, one at a time
 
+T = TypeVar("T")
 Clock = Callable[[], datetime]
 Rest = Callable[[float], Awaitable[None]]
 
@@ -153,16 +158,10 @@ class Upkeep:
         if before is None:
             return 0
         await self._storage.write(lambda connection: delete_old_reminders(connection, before), fence=claim)
-        after, is_last, count = 0, False, 0
-        newest = await self._storage.read(partial(read_newest, table=turns))
-        while not is_last:
-            since = time.monotonic()
-            batch = await self._storage.read(partial(read_old_turns, after=after, before=before))
-            for context_id, turn_ids in batch.by_context.items():
+        count = 0
+        async for by_context in self._old_rows(turns, partial(read_old_turns, before=before)):
+            for context_id, turn_ids in by_context.items():
                 count += await self._compact(context_id, turn_ids, claim, now)
-            after, is_last = batch.last_id, batch.is_last
-            self._report(after, newest, "turns")
-            await self._rest(_REST * (time.monotonic() - since))
         return count
 
     async def _compact(self, context_id: int, turn_ids: list[int], claim: Claim, now: datetime) -> int:
@@ -179,15 +178,21 @@ class Upkeep:
             return 0
         while await self._storage.write(partial(delete_buttons, before=before), fence=claim):
             await self._rest(_PAUSE_SECONDS)
-        after, is_last, count = 0, False, 0
-        newest = await self._storage.read(partial(read_newest, table=events))
+        count = 0
+        async for ids in self._old_rows(events, partial(read_old_events, before=before)):
+            if ids:
+                await self._storage.write(partial(delete_events, ids=ids), fence=claim)
+            count += len(ids)
+        return count
+
+    async def _old_rows(self, table: Table, read: Callable[..., Batch[T]]) -> AsyncIterator[T]:
+        """Yield what is old enough of a table, a little at a time, with a rest after each time."""
+        after, is_last = 0, False
+        newest = await self._storage.read(partial(read_newest, table=table))
         while not is_last:
             since = time.monotonic()
-            batch = await self._storage.read(partial(read_old_events, after=after, before=before))
-            if batch.ids:
-                await self._storage.write(partial(delete_events, ids=batch.ids), fence=claim)
-            count += len(batch.ids)
+            batch = await self._storage.read(partial(read, after=after))
+            yield batch.old
             after, is_last = batch.last_id, batch.is_last
-            self._report(after, newest, "events")
+            self._report(after, newest, table.name)
             await self._rest(_REST * (time.monotonic() - since))
-        return count

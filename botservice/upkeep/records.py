@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Generic, TypeVar
 
 from sqlalchemy import Connection, Table, Text, bindparam, delete, func, select, type_coerce, update
 
@@ -14,6 +15,8 @@ from botservice.storage.tables.conditions import DELIVERY_HAS_BUTTONS, TURN_IS_W
 from botservice.storage.tables.conversations import deliveries, events, prompt_log, reminders, steps, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import DeliveryStatus, TurnStatus
+
+T = TypeVar("T")
 
 TURNS_AT_ONCE = 50  # each with a dozen rows: the writer is held for some hundredths of a second
 EVENTS_AT_ONCE = 200
@@ -48,30 +51,18 @@ _OLDEST_EVENTS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Generic[T]):
     """A run of rows, oldest first.
 
     Attributes:
+        old: What of them is old enough.
         last_id: The last one that was looked at; the next batch begins after it.
         is_last: Whether what follows is too young, or nothing does.
     """
 
+    old: T
     last_id: int
     is_last: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TurnBatch(Batch):
-    """Turns that are to lose their steps, by context."""
-
-    by_context: dict[int, list[int]]
-
-
-@dataclass(frozen=True, slots=True)
-class EventBatch(Batch):
-    """Events that are to be deleted."""
-
-    ids: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +85,18 @@ def read_newest(connection: Connection, table: Table) -> int:
     return int(connection.execute(select(func.max(table.c.id))).scalar_one() or 0)
 
 
-def read_old_turns(connection: Connection, after: int, before: datetime) -> TurnBatch:
-    """Return the next turns that were done before a moment and have their steps still."""
+def read_old_turns(connection: Connection, after: int, before: datetime) -> Batch[dict[int, list[int]]]:
+    """Return the next turns that were done before a moment and have their steps still, by context."""
     rows = connection.execute(_WHOLE_TURNS, {"after": after}).all()
     by_context: dict[int, list[int]] = {}
     for row in rows:
         if row.status == TurnStatus.DONE.value and row.finished_at is not None and row.finished_at < before:
             by_context.setdefault(row.context_id, []).append(row.id)
     is_last = len(rows) < TURNS_AT_ONCE or rows[-1].created_at >= before
-    return TurnBatch(rows[-1].id if rows else after, is_last, by_context)
+    return Batch(by_context, rows[-1].id if rows else after, is_last)
 
 
-def read_old_events(connection: Connection, after: int, before: datetime) -> EventBatch:
+def read_old_events(connection: Connection, after: int, before: datetime) -> Batch[list[int]]:
     """Return the next events that came before a moment and are dealt with."""
     rows = connection.execute(_OLDEST_EVENTS, {"after": after}).all()
     found = [
@@ -115,7 +106,7 @@ def read_old_events(connection: Connection, after: int, before: datetime) -> Eve
         and (row.status == TurnStatus.DONE.value if row.turn_id is not None else row.handled_at is not None)
     ]
     is_last = len(rows) < EVENTS_AT_ONCE or rows[-1].received_at >= before
-    return EventBatch(rows[-1].id if rows else after, is_last, found)
+    return Batch(found, rows[-1].id if rows else after, is_last)
 
 
 def read_doomed(connection: Connection, context_id: int, turn_ids: Sequence[int]) -> Doomed:
@@ -130,9 +121,8 @@ def read_doomed(connection: Connection, context_id: int, turn_ids: Sequence[int]
 def delete_doomed(connection: Connection, doomed: Doomed, now: datetime) -> None:
     """Delete the steps, prompts and deliveries of turns, and mark the turns as compacted."""
     ids = list(doomed.turn_ids)
-    connection.execute(delete(steps).where(steps.c.turn_id.in_(ids)))
-    connection.execute(delete(prompt_log).where(prompt_log.c.turn_id.in_(ids)))
-    connection.execute(delete(pending_calls).where(pending_calls.c.turn_id.in_(ids)))
+    for table in (steps, prompt_log, pending_calls):
+        connection.execute(delete(table).where(table.c.turn_id.in_(ids)))
     connection.execute(delete(deliveries).where(deliveries.c.turn_id.in_(ids), deliveries.c.status.in_(_OVER)))
     compacted = update(turns).where(turns.c.id.in_(ids))
     connection.execute(compacted.values(compacted_at=now))
