@@ -8,8 +8,7 @@ from typing import Any, Final
 from sqlalchemy import BigInteger, Connection, Select, case, func, literal, not_, select, type_coerce
 
 from botservice.overview.turn_search import IS_ASKED, IS_COMMAND
-from botservice.storage.tables.conversations import turns
-from botservice.storage.tables.figures import turn_figures
+from botservice.storage.tables.conversations import turn_figures, turns
 from botservice.storage.tables.slack import feedback
 from botservice.turns.turn import Outcome
 

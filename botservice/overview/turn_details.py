@@ -11,8 +11,7 @@ from botservice.contexts.step_records import read_steps
 from botservice.memory import MemoryItem
 from botservice.overview.turn_search import read_ratings
 from botservice.storage.references import full_text_of
-from botservice.storage.tables.conversations import deliveries, events, messages, steps, turns
-from botservice.storage.tables.figures import turn_figures
+from botservice.storage.tables.conversations import deliveries, events, messages, steps, turn_figures, turns
 
 
 @dataclass(frozen=True, slots=True)

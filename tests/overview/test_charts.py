@@ -7,8 +7,7 @@ from overview.many import analyze, make_many, rows_read
 from sqlalchemy import insert
 
 from botservice.overview.charts import read_sums
-from botservice.storage.tables.conversations import contexts, messages, turns
-from botservice.storage.tables.figures import turn_figures
+from botservice.storage.tables.conversations import contexts, messages, turn_figures, turns
 from botservice.storage.tables.slack import feedback
 
 HOUR = timedelta(hours=1)

@@ -11,8 +11,7 @@ from botservice import AgentContext, AgentService, Author, FunctionsBasedAgent, 
 from botservice.overview.chat_titles import read_titles
 from botservice.overview.conversations import list_contexts
 from botservice.overview.turn_search import Cursor, Order, Rating, State, TurnFilter, find_turns
-from botservice.storage.tables.conversations import turns
-from botservice.storage.tables.figures import turn_figures
+from botservice.storage.tables.conversations import turn_figures, turns
 from botservice.storage.tables.slack import feedback
 
 MANY = {"sqlite": 100_000, "postgresql": 20_000}

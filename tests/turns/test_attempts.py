@@ -17,7 +17,7 @@ from botservice import (
 from botservice.llm import ChatResponse
 from botservice.messages import TokenUsage
 from botservice.overview.conversations import forget_context
-from botservice.storage.tables.figures import turn_figures
+from botservice.storage.tables.conversations import turn_figures
 
 
 def service_of(storage, *script, **options):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import BigInteger, Dialect, Integer, Text
+from sqlalchemy import BigInteger, Column, Dialect, ForeignKey, Integer, Text
 from sqlalchemy.types import TypeDecorator
 
 from botservice.messages import storable
@@ -18,6 +18,14 @@ _LONGEST_REASON = 2_000  # characters
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _JSON = json.JSONEncoder(separators=(",", ":"))
+
+
+def context_id(*, is_key: bool = False, index: bool = False) -> Column[int]:
+    """Return the column of the context that a row belongs to, and goes with."""
+    refers = ForeignKey("contexts.id", ondelete="CASCADE")
+    if is_key:
+        return Column("context_id", Id, refers, primary_key=True, autoincrement=False)
+    return Column("context_id", Id, refers, nullable=False, index=index)
 
 
 class Timestamp(TypeDecorator[datetime]):

@@ -15,35 +15,10 @@ from sqlalchemy import (
     false,
 )
 
-from botservice.storage.tables import figures, forms, observing, triggers, waiting  # noqa: F401 - of the same metadata
-from botservice.storage.tables.columns import Id, Json, Reason, Timestamp
-from botservice.storage.tables.conditions import (
-    CHANGE_IS_UNHANDLED,
-    CONTEXT_HAS_METADATA,
-    CONTEXT_IS_FORGOTTEN,
-    CONTEXT_IS_OF_ONE,
-    DELIVERY_HAS_BUTTONS,
-    DELIVERY_IS_OWED,
-    EVENT_IS_EXTERNAL,
-    EVENT_IS_UNHANDLED,
-    MESSAGE_HAS_AUTHOR,
-    MESSAGE_IS_EDITED,
-    MESSAGE_IS_EXTERNAL,
-    MESSAGE_IS_OF_A_PERSON,
-    REMINDER_IS_WAITING,
-    TURN_IS_NUMBERED,
-    TURN_IS_OPEN,
-    TURN_IS_SET_ASIDE,
-    TURN_IS_UNANSWERED,
-    TURN_IS_WHOLE,
-    index_where,
-)
+from botservice.storage.tables import conditions, observing, triggers, waiting  # noqa: F401 - of the same metadata
+from botservice.storage.tables.columns import Id, Json, Reason, Timestamp, context_id
+from botservice.storage.tables.conditions import index_where
 from botservice.storage.tables.metadata import metadata as metadata  # noqa: PLC0414 - others take it from here
-
-
-def _context_id() -> Column[int]:
-    return Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False)
-
 
 # One conversation with its own memory. last_position numbers its messages: it grows under the row's lock, so that
 # positions become visible in their order. deletion_version grows when messages change or go; caches compare it.
@@ -69,9 +44,9 @@ contexts = Table(
     Column("last_message_id", Id, nullable=False, server_default="0"),
     Column("message_count", Id, server_default="0"),
     Index("ix_contexts_last_message_id", "last_message_id", "id"),
-    index_where("ix_contexts_with_metadata", "id", where=CONTEXT_HAS_METADATA),
-    index_where("ix_contexts_forgotten", "id", where=CONTEXT_IS_FORGOTTEN),
-    index_where("ix_contexts_only_identity_id", "only_identity_id", where=CONTEXT_IS_OF_ONE),
+    index_where("ix_contexts_with_metadata", "id", where=conditions.CONTEXT_HAS_METADATA),
+    index_where("ix_contexts_forgotten", "id", where=conditions.CONTEXT_IS_FORGOTTEN),
+    index_where("ix_contexts_only_identity_id", "only_identity_id", where=conditions.CONTEXT_IS_OF_ONE),
     sqlite_autoincrement=True,
 )
 
@@ -80,7 +55,7 @@ messages = Table(
     "messages",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    _context_id(),
+    context_id(),
     Column("position", Id, nullable=False),
     Column("role", Text, nullable=False),
     Column("text", Text, nullable=False),
@@ -100,11 +75,13 @@ messages = Table(
     Column("said_by_others", Text),
     UniqueConstraint("context_id", "position"),
     # Finds the last message of a person at once: without statistics Postgres sorts the whole chat for it otherwise.
-    index_where("ix_messages_of_people", "context_id", "position", where=MESSAGE_IS_OF_A_PERSON),
-    index_where("ix_messages_external", "context_id", "external_id", where=MESSAGE_IS_EXTERNAL),
-    index_where("ix_messages_edited", "edited_at", where=MESSAGE_IS_EDITED),
+    index_where("ix_messages_of_people", "context_id", "position", where=conditions.MESSAGE_IS_OF_A_PERSON),
+    index_where("ix_messages_external", "context_id", "external_id", where=conditions.MESSAGE_IS_EXTERNAL),
+    index_where("ix_messages_edited", "edited_at", where=conditions.MESSAGE_IS_EDITED),
     # All that one person wrote, to export or to forget it.
-    index_where("ix_messages_author", "author_platform", "author_id", "context_id", where=MESSAGE_HAS_AUTHOR),
+    index_where(
+        "ix_messages_author", "author_platform", "author_id", "context_id", where=conditions.MESSAGE_HAS_AUTHOR
+    ),
     sqlite_autoincrement=True,
 )
 
@@ -114,7 +91,7 @@ message_references = Table(
     "message_references",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    _context_id(),
+    context_id(),
     Column("message_id", Id, ForeignKey("messages.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("platform", Text),
     Column("person_id", Text),
@@ -129,7 +106,7 @@ vectors = Table(
     "vectors",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    _context_id(),
+    context_id(),
     Column("message_id", Id, ForeignKey("messages.id", ondelete="CASCADE"), nullable=False, unique=True),
     Column("model_key", Text, nullable=False),
     Column("data", LargeBinary, nullable=False),
@@ -141,7 +118,7 @@ vectors = Table(
 word_blocks = Table(
     "word_blocks",
     metadata,
-    _context_id(),
+    context_id(),
     Column("block", Integer, nullable=False),
     Column("first_position", Id, nullable=False),
     Column("last_position", Id, nullable=False),
@@ -154,7 +131,7 @@ blobs = Table(
     "blobs",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    _context_id(),
+    context_id(),
     Column("sha256", Text, nullable=False),
     Column("data", LargeBinary, nullable=False),
     Column("is_encrypted", Boolean, nullable=False, server_default=false()),
@@ -167,7 +144,7 @@ loose_files = Table(
     "loose_files",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    _context_id(),
+    context_id(),
     Column("sha256", Text, nullable=False),
     Index("ix_loose_files_context_id", "context_id"),
     sqlite_autoincrement=True,
@@ -183,7 +160,7 @@ turns = Table(
     "turns",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    _context_id(),
+    context_id(),
     Column("status", Text, nullable=False),
     Column("outcome", Text),
     Column("transport", Text, nullable=False),
@@ -204,13 +181,34 @@ turns = Table(
     Column("failures", Integer, nullable=False, server_default="0"),
     Column("question_id", Id),
     Index("ix_turns_context_id_id", "context_id", "id"),
-    index_where("ix_turns_uncompacted", "id", where=TURN_IS_WHOLE),
-    index_where("ix_turns_numbered", "context_id", "id", where=TURN_IS_NUMBERED),
-    index_where("ix_turns_set_aside", "id", where=TURN_IS_SET_ASIDE),
-    index_where("ix_turns_unanswered", "outcome", "id", where=TURN_IS_UNANSWERED),
-    index_where("ix_turns_open", "context_id", "order_key", where=TURN_IS_OPEN),
-    index_where("ix_turns_due", "due_at", where=TURN_IS_OPEN),
+    index_where("ix_turns_uncompacted", "id", where=conditions.TURN_IS_WHOLE),
+    index_where("ix_turns_numbered", "context_id", "id", where=conditions.TURN_IS_NUMBERED),
+    index_where("ix_turns_set_aside", "id", where=conditions.TURN_IS_SET_ASIDE),
+    index_where("ix_turns_unanswered", "outcome", "id", where=conditions.TURN_IS_UNANSWERED),
+    index_where("ix_turns_open", "context_id", "order_key", where=conditions.TURN_IS_OPEN),
+    index_where("ix_turns_due", "due_at", where=conditions.TURN_IS_OPEN),
     sqlite_autoincrement=True,
+)
+
+# Sums over the calls of models for a turn, those of other agents within it too; it outlives the turn's steps. cost is
+# in billionths of the currency. lasted_ms: from when the turn came until its last call was over. model: the first that
+# answered, or was asked in vain. tools: the names of those that were called, each between blanks.
+turn_figures = Table(
+    "turn_figures",
+    metadata,
+    Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    *(
+        Column(name, Id, nullable=False, server_default="0")
+        for name in (
+            *("calls", "failed_calls", "input_tokens", "output_tokens", "cached_tokens", "cost", "model_ms"),
+            "lasted_ms",
+        )
+    ),
+    Column("first_token_ms", Integer),
+    Column("model", Text),
+    Column("tools", Text, nullable=False),
+    Index("ix_turn_figures_cost", "cost", "turn_id"),
+    Index("ix_turn_figures_lasted_ms", "lasted_ms", "turn_id"),
 )
 
 # What a platform delivered, once per key. A control has no turn: handled_at says when it took effect. external_id is
@@ -220,7 +218,7 @@ events = Table(
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
     Column("key", Text, nullable=False, unique=True),
-    _context_id(),
+    context_id(),
     Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), index=True),
     Column("transport", Text, nullable=False),
     Column("kind", Text, nullable=False),
@@ -231,11 +229,11 @@ events = Table(
     Column("handled_at", Timestamp),
     Column("reading_at", Timestamp),  # its files are being read, or were when their process ended
     Column("external_id", Text),
-    index_where("ix_events_external", "context_id", "external_id", where=EVENT_IS_EXTERNAL),
+    index_where("ix_events_external", "context_id", "external_id", where=conditions.EVENT_IS_EXTERNAL),
     Index("ix_events_context_id", "context_id"),
-    index_where("ix_events_unhandled", "context_id", where=EVENT_IS_UNHANDLED),
+    index_where("ix_events_unhandled", "context_id", where=conditions.EVENT_IS_UNHANDLED),
     # Finds changes that are due: without turn_id in its condition, or SQLite would rather look through all controls.
-    index_where("ix_events_changes", "context_id", where=CHANGE_IS_UNHANDLED),
+    index_where("ix_events_changes", "context_id", where=conditions.CHANGE_IS_UNHANDLED),
     sqlite_autoincrement=True,
 )
 
@@ -245,7 +243,7 @@ steps = Table(
     "steps",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    _context_id(),
+    context_id(),
     Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("position", Float(53), nullable=False),
     Column("kind", Text, nullable=False),
@@ -263,7 +261,7 @@ tool_calls = Table(
     metadata,
     Column("step_id", Id, ForeignKey("steps.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
     Column("call_index", Integer, primary_key=True, autoincrement=False),
-    _context_id(),
+    context_id(),
     Column("status", Text, nullable=False),
     Column("result", Text),
     Index("ix_tool_calls_context_id", "context_id"),
@@ -275,7 +273,7 @@ prompt_log = Table(
     metadata,
     Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
     Column("seq", Integer, primary_key=True, autoincrement=False),
-    _context_id(),
+    context_id(),
     Column("content", Json, nullable=False),
     Index("ix_prompt_log_context_id", "context_id"),
 )
@@ -286,7 +284,7 @@ deliveries = Table(
     "deliveries",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    _context_id(),
+    context_id(),
     Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("transport", Text, nullable=False),
     Column("kind", Text, nullable=False),
@@ -302,10 +300,19 @@ deliveries = Table(
     Column("buttons", Json),
     Column("due_set_at", Timestamp),
     Column("replaces", Id),
-    index_where("ix_deliveries_buttons", "context_id", "external_id", where=DELIVERY_HAS_BUTTONS),
-    index_where("ix_deliveries_open", "context_id", "id", where=DELIVERY_IS_OWED),
-    index_where("ix_deliveries_due", "due_at", where=DELIVERY_IS_OWED),
+    index_where("ix_deliveries_buttons", "context_id", "external_id", where=conditions.DELIVERY_HAS_BUTTONS),
+    index_where("ix_deliveries_open", "context_id", "id", where=conditions.DELIVERY_IS_OWED),
+    index_where("ix_deliveries_due", "due_at", where=conditions.DELIVERY_IS_OWED),
     sqlite_autoincrement=True,
+)
+
+# A form that a platform refused in a conversation, such as "rich": it is not tried there again.
+refused_forms = Table(
+    "refused_forms",
+    metadata,
+    context_id(is_key=True),
+    Column("form", Text, primary_key=True),
+    Column("refused_at", Timestamp, nullable=False),
 )
 
 # What a chat is to be told, or the agent to be asked, later. starts_at is the first time, from which the others of one
@@ -314,7 +321,7 @@ reminders = Table(
     "reminders",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    _context_id(),
+    context_id(),
     Column("key", Text, nullable=False, unique=True),
     Column("transport", Text, nullable=False),
     Column("status", Text, nullable=False),
@@ -332,7 +339,7 @@ reminders = Table(
     Column("fired_at", Timestamp),
     Column("finished_at", Timestamp),
     Index("ix_reminders_context_id_id", "context_id", "id"),
-    index_where("ix_reminders_waiting", "due_at", where=REMINDER_IS_WAITING),
+    index_where("ix_reminders_waiting", "due_at", where=conditions.REMINDER_IS_WAITING),
     sqlite_autoincrement=True,
 )
 

@@ -1,18 +1,10 @@
 """The tables of what is noted of conversations, off the reply path."""
 
-from sqlalchemy import Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint
+from sqlalchemy import Column, Index, Integer, Table, Text, UniqueConstraint
 
-from botservice.storage.tables.columns import Id, Json, Timestamp
+from botservice.storage.tables.columns import Id, Json, Timestamp, context_id
 from botservice.storage.tables.conditions import READING_IS_DUE, index_where
 from botservice.storage.tables.metadata import metadata
-
-
-def _context_id(*, is_key: bool = False) -> Column[int]:
-    refers = ForeignKey("contexts.id", ondelete="CASCADE")
-    if is_key:
-        return Column("context_id", Id, refers, primary_key=True, autoincrement=False)
-    return Column("context_id", Id, refers, nullable=False)
-
 
 # How far a conversation is read: up to the position read_to. again_to: so far it had been read before something was
 # forgotten or changed (see triggers.py). version grows with every change: a write names the one that was read.
@@ -21,7 +13,7 @@ def _context_id(*, is_key: bool = False) -> Column[int]:
 observed = Table(
     "observed",
     metadata,
-    _context_id(is_key=True),
+    context_id(is_key=True),
     Column("read_to", Id, nullable=False, server_default="0"),
     Column("again_to", Id, nullable=False, server_default="0"),
     Column("version", Id, nullable=False, server_default="0"),
@@ -39,7 +31,7 @@ notes = Table(
     "notes",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    _context_id(),
+    context_id(),
     Column("number", Id, nullable=False),
     Column("text", Text, nullable=False),
     Column("at", Timestamp, nullable=False),
@@ -54,13 +46,13 @@ notes = Table(
 )
 
 # Notes that people have deleted, by a digest of their words: they do not come back.
-refused_notes = Table("refused_notes", metadata, _context_id(is_key=True), Column("digest", Text, primary_key=True))
+refused_notes = Table("refused_notes", metadata, context_id(is_key=True), Column("digest", Text, primary_key=True))
 
 # What readings under way may take of budgets.
 observer_reservations = Table(
     "observer_reservations",
     metadata,
-    _context_id(is_key=True),
+    context_id(is_key=True),
     Column("person", Text, nullable=False),
     Column("chat", Text, nullable=False),
     Column("tokens", Id, nullable=False),

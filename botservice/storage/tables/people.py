@@ -2,7 +2,7 @@
 
 from sqlalchemy import Boolean, Column, ForeignKey, Integer, Table, Text, UniqueConstraint, false
 
-from botservice.storage.tables.columns import Id, Timestamp
+from botservice.storage.tables.columns import Id, Timestamp, context_id
 from botservice.storage.tables.conditions import FACT_IS_ENDED, index_where
 from botservice.storage.tables.metadata import metadata
 
@@ -75,7 +75,7 @@ facts = Table(
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
     Column("identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False, index=True),
+    context_id(index=True),
     Column("source_message_id", Id, ForeignKey("messages.id", ondelete="CASCADE"), index=True),
     Column("topic", Text, nullable=False),
     Column("text", Text, nullable=False),
@@ -110,7 +110,7 @@ exports = Table(
     "exports",
     metadata,
     Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
-    Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False, index=True),
+    context_id(index=True),
     Column("identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("sha256", Text, nullable=False),
     Column("made_at", Timestamp, nullable=False),

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Boolean, Column, ForeignKey, LargeBinary, Table, Text, false
 
-from botservice.storage.tables.columns import Id, Timestamp
+from botservice.storage.tables.columns import Id, Timestamp, context_id
 from botservice.storage.tables.conditions import VERDICT_IS_BAD, index_where
 from botservice.storage.tables.metadata import metadata
 
@@ -50,7 +50,7 @@ slack_refusals = Table(
 slack_titles = Table(
     "slack_titles",
     metadata,
-    Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    context_id(is_key=True),
     Column("thread_ts", Text, primary_key=True),
     Column("titled_at", Timestamp, nullable=False),
 )

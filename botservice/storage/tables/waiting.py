@@ -2,7 +2,7 @@
 
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Table, Text, true
 
-from botservice.storage.tables.columns import Id, Timestamp
+from botservice.storage.tables.columns import Id, Timestamp, context_id
 from botservice.storage.tables.conditions import CALL_IS_OPEN, index_where
 from botservice.storage.tables.metadata import metadata
 
@@ -15,7 +15,7 @@ pending_calls = Table(
     "pending_calls",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False),
+    context_id(),
     Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("step_id", Id, nullable=False),
     Column("call_index", Integer, nullable=False),
@@ -47,7 +47,7 @@ tool_grants = Table(
     "tool_grants",
     metadata,
     Column("id", Id, primary_key=True, autoincrement=True),
-    Column("context_id", Id, ForeignKey("contexts.id", ondelete="CASCADE"), nullable=False),
+    context_id(),
     Column("tool", Text, nullable=False),
     Column("author_platform", Text),
     Column("author_id", Text),

@@ -18,8 +18,7 @@ from botservice.llm.chat import ChatMessage, ModelItem, ToolSchema
 from botservice.memory import MemoryStep
 from botservice.messages import TokenUsage
 from botservice.storage.statements import execute, of_each_database
-from botservice.storage.tables.conversations import turns
-from botservice.storage.tables.figures import turn_figures
+from botservice.storage.tables.conversations import turn_figures, turns
 from botservice.telemetry import redact
 from botservice.turns.retry_policies import RetryPolicy, model_delay
 

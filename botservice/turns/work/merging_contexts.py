@@ -10,8 +10,15 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from botservice.contexts.context import ContextKeys, find_context, read_context_keys, rename_context
 from botservice.storage import Claim, Storage
-from botservice.storage.tables.conversations import blobs, contexts, messages, metadata, steps, word_blocks
-from botservice.storage.tables.forms import refused_forms
+from botservice.storage.tables.conversations import (
+    blobs,
+    contexts,
+    messages,
+    metadata,
+    refused_forms,
+    steps,
+    word_blocks,
+)
 from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
 from botservice.turns.edits_and_deletions import Change, mark_handled
 from botservice.turns.waiting.records import forget_places

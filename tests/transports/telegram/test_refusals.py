@@ -7,7 +7,7 @@ from standins.bot_api import BotApi, MessageShown, Refuse, server_error
 from standins.clocks import fast_clock
 
 from botservice import Attachment, Button, ButtonStyle, Storage, Tool, ToolCall
-from botservice.storage.tables.forms import refused_forms
+from botservice.storage.tables.conversations import refused_forms
 
 GROUP = -1001000000001
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
