@@ -324,6 +324,31 @@ async def test_a_server_that_says_its_length_twice_is_asked_once_more_by_the_fir
     assert len(server.requests) == 2 + 3
 
 
+async def test_a_server_that_is_gone_after_an_odd_answer_is_named() -> None:
+    async def answer(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        body = said("hi") + ENDED
+        writer.write(response(body, f"content-length: {len(body)}"))
+
+    async with raw_server(answer) as server:
+        llm = model(server.base_url)
+        assert (await llm.chat(HELLO)).text == "hi"
+    with pytest.raises(LLMError, match=r"server \(127\.0\.0\.1\) cannot be reached"):
+        await llm.chat(HELLO)
+    await llm.close()
+
+
+async def test_a_cookie_goes_with_the_next_request() -> None:
+    async def answer(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write(response(said("hi") + ENDED, "set-cookie: route=a; Path=/"))
+
+    async with raw_server(answer) as server:
+        llm = model(server.base_url)
+        for _ in range(2):
+            assert (await llm.chat(HELLO)).text == "hi"
+        await llm.close()
+    assert [request.headers.get("cookie") for request in server.requests] == [None, "route=a"]
+
+
 async def test_a_redirect_is_followed_with_the_prompt_and_the_key_stays_with_its_server() -> None:
     def to(server: RawServer, path: str) -> bytes:
         place = f"location: http://127.0.0.1:{server.port}{path}"

@@ -160,15 +160,21 @@ class OpenAIClients:
             httpx2.RequestError: the server could not be asked.
             openai.APIStatusError: it refused.
         """
+        import httpx2
+
         connections = await self._connections()
         content = _JSON.encode(body).encode()
         async with connections.lend() as http:
             request = connections.request(http, self.address(path), content)
-            async with contextlib.aclosing(await http.send(request, stream=True)) as response:
-                if not response.is_success:
-                    await response.aread()
-                    raise connections.client._make_status_error_from_response(response)  # noqa: SLF001 - as for its own
-                yield response
+            try:
+                async with contextlib.aclosing(await _send(http, request)) as response:
+                    if not response.is_success:
+                        await response.aread()
+                        raise connections.client._make_status_error_from_response(response)  # noqa: SLF001 - as for its own
+                    yield response
+            except httpx2.RequestError as error:
+                error.request = request
+                raise
 
     async def close(self) -> None:
         """Close the connections of the running loop; those of other loops have ended with them."""
@@ -204,13 +210,32 @@ def _http_client(base_url: str, odd: set[str]) -> "httpx2.AsyncClient":
     )
 
 
-async def _bound(response: "httpx2.Response") -> None:
+async def _send(http: "httpx2.AsyncClient", request: "httpx2.Request") -> "httpx2.Response":
+    """Return an answer before it is read. Where a server is asked directly, its HTTP client has nothing to add."""
+    from botservice.llm.openai.direct import DirectTransport
+
+    way = http._transport_for_url(request.url)  # noqa: SLF001 - it has no other name
+    if not isinstance(way, DirectTransport) or request.url.userinfo:
+        return await http.send(request, stream=True)
+    response = await way.handle_async_request(request)
+    response.request = request
+    if "set-cookie" in response.headers:
+        http.cookies.extract_cookies(response)
+    if response.has_redirect_location:
+        await response.aclose()
+        return await http.send(http._build_redirect_request(request, response), stream=True)  # noqa: SLF001 - likewise
+    await _bound(response, is_packed="content-encoding" in response.headers)
+    return response
+
+
+async def _bound(response: "httpx2.Response", *, is_packed: bool = True) -> None:
     """Have the reading of an answer fail where it is longer than any answer of a model, unpacked."""
     read = response.aiter_bytes
+    stream: Any = response.stream
 
     async def bounded(chunk_size: int | None = None) -> AsyncGenerator[bytes]:
         size = 0
-        async for piece in read(chunk_size):
+        async for piece in read(chunk_size) if is_packed else stream:
             size += len(piece)
             if size > _MOST_BYTES:
                 raise LLMError(f"the model's server says more than {_MOST_BYTES:,} bytes", is_transient=False)
