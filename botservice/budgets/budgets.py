@@ -281,8 +281,7 @@ class Budgets:
         Nothing was read before, all of it is kept, and every search is made.
         """
         self.check_model(model)
-        written = prompt_tokens
-        usage = TokenUsage(prompt_tokens, self._answer_tokens, cache_write_tokens=written, web_searches=searches)
+        usage = TokenUsage(prompt_tokens, self._answer_tokens, cache_write_tokens=prompt_tokens, web_searches=searches)
         return usage.total_tokens, self.price(model, usage).cost
 
     def _fit(

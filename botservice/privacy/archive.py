@@ -22,9 +22,9 @@ from botservice.history.notes import Note, read_notes
 from botservice.history.rows import read_messages, select_messages
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.people.facts import Fact, facts_of
-from botservice.people.identities import find_identity, identities_of
+from botservice.people.identities import find_identity
 from botservice.people.names import person_name
-from botservice.privacy.accounts import personas_of, titles_of
+from botservice.privacy.accounts import accounts_of, personas_of, titles_of
 from botservice.privacy.own_messages import contexts_of
 from botservice.privacy.upgrading_references import bring_over_contexts
 from botservice.progressing import Progress, unwatched
@@ -127,11 +127,8 @@ def make_archive(data: PersonalData, *, max_files_bytes: int | None = MAX_FILES_
 
 
 def _read_about(connection: Connection, person: Author) -> PersonalData:
-    identity = find_identity(connection, person)
-    if identity is None:
-        return PersonalData([person], (), (), _read_others(connection, [person]))
-    accounts = [each.author for each in identities_of(connection, identity.person_id)]
-    known = facts_of(connection, identity.person_id, with_ended=True)
+    accounts, identity = accounts_of(connection, person), find_identity(connection, person)
+    known = () if identity is None else facts_of(connection, identity.person_id, with_ended=True)
     return PersonalData(accounts, known, (), _read_others(connection, accounts))
 
 

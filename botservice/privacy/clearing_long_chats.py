@@ -72,12 +72,6 @@ async def clear_work(
         pass
 
 
-async def clear_turns(storage: Storage, context_id: int, bite: Bite[None], *, but_turn: int | None = None) -> None:
-    """Do something to all turns of a conversation that are over."""
-    async for _ in bites(storage, _OVER, {"context": context_id}, bite, but=but_turn):
-        pass
-
-
 def last_said(connection: Connection, context_id: int) -> int:
     """Return where the last message of a person stands; 0 where there is none."""
     return connection.execute(_LAST_SAID, {"context": context_id}).scalar_one() or 0
@@ -104,7 +98,8 @@ async def empty_chat(
     """
     now, gone = storage.now(), Forgotten()
     here = {"context": context_id}
-    await clear_turns(storage, context_id, partial(delete_turns, now=now), but_turn=but_turn)
+    async for _ in bites(storage, _OVER, here, partial(delete_turns, now=now), but=but_turn):
+        pass
 
     def delete_some(connection: Connection, ids: Sequence[int]) -> tuple[Forgotten, int]:
         elsewhere, newest = (Forgotten(), 0) if beside is None else beside(connection, seen)

@@ -81,13 +81,11 @@ async def rename_earlier_events(storage: Storage, context_id: int, accounts: Seq
 
 
 def _names_any(accounts: Sequence[Author]) -> ColumnElement[bool]:
-    is_theirs: ColumnElement[bool] = false()
-    for account in accounts:
-        number = (account.id or "").rpartition(":")[2]  # Slack names the team before it
-        pressed = events.c.key.contains(f":pressed:{number}:", autoescape=True)
-        button = events.c.key.contains(":button:", autoescape=True)
-        is_theirs = or_(is_theirs, pressed, button & events.c.key.endswith(f":{number}", autoescape=True))
-    return is_theirs
+    numbers = [(account.id or "").rpartition(":")[2] for account in accounts]  # Slack names the team before it
+    button = events.c.key.contains(":button:", autoescape=True)
+    pressed = [events.c.key.contains(f":pressed:{number}:", autoescape=True) for number in numbers]
+    ends = [events.c.key.endswith(f":{number}", autoescape=True) for number in numbers]
+    return or_(false(), *pressed, *(button & each for each in ends))
 
 
 def _rename(connection: Connection, event_ids: Sequence[int]) -> None:

@@ -6,6 +6,7 @@ exporting their data, converts the messages concerned first; upkeep converts the
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import Connection, Row, and_, bindparam, case, func, or_, select, update
@@ -14,6 +15,7 @@ from botservice.messages import Author, Role
 from botservice.people.older_texts import Taken, take_apart, without_cut
 from botservice.references import Reference, ReferenceKind
 from botservice.storage import Storage
+from botservice.storage.chunks import chunks
 from botservice.storage.references import keep_references
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import messages
@@ -47,16 +49,14 @@ class Progress:
 async def bring_over_contexts(storage: Storage, context_ids: Sequence[int]) -> None:
     """Bring over all messages of some conversations."""
     for context_id in context_ids:
-        rows = await storage.read(lambda connection, sought=context_id: _find(connection, _OF_CONTEXT, context=sought))  # type: ignore[misc]  # bound at once
-        await _bring_over(storage, rows)
+        await _bring_over(storage, await storage.read(partial(_find, query=_OF_CONTEXT, context=context_id)))
 
 
 async def bring_over_next(storage: Storage, done: Progress) -> Progress:
     """Bring over the next messages of all conversations, and return how far that is."""
     newest = await storage.read(lambda connection: connection.execute(_LAST).scalar_one() or 0)
     last = min(done.last_id + _AT_ONCE, newest)
-    rows = await storage.read(lambda connection: _find(connection, _OF_ALL, after=done.last_id, last=last))
-    await _bring_over(storage, rows)
+    await _bring_over(storage, await storage.read(partial(_find, query=_OF_ALL, after=done.last_id, last=last)))
     return Progress(last, is_whole=last == newest)
 
 
@@ -65,9 +65,8 @@ def _find(connection: Connection, query: Any, **sought: int) -> Sequence[Row[*tu
 
 
 async def _bring_over(storage: Storage, rows: Sequence[Row[*tuple[Any, ...]]]) -> None:
-    for begin in range(0, len(rows), _WRITTEN_AT_ONCE):
-        chosen = rows[begin : begin + _WRITTEN_AT_ONCE]
-        await storage.write(lambda connection, chosen=chosen: _rewrite(connection, chosen))  # type: ignore[misc]  # bound at once
+    for chunk in chunks(rows, _WRITTEN_AT_ONCE):
+        await storage.write(partial(_rewrite, rows=chunk))
 
 
 def _rewrite(connection: Connection, rows: Sequence[Row[*tuple[Any, ...]]]) -> None:

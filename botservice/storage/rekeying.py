@@ -1,5 +1,7 @@
 """Encrypting stored files anew: those in the clear, and those under an older key."""
 
+from functools import partial
+
 from botservice.progressing import Progress, unwatched
 from botservice.storage.blobs import encrypt_stored, find_newest_blob
 from botservice.storage.database import Storage
@@ -14,10 +16,7 @@ async def encrypt_files(storage: Storage, progress: Progress = unwatched) -> int
     """
     done, last = 0, 0
     newest = await storage.read(find_newest_blob)
-    while True:
-        ids = await storage.write(lambda connection, after=last: encrypt_stored(connection, after, _AT_ONCE))  # type: ignore[misc]  # bound at once
-        if not ids:
-            break
+    while ids := await storage.write(partial(encrypt_stored, after=last, limit=_AT_ONCE)):
         done, last = done + len(ids), ids[-1]
         progress(last, newest)
     await storage.scrub()
