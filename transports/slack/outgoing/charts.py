@@ -58,9 +58,12 @@ def read_cells(tokens: Sequence[Token]) -> Cells | None:
 
 
 def number_in(text: str) -> float | None:
-    """Return the number that a cell shows, or None if it shows something else."""
+    """Return the number that a cell shows, whole where it is, or None if it shows something else."""
     found = _NUMBER.fullmatch(text)
-    return None if found is None else float(found[1].replace(",", "").replace("−", "-"))  # noqa: RUF001
+    if found is None:
+        return None
+    number = float(found[1].replace(",", "").replace("−", "-"))  # noqa: RUF001
+    return int(number) if number.is_integer() else number
 
 
 def table_block(cells: Cells, caption: str) -> dict[str, Any] | None:
@@ -88,10 +91,7 @@ def characters_in(cells: Cells) -> int:
 
 
 def _cell(text: str, *, is_number: bool) -> dict[str, Any]:
-    value = number_in(text) if is_number else None
-    if value is None:
-        return _text(text)
-    return {"type": "raw_number", "value": int(value) if value.is_integer() else value, "text": text}
+    return {"type": "raw_number", "value": number_in(text), "text": text} if is_number else _text(text)
 
 
 def _text(text: str) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def _points(cells: Cells, column: int) -> list[dict[str, Any]] | None:
         value = number_in(row[column]) if column < len(row) else None
         if value is None:
             return None
-        points.append({"label": row[0], "value": int(value) if value.is_integer() else value})
+        points.append({"label": row[0], "value": value})
     return points
 
 

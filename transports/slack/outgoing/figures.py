@@ -1,7 +1,7 @@
 """Where a text holds tables and charts, and what they are in a message: blocks of their own between its words."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
@@ -62,12 +62,15 @@ def suspect(needs: frozenset[Feature]) -> Feature:
 
 def as_blocks(text: str, figures: Sequence[Figure]) -> list[dict[str, Any]]:
     """Return a text as blocks, its figures drawn."""
-    return _parts(text, 0, figures, lambda words: markdown(words.strip("\n")), lambda block: block)
+    return [markdown(each.strip("\n")) if isinstance(each, str) else each for each in _parts(text, 0, figures)]
 
 
 def as_chunks(text: str, figures: Sequence[Figure], begin: int = 0) -> list[dict[str, Any]]:
     """Return a text from somewhere on as pieces of a stream, its figures drawn."""
-    return _parts(text, begin, figures, _piece, lambda block: {"type": "blocks", "blocks": [block]})
+    return [
+        {"type": "markdown_text", "text": each} if isinstance(each, str) else {"type": "blocks", "blocks": [each]}
+        for each in _parts(text, begin, figures)
+    ]
 
 
 def in_words(text: str, figures: Sequence[Figure]) -> str:
@@ -171,15 +174,9 @@ def _blocks_of(text: str) -> Iterator[_Block]:
         yield _Block(tokens[at : end + 1], begin, after)
 
 
-def _parts(
-    text: str,
-    begin: int,
-    figures: Sequence[Figure],
-    say: Callable[[str], dict[str, Any]],
-    draw: Callable[[dict[str, Any]], dict[str, Any]],
-) -> list[dict[str, Any]]:
-    """Return what says a text from somewhere on: its words, and between them what is drawn."""
-    parts: list[dict[str, Any]] = []
+def _parts(text: str, begin: int, figures: Sequence[Figure]) -> list[str | dict[str, Any]]:
+    """Return what says a text from somewhere on: its words, and between them the blocks that are drawn."""
+    parts: list[str | dict[str, Any]] = []
     at, words = begin, ""
     for figure in figures:
         if figure.begin < at:
@@ -189,12 +186,7 @@ def _parts(
         if figure.block is None:
             words += figure.words
             continue
-        parts.extend([say(words)] if words.strip() else [])
-        parts.append(draw(figure.block))
+        parts += [words, figure.block] if words.strip() else [figure.block]
         words = ""
     words += text[at:]
-    return [*parts, say(words)] if words.strip() or (words and not parts) else parts
-
-
-def _piece(words: str) -> dict[str, Any]:
-    return {"type": "markdown_text", "text": words}
+    return [*parts, words] if words.strip() or (words and not parts) else parts

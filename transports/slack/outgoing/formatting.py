@@ -131,20 +131,19 @@ def _fitting(block: str, limit: int) -> Iterator[str]:
     token = next((token for token in _PARSER.parse(block) if token.map), None)
     lines = f"{block.rstrip()}\n".splitlines(keepends=True)
     if token is not None and token.type == "fence" and len(lines) > 1:
-        yield from _framed(lines, f"{lines[0].rstrip()}\n", f"{token.markup}\n", limit)
+        yield from _framed(lines[1:], f"{lines[0].rstrip()}\n", f"{token.markup}\n", limit)
     elif token is not None and token.type == "table_open" and len(lines) > 2:
-        yield from _framed(lines[1:], lines[0] + lines[1], "", limit, is_head_in_lines=True)
+        yield from _framed(lines[2:], lines[0] + lines[1], "", limit)
     else:
         yield from _packed(block, limit)
 
 
-def _framed(lines: list[str], head: str, tail: str, limit: int, *, is_head_in_lines: bool = False) -> Iterator[str]:
-    """Yield the lines after the first in parts, each with head and tail; tail closes what head opens."""
+def _framed(rows: list[str], head: str, tail: str, limit: int) -> Iterator[str]:
+    """Yield rows in parts, each with head and a tail that closes it; where there is no tail, every row has to fit."""
     room = limit - len(head) - len(tail) - 3
-    rows = lines[1:]
     if tail and rows and rows[-1].strip() == tail.strip():
         rows = rows[:-1]
-    if room < 50 or (is_head_in_lines and room < max(map(len, rows), default=0)):
+    if room < 50 or (not tail and room < max(map(len, rows), default=0)):
         yield from _packed(head + "".join(rows) + tail, limit)
         return
     for part in _packed("".join(rows), room, is_code=True):
