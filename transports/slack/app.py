@@ -38,12 +38,13 @@ from transports.slack.incoming.signed_requests import EventsEndpoint
 from transports.slack.outgoing.draft import Style, Tempo
 from transports.slack.outgoing.ending import Ending
 from transports.slack.outgoing.formatting import Pings
-from transports.slack.outgoing.growing_answer import Streams
+from transports.slack.outgoing.growing_answer import MAX_STREAMS, Streams
 from transports.slack.outgoing.planning import plan_answer
 from transports.slack.outgoing.sending import Sender
 from transports.slack.outgoing.sessions import Idle, Statuses, Titles
 from transports.slack.outgoing.work_in_progress import Stage
 from transports.slack.suggested_prompts import Suggestions, ToolNames
+from transports.slack.workspaces.installations import InstallationStore
 from transports.slack.workspaces.installing import Installing, OAuthApp
 from transports.slack.workspaces.refusals import Refusals
 from transports.slack.workspaces.workspaces import People, Views, Workspaces
@@ -133,7 +134,7 @@ class SlackTransport:
         refusals = Refusals(lambda: self._storage)
         self._home = Home(self._client, self._workspaces, people, manners.home)
         self._suggestions = Suggestions(self._client, self._workspaces, people, refusals, manners.tools)
-        self._intake = self._build_intake(people, views, manners.listening)
+        self._intake = self._build_intake(people, views, installations, manners.listening)
         files = Files(self._client, SharedDocuments(self._client, refusals), manners.reading, lambda: self._storage)
         self._reader = Reader(self._client, self._workspaces, people, files, views, lambda: self._storage)
         self._show_answers(people, refusals, Style(manners.tempo, manners.pings, manners.previews), pace or Pace())
@@ -145,8 +146,8 @@ class SlackTransport:
     def _show_answers(self, people: People, refusals: Refusals, style: Style, pace: Pace) -> None:
         """Make what sends answers, shows them while they grow, and names their sessions."""
         client, workspaces = self._client, self._workspaces
-        streams, statuses = Streams(), Statuses(client, people)
-        idle = Idle(workspaces, statuses, self._is_waiting)
+        streams, statuses = Streams(MAX_STREAMS), Statuses(client, people)
+        idle = self._idle = Idle(workspaces, statuses, self._is_waiting)
         ending = Ending(client, refusals, idle)
         self._sender = Sender(
             client, workspaces, streams, pace, lambda: self._storage, refusals, ending, previews=style.previews
@@ -154,10 +155,11 @@ class SlackTransport:
         self._stage = Stage(client, workspaces, people, streams, style, statuses, idle, refusals)
         self._titles = Titles(client, workspaces, statuses, refusals, lambda: self._storage)
 
-    def _build_intake(self, people: People, views: Views, listening: SlackListen) -> Intake:
+    def _build_intake(
+        self, people: People, views: Views, installations: InstallationStore | None, listening: SlackListen
+    ) -> Intake:
         interactions = Interactions(self._client, self._workspaces, people)
         decisions = Decisions(self._client, self._workspaces, people, interactions)
-        installations = None if self._installing is None else self._installing.store
         return Intake(
             self._workspaces, interactions, decisions, self._home, self._suggestions, views, installations, listening
         )
@@ -206,7 +208,7 @@ class SlackTransport:
         """Let go of every connection."""
         await self._errands.close()
         await self._titles.close()
-        await self._stage.close()
+        await self._idle.close()
         await self._client.close()
 
     def describe(self) -> str:

@@ -1,8 +1,6 @@
 """Trying the settings against the real Slack, and saying what to do and which line of the manifest it is about."""
 
-from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 import aiohttp
 
@@ -56,16 +54,14 @@ async def _check_token(client: SlackClient, token: str) -> str:
     except SlackFailure as failure:
         raise _explain(client, failure, "SLACK_BOT_TOKEN", "OAuth & Permissions, Bot User OAuth Token") from failure
     given = headers.get("x-oauth-scopes")
-    if given is not None:
-        lacking = set(bot_scopes()) - {each.strip() for each in given.split(",")}
-        lines = ", ".join(f'"{each}"' for each in sorted(lacking - OPTIONAL_SCOPES))
-        if lines:
-            raise BotServiceError(
-                f"the app lacks {lines}: add it at oauth_config.scopes.bot of the app's manifest ({_MANIFEST} has "
-                "every line), and install the app into the workspace again"
-            )
-        return _who(answer) + _without(lacking)
-    return _who(answer)
+    lacking = set() if given is None else set(bot_scopes()) - {each.strip() for each in given.split(",")}
+    lines = ", ".join(f'"{each}"' for each in sorted(lacking - OPTIONAL_SCOPES))
+    if lines:
+        raise BotServiceError(
+            f"the app lacks {lines}: add it at oauth_config.scopes.bot of the app's manifest ({_MANIFEST} has "
+            "every line), and install the app into the workspace again"
+        )
+    return f"{answer.get('user')} answers in {answer.get('team')}{_without(lacking)}"
 
 
 def _without(lacking: AbstractSet[str]) -> str:
@@ -75,10 +71,6 @@ def _without(lacking: AbstractSet[str]) -> str:
     return said + (
         f'; reactions at answers are not heard, without "{REACTIONS_SCOPE}"' if REACTIONS_SCOPE in lacking else ""
     )
-
-
-def _who(answer: Mapping[str, Any]) -> str:
-    return f"{answer.get('user')} answers in {answer.get('team')}"
 
 
 async def _check_socket(client: SlackClient, app_token: str) -> str:

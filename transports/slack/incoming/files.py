@@ -51,15 +51,11 @@ class Files:
     """Fetches what came with a message."""
 
     def __init__(
-        self,
-        client: SlackClient,
-        documents: SharedDocuments,
-        reading: Reading | None = None,
-        storage: Callable[[], Storage | None] = lambda: None,
+        self, client: SlackClient, documents: SharedDocuments, reading: Reading, storage: Callable[[], Storage | None]
     ) -> None:
         self._client = client
         self._documents = documents
-        self._reading = reading or Reading()
+        self._reading = reading
         self._storage = storage
 
     async def fetch(self, workspace: Workspace, sent: Sequence[Mapping[str, Any]], *, event_id: int) -> Fetched:

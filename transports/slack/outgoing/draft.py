@@ -158,8 +158,7 @@ class Draft:
         target = self._target
         ts = await self._record.opening()
         if ts is not None:  # an earlier process opened it
-            self._stream = OpenStream(target.channel, ts, is_open=False)
-            self._streams.add(self._stream)
+            self._stream = self._streams[target.channel, ts] = OpenStream(target.channel, ts, is_open=False)
             return
         figures = find_figures(shown, self._refused)
         shown = shown[: figures[0].begin].rstrip("\n") if figures else shown  # what may be refused opens no stream
@@ -168,7 +167,7 @@ class Draft:
         answer = await self._start(workspace, chunks, is_plan=is_plan)
         is_plan = is_plan and Feature.PLANS not in await self._refusals.of(workspace.team_id)
         stream = OpenStream(target.channel, str(answer.get("ts")), shown, dict(tasks), is_plan=is_plan)
-        self._streams.add(stream)
+        self._streams[stream.channel, stream.ts] = stream
         await self._record.opened(stream.ts)
         self._stream = stream
 

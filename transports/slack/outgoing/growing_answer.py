@@ -9,7 +9,7 @@ from transports.newest import Newest
 from transports.slack.outgoing.figures import Figure, as_chunks
 from transports.slack.outgoing.formatting import Pings, without_pings
 
-_MAX_STREAMS = 5000
+MAX_STREAMS = 5000
 _MAX_LABEL = 75
 
 _MAX_ARGUMENTS: Final = 6
@@ -77,19 +77,8 @@ class OpenStream:
         return [*chunks, *as_chunks(text, figures, len(self.text))]
 
 
-class Streams:
-    """Knows what grows in this process, so that the answer can go on where the stream stands."""
-
-    def __init__(self) -> None:
-        self._streams: Newest[tuple[str, str], OpenStream] = Newest(_MAX_STREAMS)
-
-    def add(self, stream: OpenStream) -> None:
-        """Take note of a stream."""
-        self._streams[stream.channel, stream.ts] = stream
-
-    def take(self, channel: str, ts: str) -> OpenStream | None:
-        """Return a stream, and forget it: whatever comes of it, it is not what was known any more."""
-        return self._streams.pop((channel, ts), None)
+Streams = Newest[tuple[str, str], OpenStream]
+"""What grows in this process, by channel and timestamp, so that the answer can go on where the stream stands."""
 
 
 class Tasks:

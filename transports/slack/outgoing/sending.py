@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from botservice.errors import DeliveryError, DeliveryRefused
@@ -172,7 +172,7 @@ class Sender:
     ) -> str | None:
         """Turn the stream into the answer and return its timestamp, or None if the stream is gone."""
         text, ts = str(delivery.payload["text"]), str(delivery.external_id)
-        stream = self._streams.take(place["channel"], ts)
+        stream = self._streams.pop((place["channel"], ts), None)  # whatever comes of it, it is not what was known
         if not self._previews and find_address(text) is not None:
             # Only chat.postMessage can be told to fetch nothing (docs.slack.dev), so the stream gives way to a message.
             await self._take_away(workspace, place, ts, context_keys)
@@ -181,12 +181,6 @@ class Sender:
             below = {"blocks": _below(delivery) or None, "metadata": mark_of(delivery)}
             if await self._ending.complete(workspace, stream, text, context_keys, **below):
                 return ts
-        return await self._replace(workspace, place, delivery, context_keys)
-
-    async def _replace(
-        self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]
-    ) -> str | None:
-        ts = str(delivery.external_id)
         await self._ending.stop(workspace, place, ts, context_keys)
         try:
             await self._in_some_form(workspace, "chat.update", delivery, channel=place["channel"], ts=ts)
@@ -235,15 +229,7 @@ class Sender:
     ) -> str | None:
         file: Any = delivery.payload["file"]
         if "url" in file:
-            link = Delivery(
-                delivery.id,
-                delivery.turn_id,
-                delivery.transport,
-                delivery.kind,
-                {**delivery.payload, "text": str(file["url"])},
-                delivery.attempts,
-                delivery.due_at,
-            )
+            link = replace(delivery, payload={**delivery.payload, "text": str(file["url"])})
             answer = await self._in_some_form(workspace, "chat.postMessage", link, **place, **self._looks)
             return str(answer.get("ts"))
         data = await read_stored_file(self._storage(), context_keys, file)

@@ -62,10 +62,6 @@ class Stage:
             return None
         return Draft(self._client, self._streams, target, record, self._style, self._refusals)
 
-    async def close(self) -> None:
-        """End what is still on its way."""
-        await self._idle.close()
-
     async def workspace(self, target: Target) -> Workspace:
         """Return where a show takes place."""
         return await self._workspaces.find(target.team_id)

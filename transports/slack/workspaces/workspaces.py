@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as value_of
 from typing import Any, Final, Protocol
@@ -62,17 +62,10 @@ class Installations(Protocol):
 class Workspaces:
     """Knows every workspace: the one of the bot's own token, and those that have installed it."""
 
-    def __init__(
-        self,
-        client: SlackClient,
-        token: str | None,
-        installations: Installations | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, client: SlackClient, token: str | None, installations: Installations | None) -> None:
         self._client = client
         self._token = token
         self._installations = installations
-        self._clock = clock
         self._own: Workspace | None = None
         self._known: Newest[str, tuple[Workspace, float]] = Newest(_MAX_WORKSPACES)
         self._grids: Newest[str, str] = Newest(_MAX_WORKSPACES)
@@ -115,7 +108,7 @@ class Workspaces:
             NotInstalled: the bot is not in it.
         """
         known = self._known.get(team_id)
-        if known is not None and known[1] > self._clock():
+        if known is not None and known[1] > time.monotonic():
             return known[0]
         own = await self.identify()
         if own is not None and (own.team_id == team_id or self._installations is None):
@@ -127,7 +120,7 @@ class Workspaces:
             raise NotInstalled(f"the workspace {team_id} has not installed this bot")
         if changes != self._changes:  # it may have been removed while it was read
             return found
-        self._known[team_id] = (found, self._clock() + _FRESH_SECONDS)
+        self._known[team_id] = (found, time.monotonic() + _FRESH_SECONDS)
         return found
 
     async def note_grid(self, team_id: str, enterprise_id: str) -> None:
@@ -185,9 +178,8 @@ class People:
 class Views:
     """Knows what each person had open last."""
 
-    def __init__(self, client: SlackClient, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, client: SlackClient) -> None:
         self._client = client
-        self._clock = clock
         self._seen: Newest[tuple[str, str], tuple[Sequence[Entity], float]] = Newest(_MAX_VIEWS)
         self._names: Newest[tuple[str, str], tuple[str | None, float]] = Newest(_MAX_VIEWS)
 
@@ -196,12 +188,12 @@ class Views:
         found = [each for each in items_of(context, "entities") if isinstance(each, Mapping)]
         self._seen.pop((team_id, user_id), None)
         if found:
-            self._seen[team_id, user_id] = found[:_MAX_ENTITIES], self._clock() + _VIEW_SECONDS
+            self._seen[team_id, user_id] = found[:_MAX_ENTITIES], time.monotonic() + _VIEW_SECONDS
 
     async def describe(self, workspace: Workspace, user_id: str) -> str | None:
         """Return in words what a person looks at, or None if nobody knows."""
         entities, until = self._seen.get((workspace.team_id, user_id), ((), 0.0))
-        if until <= self._clock():
+        if until <= time.monotonic():
             return None
         said = [await self._say(each, workspace) for each in entities]
         return ", ".join(each for each in said if each) or None
@@ -222,7 +214,7 @@ class Views:
     async def _name(self, channel: str, workspace: Workspace) -> str | None:
         key = workspace.team_id, channel
         known = self._names.get(key)
-        if known is not None and known[1] > self._clock():
+        if known is not None and known[1] > time.monotonic():
             return known[0]
         try:
             answer = await self._client.ask(workspace.token, "conversations.info", channel=channel)
@@ -231,7 +223,7 @@ class Views:
             name = None
         else:
             name = word(field(answer, "channel", "name"))
-        self._names[key] = name, self._clock() + _NAME_SECONDS
+        self._names[key] = name, time.monotonic() + _NAME_SECONDS
         return name
 
 
