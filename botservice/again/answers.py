@@ -30,13 +30,8 @@ class CallMade:
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {
-            "name": self.name,
-            "arguments": dict(self.arguments),
-            "result": self.result,
-            "origin": self.origin.value,
-            "is_error": self.is_error,
-        }
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {**values, "arguments": dict(self.arguments)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,7 @@
 """/memory: showing, correcting, sharing and deleting what is known of a person."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
-from datetime import datetime
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final
 
@@ -16,11 +14,9 @@ from botservice.messages import Button
 from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, facts_of, share_fact, texts_going
 from botservice.people.identities import identities_of
 from botservice.privacy.exports import drop_exports_of
-from botservice.privacy.records import Cleared, clear_quotes, erase_quotes
+from botservice.privacy.records import clear_quotes, erase_quotes
 from botservice.quoting import shortened, show_plain
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
-
-Change = Callable[[Connection], object]
 
 _MOST_BUTTONS: Final = 8
 _LONGEST_SAID: Final = 80  # characters of the message that a fact came from
@@ -46,28 +42,55 @@ async def _memory(request: CommandRequest) -> CommandAnswer:
     is_deleting = order[1].lower() == "delete"
     fact = next((each for each in known if each.id == number and (each.is_current or is_deleting)), None)
     if fact is None:
-        return _say("memory.unknown", request, number=str(number))
+        return CommandAnswer(request.say("memory.unknown", number=str(number)))
     return await _obey(order[1].lower(), fact, (order[3] or "").strip()[:MAX_TEXT], asker, request)
 
 
 async def _obey(order: str, fact: Fact, words: str, asker: Asker, request: CommandRequest) -> CommandAnswer:
-    person, number = asker.person_id, str(fact.id)
+    person, number, now = asker.person_id, str(fact.id), request.now
     match order:
         case "delete":
             texts = await request.context.storage.read(lambda c: texts_going(c, person, [fact.id]))
-            cleared = await _clear(person, texts, request)
-            deletion = partial(_delete, person_id=person, fact=fact, cleared=cleared, now=request.now)
-            return _scrubbing(_say("memory.deleted", request, number=number, apply=deletion), request)
+            said = request.say("memory.deleted", number=number)
+            return await _erase(said, texts, lambda c: delete_facts(c, person, [fact.id], now), person, request)
         case "share" | "unshare":
             sharing = partial(share_fact, person_id=person, fact_id=fact.id, is_shareable=order == "share")
             key = "memory.sharing" if order == "share" else "memory.unsharing"
-            return _say(key, request, number=number, apply=sharing)
+            return CommandAnswer(request.say(key, number=number), apply=sharing)
         case _ if not words:
-            return _say("memory.how", request, number=number)
+            return CommandAnswer(request.say("memory.how", number=number))
         case _:
-            cleared = await _clear(person, [fact.text], request)
-            change = partial(_correct, person_id=person, fact=fact, words=words, cleared=cleared, now=request.now)
-            return _scrubbing(_say("memory.changed", request, number=number, text=words, apply=change), request)
+
+            def correct(connection: Connection) -> list[str]:
+                return [fact.text] if correct_fact(connection, person, fact.id, words, now) else []
+
+            said = request.say("memory.changed", number=number, text=words)
+            return await _erase(said, [fact.text], correct, person, request)
+
+
+async def _erase(
+    said: str,
+    texts: Collection[str],
+    change: Callable[[Connection], list[str]],
+    person_id: int,
+    request: CommandRequest,
+) -> CommandAnswer:
+    """Return an answer whose change erases texts of facts, also from the records of the person's chats.
+
+    Most is removed from the records at once, so that the final transaction only looks at newer ones; after it, the
+    bytes are overwritten.
+    """
+    storage = request.context.storage
+    accounts = await storage.read(lambda connection: identities_of(connection, person_id))
+    cleared = await clear_quotes(storage, [each.author for each in accounts], texts)
+
+    def apply(connection: Connection) -> None:
+        authors = [each.author for each in identities_of(connection, person_id)]
+        drop_exports_of(connection, person_id, request.now)
+        for text in change(connection):
+            erase_quotes(connection, authors, text, cleared)
+
+    return CommandAnswer(said, apply=apply, after=storage.scrub)
 
 
 async def _list(known: list[Fact], asker: Asker, request: CommandRequest) -> CommandAnswer:
@@ -101,37 +124,6 @@ def _line(fact: Fact, request: CommandRequest) -> str:
         shared = "; " + request.say("memory.until", date=f"{fact.until:%Y-%m-%d}") + shared
     topic = f"{show_plain(fact.shown_topic)}: " if fact.shown_topic else ""
     return f"- **#{fact.id}** {topic}{show_plain(fact.text)} ({source}{shared})"
-
-
-def _say(key: str, request: CommandRequest, /, *, apply: Change | None = None, **values: str) -> CommandAnswer:
-    return CommandAnswer(request.say(key, **values), apply=apply)
-
-
-def _scrubbing(answer: CommandAnswer, request: CommandRequest) -> CommandAnswer:
-    """Return an answer after which the bytes of what was deleted are overwritten."""
-    return replace(answer, after=request.context.storage.scrub)
-
-
-async def _clear(person_id: int, texts: Collection[str], request: CommandRequest) -> Mapping[int, Cleared]:
-    """Remove texts from the records of a person's chats, so that the final transaction only looks at newer ones."""
-    storage = request.context.storage
-    accounts = await storage.read(lambda connection: identities_of(connection, person_id))
-    return await clear_quotes(storage, [each.author for each in accounts], texts)
-
-
-def _delete(connection: Connection, person_id: int, fact: Fact, cleared: Mapping[int, Cleared], now: datetime) -> None:
-    authors = [each.author for each in identities_of(connection, person_id)]
-    drop_exports_of(connection, person_id, now)
-    for text in delete_facts(connection, person_id, [fact.id], now):
-        erase_quotes(connection, authors, text, cleared)
-
-
-def _correct(
-    connection: Connection, person_id: int, fact: Fact, words: str, cleared: Mapping[int, Cleared], now: datetime
-) -> None:
-    drop_exports_of(connection, person_id, now)
-    if correct_fact(connection, person_id, fact.id, words, now):
-        erase_quotes(connection, [each.author for each in identities_of(connection, person_id)], fact.text, cleared)
 
 
 MEMORY: Final = Command("memory", _memory, is_personal=True)

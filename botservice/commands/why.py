@@ -13,7 +13,7 @@ from botservice.access.values import AccessRole
 from botservice.commands.command import Command
 from botservice.contexts.step_records import read_steps
 from botservice.memory import ActionStep, FailedStep, MemoryItem, TaskStep
-from botservice.memory.sub_runs import sub_runs, usage_of
+from botservice.memory.sub_runs import sub_runs
 from botservice.messages import Author, Moment, TokenUsage
 from botservice.personas import persona_in
 from botservice.policies import NANO
@@ -40,7 +40,6 @@ class Sources:
     Attributes:
         window: How many of the chat's newest messages the model was shown.
         found: What searching gave, each with its date and its author.
-        usage: Tokens of all calls of models together.
         taken: What each of these calls took, with the model that answered.
     """
 
@@ -52,7 +51,6 @@ class Sources:
     tools: list[tuple[str, str | None]] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
     calls: int = 0
-    usage: TokenUsage = field(default_factory=lambda: TokenUsage(0, 0))
     taken: list[tuple[str, TokenUsage]] = field(default_factory=list)
     task: str = ""
     failures: int = 0
@@ -83,7 +81,6 @@ def read_sources(steps: Sequence[MemoryItem]) -> Sources:
             below = [each for run in sub_runs(step) for each in run.memory.steps]
             sources.calls += sum(1 for each in below if each.get_value("token_usage"))
     sources.models = list(dict.fromkeys(name for name in models if isinstance(name, str)))
-    sources.usage = usage_of(steps) or sources.usage
     sources.taken = list(_taken(steps))
     return sources
 
@@ -200,8 +197,8 @@ def _made_of(request: Speaker, sources: Sources, *, may_see: bool) -> Iterator[s
         "why.model_in_one" if sources.calls == 1 else "why.model",
         model=_cut(", ".join(sources.models) or "?", _LONGEST_QUESTION),
         calls=sources.calls,
-        given=sources.usage.input_tokens,
-        said=sources.usage.output_tokens,
+        given=sum(usage.input_tokens for _, usage in sources.taken),
+        said=sum(usage.output_tokens for _, usage in sources.taken),
     )
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from opentelemetry.context import Context, attach, detach
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.id_generator import IdGenerator, RandomIdGenerator
+from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.sdk.trace.sampling import Decision
 from opentelemetry.trace import (
     NonRecordingSpan,
@@ -39,21 +39,18 @@ _OPENAI: Final = "openai"
 _given_ids: ContextVar[tuple[int, int] | None] = ContextVar("given_span_ids", default=None)
 
 
-class TurnIds(IdGenerator):
+class TurnIds(RandomIdGenerator):
     """Generates the ids of spans: a turn's root has those of its turn, others have random ones."""
-
-    def __init__(self) -> None:
-        self._chance = RandomIdGenerator()
 
     def generate_span_id(self) -> int:
         """Return the id of a new span."""
         given = _given_ids.get()
-        return self._chance.generate_span_id() if given is None else given[1]
+        return super().generate_span_id() if given is None else given[1]
 
     def generate_trace_id(self) -> int:
         """Return the id of a new trace."""
         given = _given_ids.get()
-        return self._chance.generate_trace_id() if given is None else given[0]
+        return super().generate_trace_id() if given is None else given[0]
 
 
 def ids_of(turn: TurnIdentity) -> tuple[int, int]:

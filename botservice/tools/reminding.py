@@ -104,11 +104,7 @@ class Reminders:
 
     def tools(self) -> Sequence[Tool]:
         """Return the tools."""
-        return [
-            Tool(self.remind_me, idempotent=True),
-            Tool(self.list_reminders, idempotent=True),
-            Tool(self.cancel_reminder, idempotent=True),
-        ]
+        return [Tool(each, idempotent=True) for each in (self.remind_me, self.list_reminders, self.cancel_reminder)]
 
     async def remind_me(  # noqa: PLR0913 - models name what they give
         self,
