@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from botservice.access.access import Access
     from botservice.access.values import Entry, Kind
     from botservice.budgets.usage import UsageBy, UsageLine
-    from botservice.storage import Storage
 
 access_cli = typer.Typer(help="List who is let in and who waits; let somebody in, or no more.")
 ChatOption = Annotated[bool, typer.Option("--chat", help="It names a group, where that does not show by itself.")]
@@ -87,17 +86,14 @@ def usage(
     as_json: JsonLinesOption = False,
 ) -> None:
     """List what models were asked, by person, chat, model or day (UTC)."""
+    from botservice.budgets.usage import list_usage
+
     subject, start = _usage_by(by), _day(since)
 
-    async def read(storage: "Storage") -> "tuple[list[UsageLine], UsageLine]":
-        from botservice.budgets.usage import list_usage
+    def query(connection: "Connection") -> "tuple[list[UsageLine], UsageLine]":
+        return list_usage(connection, subject, start), list_usage(connection, None, start)[0]
 
-        def query(connection: "Connection") -> "tuple[list[UsageLine], UsageLine]":
-            return list_usage(connection, subject, start), list_usage(connection, None, start)[0]
-
-        return await storage.read(query, is_long=True)
-
-    lines, total = with_storage(read)
+    lines, total = with_storage(lambda storage: storage.read(query, is_long=True))
     if as_json:
         for line in lines:
             typer.echo(json.dumps(line.as_dict()))

@@ -2,17 +2,14 @@
 
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 
 from botservice.errors import BotServiceError
-
-if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _SUFFIX: Final = ".jinja"
@@ -112,13 +109,9 @@ def _rendered(parts: Sequence[str], values: Mapping[str, Any]) -> dict[str, str]
 
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False)  # noqa: S701 - no markup
     root = files("botservice.cli") / "template"
-    found = {file.name: file for part in parts for file in _files(root.joinpath(*part.split("/")))}
-    texts = {name: file.read_text(encoding="utf-8") for name, file in sorted(found.items())}
+    found = {file.name: file for part in parts for file in root.joinpath(*part.split("/")).iterdir()}
+    texts = {name: found[name].read_text(encoding="utf-8") for name in sorted(found) if name.endswith(_SUFFIX)}
     return {_name(name, values): environment.from_string(text).render(values) for name, text in texts.items()}
-
-
-def _files(folder: "Traversable") -> "Iterator[Traversable]":
-    return (each for each in folder.iterdir() if each.name.endswith(_SUFFIX))
 
 
 def _name(template: str, values: Mapping[str, Any]) -> str:

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.access.values import AccessRole
 from botservice.commands.command import Command
 from botservice.contexts.context import AgentContext
@@ -11,7 +9,7 @@ from botservice.messages import ToolCall
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.waiting.arguments import fenced, readable
 from botservice.turns.waiting.calls import WaitingCall
-from botservice.turns.waiting.deciding import Choice, Decider, Decision, choose, decide_now
+from botservice.turns.waiting.deciding import Choice, Decider, choose, decide_now
 from botservice.turns.waiting.parsing import ALLOW, DENY, parse_order
 
 
@@ -23,16 +21,13 @@ async def _decide(request: CommandRequest) -> CommandAnswer:
     said_at = min((each.received_at for each in request.turn.events), default=request.now)
     is_owner = request.role is AccessRole.OWNER
     decider = Decider(message.author, is_owner=is_owner, is_private=message.is_private, said_at=said_at)
-
-    def find(connection: Connection) -> Choice:
-        return choose(connection, context_id, order, decider, request.now)
-
-    def decide(connection: Connection) -> Decision:
-        return decide_now(connection, context_id, order, decider, message.language, request.now)
-
     if order.is_showing:
-        return await _show(request, await storage.read(find))
-    decision = await storage.write(decide, fence=request.claim)  # before the answer, which says what came of it
+        found = await storage.read(lambda connection: choose(connection, context_id, order, decider, request.now))
+        return await _show(request, found)
+    decision = await storage.write(  # before the answer, which says what came of it
+        lambda connection: decide_now(connection, context_id, order, decider, message.language, request.now),
+        fence=request.claim,
+    )
     return CommandAnswer(decision.text)
 
 

@@ -3,11 +3,9 @@
 import re
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.commands.asker import Asker, find_asker, unknown
 from botservice.commands.command import Command
-from botservice.messages import Button, Message
+from botservice.messages import Button
 from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.erasing import erase_event
 from botservice.privacy.forgetting import Here, forget_chat, forget_messages, forget_person
@@ -47,13 +45,10 @@ async def _of_a_message(
 ) -> CommandAnswer:
     """Forget a message of the asker: the one that is named, the one they reply to, or their last one here."""
     context = request.context
-
-    def find(connection: Connection) -> Message | None:
-        return find_own_message(
-            connection, context.id, asker.identity.author, message_id=message_id, external_id=request.message.replies_to
-        )
-
-    message = await context.storage.read(find)
+    author, replies_to = asker.identity.author, request.message.replies_to
+    message = await context.storage.read(
+        lambda c: find_own_message(c, context.id, author, message_id=message_id, external_id=replies_to)
+    )
     if message is None or message.id is None:
         return CommandAnswer(request.say("forget.no_message"))
     if not is_sure:

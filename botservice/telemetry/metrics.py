@@ -9,6 +9,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
+from botservice.policies import NANO
 from botservice.telemetry.measuring import ModelCall, Sending, ToolRun, TurnEnd, Work
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -16,7 +17,6 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _MODEL_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TURN_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640)
 _SENDING_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-_BILLION: Final = 1_000_000_000
 _UNKNOWN_TOOL: Final = "unknown"
 
 
@@ -96,7 +96,7 @@ class Metrics:
 
     def take_paid(self, model: str, cost: int) -> None:
         """Count what a call cost."""
-        self._cost.labels(model).inc(cost / _BILLION)
+        self._cost.labels(model).inc(cost / NANO)
 
     def _take_call(self, call: ModelCall, seconds: float, error: str) -> None:
         model = call.asked_model

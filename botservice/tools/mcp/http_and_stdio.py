@@ -70,7 +70,7 @@ async def connected(
         from mcp.client.streamable_http import streamable_http_client
 
         async with http_client(config.headers, line, auth) as client:
-            yield _Watched(
+            yield _watched(
                 streamable_http_client(config.url, http_client=client, max_sse_event_size=LARGEST_MESSAGE), line
             )
         return
@@ -80,7 +80,7 @@ async def connected(
         raise ServerDown(f"there is no command {config.command}: install it, or write its whole path")
     with children.starting(config.prefix, config.command, config.args) as (command, args):
         async with _standard_error(line) as errors, _started(config, command, args, errors, line) as transport:
-            yield _Watched(transport, line)
+            yield _watched(transport, line)
 
 
 @contextlib.asynccontextmanager
@@ -167,19 +167,11 @@ def _bounded(stream: Any, most: int) -> "httpx2.AsyncByteStream":
     return Bounded()
 
 
-class _Watched:
-    """A transport that signals its end, and passes on only messages that the client can read."""
-
-    def __init__(self, transport: "Transport", line: Line) -> None:
-        self._transport = transport
-        self._line = line
-
-    async def __aenter__(self) -> Any:
-        read, write = await self._transport.__aenter__()
-        return _Reading(read, self._line.is_lost.set), write
-
-    async def __aexit__(self, *error: object) -> bool | None:
-        return await self._transport.__aexit__(*error)  # type: ignore[arg-type]  # passed on as they come
+@contextlib.asynccontextmanager
+async def _watched(transport: "Transport", line: Line) -> AsyncIterator[Any]:
+    """Enter a transport; signal its end, and pass on only messages that the client can read."""
+    async with transport as (read, write):
+        yield _Reading(read, line.is_lost.set), write
 
 
 class _Reading:

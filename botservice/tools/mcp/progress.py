@@ -1,7 +1,6 @@
 """What a server says of a call while it works on it, shown as what a tool of ours says."""
 
 import contextvars
-import math
 from typing import TYPE_CHECKING, Final
 
 from botservice.tools.mcp.listing import clean
@@ -29,10 +28,6 @@ def progress_of_server() -> "ProgressFnT":
 def _describe(done: float, total: float | None, message: str | None) -> str:
     """Return it in words: those of the server where it has some, otherwise how much is done."""
     said = clean((message or "")[: LONGEST + 1], LONGEST)
-    if said or not _is_plain(done):
+    if said or not 0 <= done <= _LARGEST:
         return said
-    return f"{done:g} / {total:g}" if total is not None and _is_plain(total) else f"{done:g}"
-
-
-def _is_plain(number: float) -> bool:
-    return math.isfinite(number) and 0 <= number <= _LARGEST
+    return f"{done:g} / {total:g}" if total is not None and 0 <= total <= _LARGEST else f"{done:g}"
