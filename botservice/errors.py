@@ -32,7 +32,9 @@ BotServiceError
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
+
+_LONGEST_WAIT_SECONDS: Final = 86_400.0
 
 
 class BotServiceError(Exception):
@@ -99,6 +101,11 @@ class InboxFull(BotServiceError):
         self.retry_after_seconds = retry_after_seconds
 
 
+def _bounded(seconds: float | None) -> float | None:
+    """Return how long to wait for a server that asks for so much: not for ever, nor for what no date can hold."""
+    return None if seconds is None else max(0.0, min(seconds, _LONGEST_WAIT_SECONDS))
+
+
 class LLMFailure(StrEnum):
     """Why a model did not answer."""
 
@@ -116,7 +123,7 @@ class LLMError(BotServiceError):
 
     Attributes:
         is_transient: Whether asking again later may help.
-        retry_after_seconds: How long the server asked to wait, if it did.
+        retry_after_seconds: How long the server asked to wait, if it did; a day at most.
         kind: Why, as far as it is known.
         status_code: What the server answered with, where it answered.
         code: The server's own word for it, such as "insufficient_quota", where it has one.
@@ -136,7 +143,7 @@ class LLMError(BotServiceError):
     ) -> None:
         super().__init__(message)
         self.is_transient = is_transient
-        self.retry_after_seconds = retry_after_seconds
+        self.retry_after_seconds = _bounded(retry_after_seconds)
         self.kind = kind
         self.status_code = status_code
         self.code = code
@@ -216,12 +223,12 @@ class DeliveryError(BotServiceError):
     """A platform did not take a message; trying again later may help.
 
     Attributes:
-        retry_after_seconds: How long the platform asked to wait, if it did.
+        retry_after_seconds: How long the platform asked to wait, if it did; a day at most.
     """
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
         super().__init__(message)
-        self.retry_after_seconds = retry_after_seconds
+        self.retry_after_seconds = _bounded(retry_after_seconds)
 
 
 class DeliveryRefused(DeliveryError):

@@ -39,6 +39,7 @@ KEY = "sk-test-key-that-nobody-may-see"
         (rate_limited(7), True, 7.0, "rate_limit_exceeded"),
         (Failure(429, "slow down", headers={"Retry-After": "soon"}), True, None, "429"),
         (Failure(429, "slow down", headers={"Retry-After": "-5"}), True, 0.0, "429"),
+        (Failure(429, "slow down", headers={"Retry-After": "1" + "0" * 30}), True, 86_400.0, "429"),
         (quota_exceeded(), False, None, "no credit"),
         (server_error(500), True, None, "500"),
         (server_error(503), True, None, "503"),

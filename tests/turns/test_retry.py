@@ -1,6 +1,7 @@
 """When to try again: pure functions of what went wrong and how often, in seconds."""
 
 import itertools
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -84,3 +85,10 @@ def test_a_platform_that_refuses_is_not_asked_again_and_one_that_asks_to_wait_is
     assert delivery_delay(POLICY, DeliveryError("flood", retry_after_seconds=40.0), 1, 0) == 40.0
     assert delivery_delay(POLICY, DeliveryError("bad gateway"), 3, 0) == 2.0
     assert delivery_delay(POLICY, DeliveryError("bad gateway"), POLICY.max_attempts, 0) is None
+
+
+@pytest.mark.parametrize("asked", [10.0**30, float("inf"), float("nan"), -1.0])
+@pytest.mark.parametrize("kind", [LLMError, DeliveryError])
+def test_a_server_that_asks_for_a_wait_without_end_is_asked_again_within_a_day(kind, asked):
+    wait = kind("later", retry_after_seconds=asked).retry_after_seconds
+    assert timedelta() <= timedelta(seconds=wait) <= timedelta(days=1)
