@@ -327,7 +327,8 @@ async def test_a_server_that_says_its_length_twice_is_asked_once_more_by_the_fir
 async def test_a_server_that_is_gone_after_an_odd_answer_is_named() -> None:
     async def answer(_: RawRequest, writer: asyncio.StreamWriter) -> None:
         body = said("hi") + ENDED
-        writer.write(response(body, f"content-length: {len(body)}"))
+        writer.write(response(body, f"content-length: {len(body)}", "connection: close"))
+        writer.close()
 
     async with raw_server(answer) as server:
         llm = model(server.base_url)
