@@ -91,12 +91,16 @@ async def _wait_for_turn(storage: Storage, keys: ContextKeys, message_id: int) -
 
 
 def _find_turn(connection: Connection, keys: ContextKeys, message_id: int) -> tuple[int | None, bool]:
-    """Return the turn that a message answers, and whether any message is on its way there at this moment."""
+    """Return the turn that a message answers, and whether any message is on its way there at this moment.
+
+    That is asked first: what has arrived between the two questions is found by the second.
+    """
     context_id = find_context(connection, keys)
     if context_id is None:
         return None, False
+    is_coming = connection.execute(_ON_ITS_WAY, {"context": context_id}).first() is not None
     found = connection.execute(_TURN_OF_ANSWER, {"context": context_id, "message": str(message_id)}).scalars().first()
-    return found, connection.execute(_ON_ITS_WAY, {"context": context_id}).first() is not None
+    return found, is_coming
 
 
 def _verdict(reactions: object) -> str | None:
