@@ -34,11 +34,8 @@ class Refusals(ABC, Generic[Where, What, Why]):
     is_for_good: ClassVar[bool]
     fresh_seconds: ClassVar[float]
 
-    def __init__(
-        self, storage: Callable[[], Storage | None] = lambda: None, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, storage: Callable[[], Storage | None]) -> None:
         self._storage = storage
-        self._clock = clock
         self._known: Newest[Hashable, tuple[frozenset[What], float]] = Newest(_MAX_PLACES)
 
     async def of(self, where: Where) -> frozenset[What]:
@@ -49,7 +46,7 @@ class Refusals(ABC, Generic[Where, What, Why]):
         """
         known, until = self._remembered(where)
         storage = self._storage()
-        if storage is None or until > self._clock():
+        if storage is None or until > time.monotonic():
             return known
         now = storage.now()
         found = frozenset(await storage.read(lambda connection: self._read(connection, where, now), is_short=True))
@@ -103,4 +100,4 @@ class Refusals(ABC, Generic[Where, What, Why]):
         return self._known.get(self._name(where), (frozenset(), 0.0))
 
     def _keep(self, where: Where, refused: frozenset[What]) -> None:
-        self._known[self._name(where)] = refused, self._clock() + self.fresh_seconds
+        self._known[self._name(where)] = refused, time.monotonic() + self.fresh_seconds

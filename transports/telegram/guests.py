@@ -38,20 +38,6 @@ async def post(client: BotClient, query_id: str, said: Mapping[str, Any]) -> str
     return str(sent["inline_message_id"])
 
 
-async def change(client: BotClient, inline_message_id: str, said: Mapping[str, Any]) -> None:
-    """Have a guest's message say something else. It may be done again: then nothing changes."""
-    entities = said.get("entities") or None
-    await client.call("editMessageText", inline_message_id=inline_message_id, text=said["text"], entities=entities)
-
-
-def is_closed(error: TelegramError) -> bool:
-    """Return whether nothing can be said there any more, or ever.
-
-    Of a method that a server does not know, the client says what it says of a token that is refused.
-    """
-    return isinstance(error, BadRequest | Forbidden | InvalidToken)
-
-
 class GuestStub:
     """Answers a guest's question at once, because that can be done for a short while only; what follows is an edit.
 
@@ -138,7 +124,9 @@ class Guests:
                 return delivery.external_id
             if isinstance(error, RetryAfter):
                 self._pace.refused(context_keys[GUEST], wait_of(error))
-            if not is_closed(error) or "asker" not in said:
+            # Of a method that a server does not know, the client says what it says of a token that is refused.
+            is_closed = isinstance(error, BadRequest | Forbidden | InvalidToken)
+            if not is_closed or "asker" not in said:
                 raise as_delivery_error(error) from error
             logger.warning("telegram.guest_too_late", extra={"delivery": delivery.id, "reason": error.message})
         await self._tell_asker(said)
@@ -158,7 +146,12 @@ class Guests:
     async def _put(self, query_id: str, said: Mapping[str, Any], inline_message_id: str | None) -> str:
         if inline_message_id is None:
             return await post(self._client, query_id, said)
-        await change(self._client, inline_message_id, said)
+        await self._client.call(
+            "editMessageText",
+            inline_message_id=inline_message_id,
+            text=said["text"],
+            entities=said.get("entities") or None,
+        )
         return inline_message_id
 
     async def _tell_asker(self, said: Mapping[str, Any]) -> None:

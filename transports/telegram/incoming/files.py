@@ -49,11 +49,9 @@ class SentFile:
 class Files:
     """Fetches what came with a message."""
 
-    def __init__(
-        self, client: BotClient, reading: Reading | None = None, storage: Callable[[], Storage | None] = lambda: None
-    ) -> None:
+    def __init__(self, client: BotClient, reading: Reading, storage: Callable[[], Storage | None]) -> None:
         self._client = client
-        self._reading = reading or Reading()
+        self._reading = reading
         self._storage = storage
 
     async def fetch(self, *groups: Sequence[SentFile], event_id: int) -> list[Fetched]:

@@ -11,7 +11,6 @@ from botservice.storage import Claim
 from botservice.storage.claims import Claims
 from transports.telegram.client import BotClient
 from transports.telegram.failures import wait_of
-from transports.telegram.inbound_events import ALLOWED_UPDATES
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +27,7 @@ _FIRST_POLLER, _POLLERS = -1_000, 1 << 30  # no context has such ids: one for ea
 class Poller:
     """Asks Telegram for updates, for ever, and hands them on in the order in which they came."""
 
-    def __init__(self, client: BotClient, accept: Accept, allowed: list[str] = ALLOWED_UPDATES) -> None:
+    def __init__(self, client: BotClient, accept: Accept, allowed: list[str]) -> None:
         self._client = client
         self._accept = accept
         self._allowed = allowed

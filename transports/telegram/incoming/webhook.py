@@ -15,7 +15,6 @@ from botservice.errors import BotServiceError
 from transports.request_bodies import TooLargeError, read_body
 from transports.telegram.client import BotClient
 from transports.telegram.failures import wait_of
-from transports.telegram.inbound_events import ALLOWED_UPDATES
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +64,7 @@ class WebhookEndpoint:
 class WebhookKeeper:
     """Tells Telegram where to deliver, and again when another address was set."""
 
-    def __init__(self, client: BotClient, public_url: str, secret: str, allowed: list[str] = ALLOWED_UPDATES) -> None:
+    def __init__(self, client: BotClient, public_url: str, secret: str, allowed: list[str]) -> None:
         self._client = client
         self._allowed = allowed
         self._url = public_url.rstrip("/") + PATH
