@@ -11,7 +11,7 @@ from botservice.messages import Attachment, Button, Message, Moment, Role
 from transports.telegram.client import BotClient, InputFile, as_media
 from transports.telegram.inbound_events import UNSEEN
 from transports.telegram.keyboards import make_chosen, make_disabled
-from transports.telegram.outgoing.chosen_button import Shown
+from transports.telegram.outgoing.chosen_button import Choice
 from transports.telegram.outgoing.extras import as_parameters
 from transports.telegram.outgoing.planning import plan_answer
 
@@ -133,9 +133,10 @@ async def _buttons(room: Room) -> None:
     buttons = (Button("Allow", "/allow"), Button("Not now", "/deny"))
     (payload,) = plan_answer(Message(None, Role.SYSTEM, "May I?", buttons=buttons), [])
     sent = await _send(room, text=payload["text"], reply_markup=payload["reply_markup"])
-    shown = Shown({"chat_id": room.places["private"]}, str(sent["message_id"]), None)
-    for keyboard in (make_disabled(buttons, 0), make_chosen(buttons, 0)):
-        method, parameters = shown.edit(keyboard)
+    keyboards = make_disabled(buttons, 0), make_chosen(buttons, 0)
+    choice = Choice({"chat_id": room.places["private"]}, str(sent["message_id"]), room.places["private"], *keyboards)
+    for keyboard in keyboards:
+        method, parameters = choice.edit(keyboard)
         await room.call(method, **parameters)
 
 
@@ -151,8 +152,11 @@ async def _aside(room: Room) -> None:
         **as_parameters({"user_id": member}),
     )
     _check(holds=bool(sent.get("ephemeral_message_id")), said=sorted(sent))
-    shown = Shown({"chat_id": room.places["group"]}, f"{UNSEEN}{sent['ephemeral_message_id']}", str(member))
-    method, parameters = shown.edit(make_chosen(buttons, 0))
+    keyboards = make_disabled(buttons, 0), make_chosen(buttons, 0)
+    message_id = f"{UNSEEN}{sent['ephemeral_message_id']}"
+    method, parameters = Choice({"chat_id": room.places["group"]}, message_id, str(member), *keyboards).edit(
+        keyboards[1]
+    )
     await room.call(method, **parameters)
 
 

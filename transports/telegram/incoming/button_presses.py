@@ -26,7 +26,7 @@ from botservice.turns.waiting.parsing import order_of
 from transports.telegram.client import BotClient
 from transports.telegram.inbound_events import BotIdentity, asker_of, field, integer, language_of, shown_id, string
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
-from transports.telegram.outgoing.chosen_button import Choices, Shown
+from transports.telegram.outgoing.chosen_button import Choice, Choices
 
 logger = logging.getLogger(__name__)
 
@@ -70,18 +70,14 @@ class Press:
         query_id: What has to be answered, or the button keeps showing that it waits.
         event: What is to be stored, or None if the press counts for nothing.
         told: What the presser is told at once.
-        chosen: The keyboard that is left, where buttons cannot be disabled.
         presser: Who pressed it, and in which language they are spoken to.
         is_on_copy: Whether it stood under a message of which nobody knows: what it says will not change.
     """
 
     query_id: str
-    chat_id: int | None = None
-    message_id: str | None = None
     event: InboundEvent | None = None
     told: str = ""
-    chosen: Mapping[str, Any] | None = None
-    disabled: Mapping[str, Any] | None = None
+    choice: Choice | None = None
     says: str = ""
     presser: Author | None = None
     language: str | None = None
@@ -115,13 +111,11 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
         raw=json.dumps({**update, _PRESSED: button.says}).encode(),
         kind=EventKind.STOP if parse_command(button.says) == CommandCall("stop") else EventKind.MESSAGE,
     )
+    chosen = in_topic(make_chosen(found.buttons, place[0]), place[1])
     return Press(
         query_id,
-        chat_id,
-        message_id,
         event,
-        chosen=in_topic(make_chosen(found.buttons, place[0]), place[1]),
-        disabled=make_disabled(found.buttons, place[0]),
+        choice=Choice(keys, message_id, str(presser_id), make_disabled(found.buttons, place[0]), chosen),
         says=button.says,
         presser=Author("telegram", str(presser_id), _name(presser)),
         language=language_of(query),
@@ -153,10 +147,8 @@ async def acknowledge(client: BotClient, press: Press, *, is_new: bool, choices:
         await client.call("answerCallbackQuery", callback_query_id=press.query_id, text=press.told[:_MOST_TOLD] or None)
     except TelegramError as error:
         logger.debug("telegram.press_not_shown", extra={"method": "answerCallbackQuery", "reason": error.message})
-    if is_new and press.event is not None and press.message_id is not None:
-        presser_id = None if press.presser is None else press.presser.id
-        shown = Shown(press.event.context_keys, press.message_id, presser_id)
-        await choices.show(shown, [each for each in (press.disabled, press.chosen) if each is not None])
+    if is_new and press.choice is not None:
+        await choices.show(press.choice)
 
 
 @dataclass(frozen=True, slots=True)

@@ -118,7 +118,7 @@ class Intake:
                 press.says,
                 press.presser,
                 language=press.language,
-                is_private=(press.chat_id or 0) > 0,
+                is_private=int(press.event.context_keys["chat_id"]) > 0,
             )
         if decision is not None:
             press = replace(press, told=decision.text)

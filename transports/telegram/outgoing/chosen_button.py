@@ -1,7 +1,7 @@
 """What is seen of a choice under the message that offered it."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,12 +18,19 @@ _DISABLED: Final = "disabled-buttons"
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A message with buttons, and who has pressed one."""
+class Choice:
+    """A message with buttons of which a person has pressed one.
+
+    Attributes:
+        disabled: Its keyboard with every button disabled.
+        chosen: The keyboard that is left of it, where buttons cannot be disabled.
+    """
 
     context_keys: Mapping[str, str]
     message_id: str
-    presser_id: str | None
+    presser_id: str
+    disabled: Mapping[str, Any]
+    chosen: Mapping[str, Any]
 
     def edit(self, keyboard: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """Return the method and the parameters that change its keyboard."""
@@ -41,25 +48,22 @@ class Choices:
         self._client = client
         self._forms = forms
 
-    async def show(self, shown: Shown, keyboards: Sequence[Mapping[str, Any]]) -> None:
-        """Show the first of some keyboards that the chat takes; nothing depends on it."""
-        first, *others = keyboards
+    async def show(self, choice: Choice) -> None:
+        """Show a choice as its chat takes it; nothing depends on it."""
         try:
-            if not others or await self._forms.takes(shown.context_keys, _DISABLED):
-                await self._edit(shown, first)
-                return
-        except BadRequest as error:
-            if is_not_modified(error) or is_not_editable(error):
-                return
-            await self._forms.note(shown.context_keys, _DISABLED, error.message)
-        except TelegramError as error:
-            logger.debug("telegram.press_not_shown", extra={"reason": error.message})
-            return
-        try:
-            await self._edit(shown, others[0])
+            if await self._forms.takes(choice.context_keys, _DISABLED):
+                try:
+                    await self._edit(choice, choice.disabled)
+                except BadRequest as error:
+                    if is_not_modified(error) or is_not_editable(error):
+                        return
+                    await self._forms.note(choice.context_keys, _DISABLED, error.message)
+                else:
+                    return
+            await self._edit(choice, choice.chosen)
         except TelegramError as error:
             logger.debug("telegram.press_not_shown", extra={"reason": error.message})
 
-    async def _edit(self, shown: Shown, keyboard: Mapping[str, Any]) -> None:
-        method, parameters = shown.edit(keyboard)
+    async def _edit(self, choice: Choice, keyboard: Mapping[str, Any]) -> None:
+        method, parameters = choice.edit(keyboard)
         await self._client.call(method, **parameters)
