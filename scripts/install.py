@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,7 +23,9 @@ BEGUN = ENVIRONMENT / ".installing"  # there while something is installed, and a
 PINS = {"run": "requirements.txt", "dev": "requirements-dev.txt"}
 INSTALLER = "requirements-pip.txt"
 OPTIONS = {"run": (), "dev": ("--no-compile",)}  # tests import a part of it all, which is compiled then
-PIP = ["-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+INSTALL = ["install", "--disable-pip-version-check", "--no-input"]
+PIP = ["-m", "pip", *INSTALL]
+BROUGHT = sysconfig.get_config_var("WHEEL_PKG_DIR") or f"{sysconfig.get_path('stdlib')}/ensurepip/_bundled"
 SECONDS_BETWEEN_LINES = 5.0
 LAST_LINES = 30
 
@@ -84,17 +87,26 @@ def _make_environment() -> None:
         _say("1 of 3: .venv is there")
         return
     _say(f"1 of 3: making .venv with Python {'.'.join(map(str, sys.version_info[:3]))}")
-    command = [sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT)]
+    command = [sys.executable, "-m", "venv", "--without-pip", "--clear", str(ENVIRONMENT)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        done = _bring_pip()
     if done.returncode != 0:
         shutil.rmtree(ENVIRONMENT, ignore_errors=True)
         sys.exit(
             f"{done.stdout}{done.stderr}\n{sys.executable} cannot make an environment. On Debian and Ubuntu, install "
             "python3-venv; elsewhere, set PYTHON to a complete Python 3.11 or newer."
         )
-    if shutil.which("uv") is None:
-        # The pip that a Python brings may take twice as long as a newer one; where none is to be had, it does.
-        subprocess.run([PYTHON, *PIP, "--require-hashes", "-r", INSTALLER], cwd=ROOT, capture_output=True, check=False)
+
+
+def _bring_pip() -> "subprocess.CompletedProcess[str]":
+    """Install a newer pip by the one that this Python brings, which may take twice as long; else that one."""
+    for wheel in () if shutil.which("uv") else Path(BROUGHT).glob("pip-*.whl"):  # it runs out of its wheel
+        command = [PYTHON, wheel / "pip", *INSTALL, "--no-compile", "--require-hashes", "-r", INSTALLER]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            return done
+    return subprocess.run([PYTHON, "-m", "ensurepip"], capture_output=True, text=True, check=False)
 
 
 def _works() -> bool:

@@ -1,5 +1,6 @@
 """Making .venv: whole or not at all, once at a time, also after it was cut off. A small project stands in."""
 
+import hashlib
 import os
 import shutil
 import signal
@@ -36,14 +37,12 @@ def build_editable(folder, settings=None, metadata=None):
         wheel.writestr(info + "RECORD", "")
     return name
 """
-# Found in the place of Python's own, which it calls: bringing pip along takes most of a set-up's time, so that of this
-# environment stands in.
-VENV = f"""
-import pathlib, subprocess, sys
-environment = pathlib.Path(sys.argv[-1])
-subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", *sys.argv[1:]], check=True)
-[packages] = environment.glob("lib/python*/site-packages")
-(packages / "pip").symlink_to({str(Path(sysconfig.get_path("purelib")) / "pip")!r})
+# Found in the place of Python's own: bringing pip along takes most of a set-up's time, so that of this environment
+# stands in.
+ENSUREPIP = f"""
+import pathlib, sysconfig
+pip = pathlib.Path(sysconfig.get_path("purelib"), "pip")
+pip.symlink_to({str(Path(sysconfig.get_path("purelib")) / "pip")!r})
 """
 PROJECT = """
 [project]
@@ -66,13 +65,14 @@ class Small:
             shutil.copy(ROOT / "scripts" / name, folder / "scripts" / name)
         (folder / "backend.py").write_text(BACKEND)
         (folder / "pyproject.toml").write_text(PROJECT)
-        for name in ("requirements.txt", "requirements-dev.txt", "requirements-pip.txt"):
+        for name in ("requirements.txt", "requirements-dev.txt"):
             (folder / name).write_text("")
+        self.path = os.environ["PATH"]
         self.begun: list[subprocess.Popen[str]] = []
 
     def begin(self, *arguments: str) -> "subprocess.Popen[str]":
         """Start the set-up, in a group of its own."""
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "PYTHON": sys.executable}
+        environment = {"PATH": self.path, "HOME": str(self.folder), "PYTHON": sys.executable}
         command = ["sh", "scripts/setup", *arguments]
         begun = subprocess.Popen(
             command, cwd=self.folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -128,12 +128,26 @@ def bare(tmp_path: Path) -> Iterator[Small]:
 
 @pytest.fixture
 def small(bare: Small) -> Small:
-    """A project whose environment is made in a moment."""
-    (bare.folder / "venv.py").write_text(VENV)
+    """A project whose environment is made in a moment: with a uv that can install nothing, and a pip that is here."""
+    uv = bare.folder / "bin" / "uv"
+    uv.parent.mkdir()
+    uv.write_text("#!/bin/sh\nexit 1\n")
+    uv.chmod(0o755)
+    bare.path = f"{uv.parent}{os.pathsep}{bare.path}"
+    (bare.folder / "ensurepip.py").write_text(ENSUREPIP)
     return bare
 
 
-def test_what_is_installed_is_not_installed_again_and_what_tests_need_serves_too(bare: Small) -> None:
+@pytest.fixture
+def brought() -> str:
+    """The pins of the very pip that this Python brings."""
+    [wheel] = (Path(sysconfig.get_path("stdlib")) / "ensurepip" / "_bundled").glob("pip-*.whl")
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    return f"--no-index\n--find-links {wheel.parent}\npip=={wheel.name.split('-')[1]} --hash=sha256:{digest}\n"
+
+
+def test_what_is_installed_is_not_installed_again_and_what_tests_need_serves_too(bare: Small, brought: str) -> None:
+    (bare.folder / "requirements-pip.txt").write_text(brought)
     assert "1 of 3: making .venv" in bare.set_up()
     assert bare.set_up() == ""
     assert bare.times_built == 1
