@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import mean
 from botservice.history.ranking.weights import Weights
 
 _TALK_SECONDS: Final = 6 * 3600
@@ -22,7 +23,8 @@ _KINDS: Final = {
     "said": np.int64,
     "source": np.int64,
 }
-_WORKED_OUT: Final = {"standing": np.float32, "is_linked": np.bool_, "onward": np.float32, "before": np.float64}
+_LINKS: Final = {"onward": np.float32, "backward": np.float32, "before": np.float64, "after": np.float32}
+_WORKED_OUT: Final = {"standing": np.float32, "speaker": np.int32, **_LINKS}
 _FIRST_ROOM: Final = 16
 
 
@@ -58,8 +60,8 @@ class Columns:
     """Rows in conversation order. A row's position never changes; a removed one stays as a gap.
 
     What scoring takes of a row for every question is worked out when it comes: "standing", what it is worth by itself;
-    "is_linked", whether it follows the row before in one talk; "onward" and "before", what of a word and of a score
-    reaches it from there.
+    "speaker", who said it, -1 for a question; "onward" and "before", what of a word and of a score reaches it from the
+    row before, if they are one talk; "backward" and "after", what of its own reaches that one.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -108,23 +110,31 @@ class Columns:
         standing += weights.user * arrays["is_user"][first:end]
         standing -= weights.question * arrays["is_question"][first:end]
         arrays["standing"][first:end] = standing
+        speakers = arrays["author"][first:end] * 2 + arrays["is_user"][first:end]
+        arrays["speaker"][first:end] = np.where(arrays["is_question"][first:end], -1, speakers)
         first = max(first, 1)
         times, after_question = arrays["time"][first - 1 : end], arrays["is_question"][first - 1 : end - 1]
-        is_linked = arrays["is_linked"][first:end] = np.abs(times[1:] - times[:-1]) < _TALK_SECONDS
+        is_linked = np.abs(times[1:] - times[:-1]) < _TALK_SECONDS
         arrays["onward"][first:end] = is_linked * np.where(after_question, weights.onward_from_question, weights.onward)
         arrays["before"][first:end] = is_linked * (weights.previous + weights.after_question * after_question)
+        arrays["backward"][first:end], arrays["after"][first:end] = (
+            is_linked * weights.backward,
+            is_linked * weights.next,
+        )
 
     def _work_out_one(self, place: int) -> None:
         """Do what _work_out does for one row, in a tenth of its time: a turn brings two."""
         arrays, weights = self._arrays, self._weights
-        standing = np.float32(1 + weights.user * arrays["is_user"].item(place))
-        arrays["standing"][place] = float(standing) - weights.question * arrays["is_question"].item(place)
+        is_question, is_user = arrays["is_question"].item(place), arrays["is_user"].item(place)
+        arrays["standing"][place] = float(np.float32(1 + weights.user * is_user)) - weights.question * is_question
+        arrays["speaker"][place] = -1 if is_question else 2 * arrays["author"].item(place) + is_user
         if place:
             times, after_question = arrays["time"], arrays["is_question"].item(place - 1)
-            is_linked = arrays["is_linked"][place] = abs(times.item(place) - times.item(place - 1)) < _TALK_SECONDS
+            is_linked = abs(times.item(place) - times.item(place - 1)) < _TALK_SECONDS
             onward = weights.onward_from_question if after_question else weights.onward
             arrays["onward"][place] = is_linked * onward
             arrays["before"][place] = is_linked * (weights.previous + weights.after_question * after_question)
+            arrays["backward"][place], arrays["after"][place] = is_linked * weights.backward, is_linked * weights.next
 
     def remove(self, positions: NDArray[np.int32]) -> None:
         """Mark rows as removed."""
@@ -134,6 +144,11 @@ class Columns:
     def column(self, name: str) -> NDArray[Any]:
         """Return one field of all rows; do not write to it."""
         return self._arrays[name][: self._size]
+
+    @property
+    def mean_length(self) -> float:
+        """The mean of all lengths, of which there is one at least."""
+        return mean(self.column("length"))
 
     @property
     def is_alive(self) -> NDArray[np.bool_]:
@@ -152,7 +167,12 @@ class Part(Columns):
     def column(self, name: str) -> NDArray[Any]:
         """Return one field of all rows."""
         found = self._whole.column(name)[self._places]
-        return found * self._follows if name in ("is_linked", "onward", "before") else found
+        return found * self._follows if name in _LINKS else found
+
+    @property
+    def mean_length(self) -> float:
+        """The mean of the lengths of all rows, of which these are some."""
+        return self._whole.mean_length
 
     @property
     def is_alive(self) -> NDArray[np.bool_]:

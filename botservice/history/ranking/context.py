@@ -19,9 +19,8 @@ class Talk:
     """Which messages follow each other in one talk, and how much of a word reaches from one to the next."""
 
     def __init__(self, columns: Columns, weights: Weights) -> None:
-        self._weights, self._is_linked = weights, columns.column("is_linked")
-        self._onward, self._before = columns.column("onward"), columns.column("before")
-        self._backward = self._is_linked * np.float32(weights.backward)
+        self._reach, self._before, self._after = weights.reach, columns.column("before"), columns.column("after")
+        self._onward, self._backward = columns.column("onward"), columns.column("backward")
 
     def near(self, strength: Scores) -> Scores:
         """Return the greatest strength that stands in each message or reaches it; strength may have many rows.
@@ -30,7 +29,7 @@ class Talk:
         them, where a sum over messages would find the one that repeats a frequent word.
         """
         near, onward, backward = strength.copy(), strength, strength
-        for step in range(1, self._weights.reach + 1):
+        for step in range(1, self._reach + 1):
             onward = onward[..., :-1] * self._onward[step:]
             backward = backward[..., 1:] * self._backward[1 : len(self._backward) - step + 1]
             np.maximum(near[..., step:], onward, out=near[..., step:])
@@ -41,5 +40,5 @@ class Talk:
         """Return what a message gains from the scores of its neighbours, most from a question before it."""
         gained = np.zeros_like(own)
         gained[1:] = self._before[1:] * own[:-1]
-        gained[:-1] += self._weights.next * own[1:] * self._is_linked[1:]
+        gained[:-1] += self._after[1:] * own[1:]
         return gained

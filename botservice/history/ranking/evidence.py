@@ -3,12 +3,11 @@
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from botservice.history.ranking.arrays import mean
 from botservice.history.ranking.columns import Columns
 from botservice.history.ranking.people import People
 from botservice.history.ranking.postings import Postings
@@ -56,12 +55,14 @@ class Evidence:
     Attributes:
         gain: What the word is worth: its weight and its rarity in this chat.
         places: Positions of messages, once each, ascending.
-        strength: How much of the word each has: 1 for once in a message of average length.
+        counts: How often each has the word, its inflections a little less.
+        others: How much a word there that may stand for it is worth against it; None where there is none.
     """
 
     gain: float
-    places: NDArray[np.int64]
-    strength: Scores
+    places: NDArray[np.integer[Any]]
+    counts: Scores
+    others: Scores | None = None
 
 
 def rarity(messages: int, having: int) -> float:
@@ -75,11 +76,10 @@ def find_evidence(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np
     Args:
         hidden: Positions of messages that are none: the question's own, where it is stored already.
     """
-    average = mean(chat.columns.column("length")) or 1.0
     found = []
     for word, weight in _telling(chat, query, hidden):
         share = weight * (weights.name_in_text if chat.people.named(word) else 1)
-        evidence = _of_word(chat, word, query.spoken, share, average, weights, hidden)
+        evidence = _of_word(chat, word, query.spoken, share, weights, hidden)
         if evidence is not None:
             found.append(evidence)
     return found
@@ -106,34 +106,31 @@ def count_having(chat: Chat, forms: Collection[int], hidden: NDArray[np.int64]) 
 
 
 def _of_word(
-    chat: Chat,
-    word: str,
-    spoken: tuple[int, ...],
-    share: float,
-    average: float,
-    weights: Weights,
-    hidden: NDArray[np.int64],
+    chat: Chat, word: str, spoken: tuple[int, ...], share: float, weights: Weights, hidden: NDArray[np.int64]
 ) -> Evidence | None:
     other_keys = related_keys(word, spoken)
     forms = chat.vocabulary.having(form_keys(word, spoken))
-    related = chat.vocabulary.having(other_keys) - forms
+    related = chat.vocabulary.having(other_keys) - forms if other_keys else set()
     alike = [(number, likeness**2) for number, likeness in chat.vocabulary.alike(word) if number not in forms]
-    counted = _counted(chat, word, forms, weights)
-    has_alike, has_related = _greatest(chat, alike[::-1]), _greatest(chat, [(number, 1.0) for number in related])
-    is_there = counted > 0
-    for has_other in (has_alike, has_related):
-        if has_other is not None:
-            is_there |= has_other > 0
-    is_there[hidden] = False
-    (places,) = is_there.nonzero()
+    has_alike = has_related = None
+    places: NDArray[np.integer[Any]]
+    if len(forms) == 1 and not (alike or related):
+        places, counts = _counted_once(chat, word, min(forms), weights, hidden)
+        having = len(places)
+    else:
+        counted = _counted(chat, word, forms, weights)
+        has_alike, has_related = _greatest(chat, alike[::-1]), _greatest(chat, [(number, 1.0) for number in related])
+        is_there = counted > 0
+        for has_other in (has_alike, has_related):
+            if has_other is not None:
+                is_there |= has_other > 0
+        is_there[hidden] = False
+        (places,) = is_there.nonzero()
+        counts = counted[places]
+        having = int(np.count_nonzero(counts))
     if not len(places):
         return None
-    strength = counted[places]
-    lengths = chat.columns.column("length")[places]
-    norms = np.asarray(weights.k1 * (1 - weights.b + weights.b * lengths / average), np.float32)
-    strength = strength * (weights.k1 + 1) / (strength + norms)
-    is_alone = has_alike is None and has_related is None
-    size, having, having_related = len(chat.columns), len(places) if is_alone else int(np.count_nonzero(strength)), 0
+    size, having_related, others = len(chat.columns), 0, None
     if has_related is not None:
         has_related = has_related[places]
         having_related = int(np.count_nonzero(has_related))
@@ -144,12 +141,25 @@ def _of_word(
     worth = rarity(size, frequency)
     if has_alike is not None:
         # A word that neither the chat nor a list has is probably misspelt: what it looks like stands for it.
-        share_alike = weights.alike if having or other_keys else weights.misspelt
-        np.maximum(strength, share_alike * has_alike[places], out=strength)
+        others = (weights.alike if having or other_keys else weights.misspelt) * has_alike[places]
     if has_related is not None:
-        share_related = weights.related * min(1.0, rarity(size, having_related) / worth)
-        np.maximum(strength, share_related * has_related, out=strength)
-    return Evidence(share * worth, places, strength)
+        has_related *= weights.related * min(1.0, rarity(size, having_related) / worth)
+        others = has_related if others is None else np.maximum(others, has_related)
+    return Evidence(share * worth, places, counts, others)
+
+
+def _counted_once(
+    chat: Chat, word: str, form: int, weights: Weights, hidden: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], Scores]:
+    """Return where the only form of a word stands, and how often; an inflection a little less."""
+    places, counts = chat.postings.get(form)
+    for place in hidden.tolist():
+        if len(places) and places.item(-1) == place:
+            places, counts = places[:-1], counts[:-1]
+        else:
+            is_seen = places != place
+            places, counts = places[is_seen], counts[is_seen]
+    return places, counts if form == chat.vocabulary.find(word) else weights.inflected * counts
 
 
 def _counted(chat: Chat, word: str, forms: set[int], weights: Weights) -> Scores:

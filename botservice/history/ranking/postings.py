@@ -3,8 +3,9 @@
 A few messages go into a small writable tail; many are set aside, and sorted in before the next reading.
 """
 
+from array import array
+from bisect import bisect
 from collections import Counter
-from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -22,14 +23,14 @@ Entries = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]  # word
 
 
 class Postings:
-    """Word id to (positions, counts). A position appears once per word."""
+    """Word id to (positions, counts). A position appears once per word; they are in order."""
 
     def __init__(self) -> None:
         self._starts = np.zeros(1, np.int64)
         self._positions = np.zeros(0, np.int32)
         self._counts = np.zeros(0, np.uint8)
         self._aside: list[Entries] = []
-        self._tail: dict[int, tuple[list[int], list[int]]] = {}
+        self._tail: dict[int, tuple[array[int], array[int]]] = {}
         self._tail_size = 0
 
     @property
@@ -42,7 +43,8 @@ class Postings:
     def add(self, words: NDArray[np.int32], positions: NDArray[np.int32]) -> None:
         """Add occurrences: words[i] stands in the message at positions[i]."""
         if len(words) <= _ASIDE_AT:
-            self._add_to_tail(Counter(zip(words.tolist(), positions.tolist(), strict=True)))
+            for position in dict.fromkeys(positions.tolist()):
+                self.add_one(words[positions == position].tolist(), position)
             return
         keys, counts = count_each(words.astype(np.int64) << 32 | positions)
         entries: Entries = (
@@ -54,13 +56,15 @@ class Postings:
 
     def add_one(self, words: list[int], position: int) -> None:
         """Add the words of one short message."""
-        self._add_to_tail(Counter(zip(words, repeat(position))))
-
-    def _add_to_tail(self, entries: Counter[tuple[int, int]]) -> None:
-        for (word, position), count in entries.items():
-            where, many = self._tail.setdefault(word, ([], []))
-            where.append(position)
-            many.append(min(count, 255))
+        entries = Counter(words)
+        for word, count in entries.items():
+            known = self._tail.get(word)
+            if known is None:
+                known = self._tail[word] = array("i"), array("B")
+            where, many = known
+            place = bisect(where, position) if where and where[-1] > position else len(where)
+            where.insert(place, position)
+            many.insert(place, min(count, 255))
         self._tail_size += len(entries)
         if self._tail_size > max(_MERGE_AT, len(self._positions) // 8):
             self._merge()
@@ -75,7 +79,7 @@ class Postings:
         )
         parts = [(self._words(), self._positions, self._counts), *self._aside, in_tail]
         words, positions, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
-        order = np.argsort(words, kind="stable")
+        order = np.argsort(words.astype(np.int64) << 32 | positions, kind="stable")
         self._positions, self._counts = positions[order], counts[order]
         self._set_starts(words[order])
         self._aside, self._tail, self._tail_size = [], {}, 0
@@ -106,7 +110,7 @@ class Postings:
         for word, (where, many) in list(self._tail.items()):
             if not gone.isdisjoint(where):
                 kept = [(position, count) for position, count in zip(where, many, strict=True) if position not in gone]
-                self._tail[word] = ([position for position, _ in kept], [count for _, count in kept])
+                self._tail[word] = array("i", [where for where, _ in kept]), array("B", [count for _, count in kept])
         keep = ~np.isin(self._positions, positions)
         if not keep.all():
             self._set_starts(self._words()[keep])
@@ -135,11 +139,13 @@ class Postings:
         base = slice(0, 0)
         if word + 1 < len(self._starts):
             base = slice(int(self._starts[word]), int(self._starts[word + 1]))
-        positions, counts = self._positions[base], self._counts[base].astype(np.float32)
+        positions, counts = self._positions[base], self._counts[base]
         tail = self._tail.get(word)
-        if tail is None:
-            return positions, counts
-        return (
-            np.concatenate([positions, np.array(tail[0], np.int32)]),
-            np.concatenate([counts, np.array(tail[1], np.float32)]),
-        )
+        if tail is not None and tail[0]:
+            is_after = not len(positions) or tail[0][0] > positions[-1]
+            positions = np.concatenate([positions, np.array(tail[0], np.int32)])
+            counts = np.concatenate([counts, np.array(tail[1], np.uint8)])
+            if not is_after:  # a message was changed
+                order = positions.argsort()
+                positions, counts = positions[order], counts[order]
+        return positions, counts.astype(np.float32)

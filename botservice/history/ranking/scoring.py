@@ -1,13 +1,14 @@
 """From a question to a ranking: words, the talk around them, who spoke and when."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from botservice.history.ranking.arrays import largest, look_up, scaled
+from botservice.history.ranking.arrays import largest, look_up
 from botservice.history.ranking.columns import Columns, Part
 from botservice.history.ranking.context import Talk, with_those_around
 from botservice.history.ranking.evidence import Chat, Evidence, Scores, find_evidence
@@ -23,6 +24,8 @@ _MOST_RENEWED: Final = 160  # with those that equal the last: each is compared w
 _LEAST_SPREAD: Final = 1e-6
 _MANY: Final = 4_000  # messages: of fewer, looking at all takes no longer
 _FEW: Final = 2  # one in so many
+_SURELY: Final = 1.001  # more than what is lost in rounding
+_LEAST_STRENGTH: Final = 0.25  # below it, a word is only looked like
 _CELLS: Final = 1 << 16  # numbers that are worked on at once: what stays in the processor's cache
 
 
@@ -51,17 +54,31 @@ class Request:
 
 def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tuple[int, float]]:
     """Return ids and scores of the best k messages."""
-    columns, query = chat.columns, request.query
+    query = request.query
     named: set[int] = set().union(*(chat.people.named(word) for word in query.words))
     evidence = find_evidence(chat, query, weights, request.hidden)
     if not (named or query.spans or request.dense is not None):  # these speak for messages without any of the words
-        places = _choose_places(chat, request, evidence, weights)
-        if places is not None:
-            if not len(places):
-                return []
-            chat, request, evidence = _narrowed(chat, request, evidence, places)
-            columns = chat.columns
-    score = _by_content(chat, request, evidence, weights) * _boost(chat, query, named, request.asker, weights)
+        few = _choose_places(chat, request, evidence, weights)
+        if few is not None:
+            places, rest = few
+            narrowed = _narrowed(chat, request, evidence, places)
+            found = _best_of(*narrowed, named, k, weights, rest) if len(places) else []
+            if found is not None:
+                return found
+    return _best_of(chat, request, evidence, named, k, weights) or []
+
+
+def _best_of(
+    chat: Chat, request: Request, evidence: list[Evidence], named: set[int], k: int, weights: Weights, rest: float = 0.0
+) -> list[tuple[int, float]] | None:
+    """Return ids and scores of the best k messages; None if others may be as good.
+
+    Args:
+        rest: What the words are worth together that others may have.
+    """
+    columns, query = chat.columns, request.query
+    content = _by_content(chat, request, evidence, weights)
+    score = content.score * _boost(chat, query, named, request.asker, weights)
     if query.spans:
         near = np.max([nearness(columns.column("time"), span) for span in query.spans], axis=0)
         score = score * (1 + weights.date * near) + weights.date_alone * near
@@ -70,29 +87,57 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
     (repeats,) = (columns.column("text") == request.fingerprint).nonzero()
     if len(repeats):
         score[repeats] += float(score.max(initial=0)) + 1
-    score[~columns.is_alive] = 0
+    score *= columns.is_alive
     score[request.hidden] = 0
     score[request.shown] = 0
     if request.said_within is not None:
         since, until = request.said_within
         times = columns.column("time")
         score[(times < since) | (times >= until)] = 0
-    pool = _top(score, max(_POOL * k, _MOST_RENEWED))
-    renew(score, evidence, pool[_top(score[pool], max(k, _RENEWED), most=_MOST_RENEWED)], columns, weights)
-    best = _best(score, pool, columns, k)
+    order = _in_order(score, _top(score, max(_POOL * k, _MOST_RENEWED)))
+    values = score[order]
+    count = max(k, _RENEWED)
+    most = content.most_of(rest, weights)
+    if rest and (len(order) < count or values.item(count - 1) <= most):
+        return None
+    if len(order) > count:  # with those that equal the last
+        count = min(int(np.count_nonzero(values >= values[count - 1])), max(count, _MOST_RENEWED))
+    places = np.sort(order[:count])
+    if renew(score, places, content.gains, content.words_at(places), columns, weights):
+        order = _in_order(score, order)
+    best = _best(score, order, columns, k, is_all=not rest)
+    if rest and (len(best) < k or score.item(best[-1]) <= most):
+        return None
     falling = np.minimum.accumulate(score[best])  # what was said again scores no more than what stands before it
     return _each_once(columns, best, falling) if request.is_each_once else _with_ids(columns, best, falling)
 
 
 def _choose_places(
     chat: Chat, request: Request, evidence: list[Evidence], weights: Weights
-) -> NDArray[np.int64] | None:
-    """Return the messages within reach of a word, if they are few of many; None for all. Others are not found."""
-    (repeats,) = (chat.columns.column("text") == request.fingerprint).nonzero()
-    return _few_around([repeats, *(part.places for part in evidence)], len(chat.columns), weights.reach)
+) -> tuple[NDArray[np.int64], float] | None:
+    """Return the messages around the rare words, if they are few of many, and what the other words are worth together.
+
+    None for all messages. Those without any of the words are not found, but for a repeat of a question without words.
+    """
+    if len(chat.columns) < _MANY:
+        return None
+    rare, count, rest = [], 0, 0.0
+    for part in sorted(evidence, key=lambda each: len(each.places)):
+        count += len(part.places) * (4 * weights.reach + 1) * _FEW
+        if count > len(chat.columns):
+            rest += part.gain
+        else:
+            rare.append(part.places)
+    if not evidence:
+        rare.append((chat.columns.column("text") == request.fingerprint).nonzero()[0])
+    if not rare:
+        return None
+    # Twice the reach: what is within reach of a rare word has all around it that reaches it.
+    places = with_those_around(np.concatenate(rare), len(chat.columns), 2 * weights.reach)
+    return None if rest and len(places) < _RENEWED else (places, rest)
 
 
-def _few_around(places: Sequence[NDArray[np.int64]], size: int, reach: int) -> NDArray[np.int64] | None:
+def _few_around(places: Sequence[NDArray[np.integer[Any]]], size: int, reach: int) -> NDArray[np.int64] | None:
     """Return places in a chat of size and all within reach of them, if they are few of many; None for all."""
     if size < _MANY or sum(map(len, places)) * (2 * reach + 1) * _FEW > size:
         return None
@@ -111,38 +156,103 @@ def _narrowed(
     return (
         replace(chat, columns=Part(chat.columns, places)),
         replace(request, hidden=within(request.hidden), shown=within(request.shown)),
-        [replace(part, places=places.searchsorted(part.places)) for part in evidence],
+        [_among(part, places) for part in evidence],
     )
 
 
-def _by_content(chat: Chat, request: Request, evidence: list[Evidence], weights: Weights) -> Scores:
+def _among(part: Evidence, places: NDArray[np.int64]) -> Evidence:
+    """Return the evidence of a word among places, at which it is then counted from 0."""
+    where, is_there = look_up(part.places, places)
+    where = where[is_there]
+    others = None if part.others is None else part.others[where]
+    return replace(part, places=is_there.nonzero()[0], counts=part.counts[where], others=others)
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What each message and the talk around it have of a question's words and of its meaning.
+
+    Attributes:
+        tops: The most that any has of the words by itself and in the talk around, before that is scaled to 1.
+        gains: What each word is worth, a row for each.
+        parts: How much of some words (rows) the messages at some places (columns) have; None for all messages.
+    """
+
+    score: Scores
+    tops: tuple[float, float]
+    gains: Scores
+    parts: list[tuple[NDArray[np.int64] | None, Scores]]
+
+    def most_of(self, rest: float, weights: Weights) -> float:
+        """Return more than messages can score that have some words alone, which are worth so much together."""
+        if not rest:
+            return 0.0
+        if rest * (weights.k1 + 1) >= min(self.tops):
+            return math.inf  # the most would be more, too
+        own, around = (weights.k1 + 1) * rest / self.tops[0], rest / self.tops[1]
+        beside = weights.previous + weights.after_question + weights.next
+        boost = 1 + weights.user + max(weights.asker, weights.listener) + max(weights.when, weights.how_many)
+        return _SURELY * boost * ((1 + beside) * own + weights.window * around)
+
+    def words_at(self, places: NDArray[np.int64]) -> Scores:
+        """Return which words (rows) the messages at places (columns) have: 1 or 0."""
+        rows = []
+        for near, strength in self.parts:
+            if near is None:
+                rows.append(strength.take(places, axis=1) >= _LEAST_STRENGTH)
+            else:
+                where, is_there = look_up(near, places)
+                rows.append((strength.take(where, axis=1) >= _LEAST_STRENGTH) & is_there)
+        return np.concatenate(rows, dtype=np.float32) if rows else np.zeros((0, len(places)), np.float32)
+
+
+def _by_content(chat: Chat, request: Request, evidence: list[Evidence], weights: Weights) -> _Content:
     """Return what each message and the talk around it have of a question's words and of its meaning."""
-    talk, size = Talk(chat.columns, weights), len(chat.columns)
-    own, around = np.zeros(size, np.float32), np.zeros(size, np.float32)
+    columns, size = chat.columns, len(chat.columns)
+    talk, totals = Talk(columns, weights), np.zeros((2, size), np.float32)
+    average, lengths = columns.mean_length or 1.0, columns.column("length")
+    norms = np.asarray(weights.k1 * (1 - weights.b + weights.b * lengths / average), np.float32)
+    gains = np.array([[part.gain] for part in evidence], np.float32)
+    found: list[tuple[NDArray[np.int64] | None, Scores]] = []
     at_once = max(1, _CELLS // size)
     for first in range(0, len(evidence), at_once):
         parts = evidence[first : first + at_once]
         near = _few_around([part.places for part in parts], size, weights.reach)
-        among = talk if near is None else Talk(Part(chat.columns, near), weights)
-        strength = np.zeros((len(parts), size if near is None else len(near)), np.float32)
-        for part, row in zip(parts, strength, strict=True):
-            row[part.places if near is None else near.searchsorted(part.places)] = part.strength
-        gains = np.array([[part.gain] for part in parts], np.float32)
-        at = slice(None) if near is None else near
-        for row, reached in zip(gains * strength, gains * among.near(np.minimum(strength, 1)), strict=True):
-            own[at] += row
-            around[at] += reached
-    own, around = scaled(own), scaled(around)
+        strength = _strength(parts, near, norms if near is None else norms[near], weights)
+        among = talk if near is None else Talk(Part(columns, near), weights)
+        worth = gains[first : first + at_once]
+        own, around = totals if near is None else totals[:, near]
+        for row, reached in zip(worth * strength, worth * among.near(np.minimum(strength, 1)), strict=True):
+            own += row
+            around += reached
+        if near is not None:
+            totals[:, near] = own, around
+        found.append((near, strength))
+    tops = np.maximum.reduce(totals, axis=1)
+    own, around = totals / np.where(tops > 0, tops, 1)[:, None]
     is_hit = (own > 0) | (around >= weights.least_around)
     gained = weights.window * around
     if request.dense is not None:
         meaning, is_near = _meaning(_without(request.hidden, request.dense), weights)
         is_hit |= is_near
         own += weights.dense * meaning
-        gained += weights.dense_window * talk.near(meaning)
+        gained += weights.dense_window * talk.near(meaning[None])[0]
     score = own + talk.from_neighbours(own) + gained
-    score[~is_hit] = 0
-    return score
+    score *= is_hit
+    return _Content(score, (float(tops[0]), float(tops[1])), gains, found)
+
+
+def _strength(parts: list[Evidence], near: NDArray[np.int64] | None, norms: Scores, weights: Weights) -> Scores:
+    """Return how much of each word (rows) the messages have: 1 for once in a message of average length."""
+    counts = np.zeros((len(parts), len(norms)), np.float32)
+    places = [part.places if near is None else near.searchsorted(part.places) for part in parts]
+    for row, part, where in zip(counts, parts, places, strict=True):
+        row[where] = part.counts
+    strength: Scores = counts * (weights.k1 + 1) / (counts + norms)
+    for row, part, where in zip(strength, parts, places, strict=True):
+        if part.others is not None:
+            row[where] = np.maximum(row[where], part.others)
+    return strength
 
 
 def _without(hidden: NDArray[np.int64], dense: Scores) -> Scores:
@@ -190,11 +300,17 @@ def _is_of(columns: Columns, authors: set[int]) -> NDArray[np.bool_]:
     return is_of
 
 
-def _best(score: Scores, pool: NDArray[np.int64], columns: Columns, k: int) -> NDArray[np.int64]:
-    """Return the k with the best scores, pool being the best of all; the newer of equals first, repeats after all."""
-    chosen, repeats = _without_repeats(score, pool, columns, k)
-    if len(chosen) < k:
-        chosen, repeats = _without_repeats(score, (score > 0).nonzero()[0], columns, k)
+def _in_order(score: Scores, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return places with the best scores first, the newer of equals."""
+    order: NDArray[np.int64] = places[np.lexsort((-places, -score[places]))]
+    return order
+
+
+def _best(score: Scores, order: NDArray[np.int64], columns: Columns, k: int, *, is_all: bool) -> NDArray[np.int64]:
+    """Return the k that come first in order, the best of all; repeats after all."""
+    chosen, repeats = _without_repeats(order, columns, k)
+    if len(chosen) < k and is_all:
+        chosen, repeats = _without_repeats(_in_order(score, (score > 0).nonzero()[0]), columns, k)
     return np.array([*chosen, *repeats][:k], np.int64)
 
 
@@ -215,25 +331,22 @@ def _each_once(columns: Columns, places: NDArray[np.int64], scores: Scores) -> l
     return [(number, value) for _, number, value in kept.values()]
 
 
-def _top(score: Scores, count: int, *, most: int = 0) -> NDArray[np.int64]:
-    """Return where the best count of scores above 0 are, the newer of equals.
-
-    Args:
-        most: How many of them with those that equal the last one. A chat may say the same a hundred thousand times.
-    """
+def _top(score: Scores, count: int) -> NDArray[np.int64]:
+    """Return where the best count of scores above 0 are, the newer of equals: a chat may say the same ever again."""
     if len(score) > count:
         least = largest(score, count)
         (found,) = (score >= least).nonzero()
-        if least > 0 and (len(found) > count or np.count_nonzero(score > 0) > count):
+        if least > 0 and len(found) > count:
             top = score[found]
             above, equal = found[top > least], found[top == least]
-            return np.concatenate([above, equal[max(0, len(equal) - (max(count, most) - len(above))) :]])
+            return np.concatenate([above, equal[len(equal) - (count - len(above)) :]])
+        if least > 0:
+            return found
     return (score > 0).nonzero()[0]
 
 
-def _without_repeats(score: Scores, places: NDArray[np.int64], columns: Columns, k: int) -> tuple[list[int], list[int]]:
-    """Return the best k of places, of those that say the same the first one only; and the others that stand before."""
-    order = places[np.lexsort((-places, -score[places]))]
+def _without_repeats(order: NDArray[np.int64], columns: Columns, k: int) -> tuple[list[int], list[int]]:
+    """Return the first k of order, of those that say the same the first one only; and the others that stand before."""
     seen: set[int] = set()
     chosen: list[int] = []
     repeats: list[int] = []

@@ -1,6 +1,7 @@
 """Words that look alike, by the pairs of letters that they share: typos, inflections, parts of compounds."""
 
 import unicodedata
+from functools import lru_cache
 from itertools import islice, pairwise
 from operator import itemgetter
 from typing import Final
@@ -44,6 +45,15 @@ def _grams(words: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return codes[:-1] * _CODES + codes[1:], np.repeat(np.arange(len(words)), lengths)
 
 
+@lru_cache(maxsize=64)
+def _likeness(count: int) -> NDArray[np.float32]:
+    """Return how like a word of so many pairs each one is, by how many they share (rows) and its own (columns)."""
+    shared, lengths = np.arange(_MAX_LENGTH + 2, dtype=np.float32)[:, None], np.arange(_MAX_LENGTH + 2)
+    shorter = np.clip(lengths, 1, count).astype(np.float32)
+    within = np.where(shorter >= 6, 0.8 * shared / shorter, 0)
+    return np.minimum(1, np.maximum(2 * shared / (lengths + count).astype(np.float32), within))
+
+
 class _Pairs:
     """Letter pairs in order, and the word that each belongs to."""
 
@@ -71,7 +81,7 @@ class GramIndex:
     def __init__(self) -> None:
         self._seen = 0
         self._numbers = np.zeros(0, np.int64)
-        self._lengths = np.zeros(0, np.float32)
+        self._lengths = np.zeros(0, np.int64)
         self._pairs, self._newest = _Pairs(), _Pairs()
 
     @property
@@ -96,7 +106,7 @@ class GramIndex:
             self._pairs.add(self._newest.grams, self._newest.owners)
             self._newest = _Pairs()
         self._numbers = np.concatenate([self._numbers, np.array(list(new), np.int64)])
-        self._lengths = np.concatenate([self._lengths, np.array([len(word) + 1 for word in folded], np.float32)])
+        self._lengths = np.concatenate([self._lengths, np.array([len(word) + 1 for word in folded])])
 
     def find(self, word: str) -> list[tuple[int, float]]:
         """Return ids of words like word, itself among them, with their likeness, best first; none for short words."""
@@ -109,10 +119,7 @@ class GramIndex:
         (near,) = (counts >= _LEAST_SHARED).nonzero()
         if not len(near):
             return []
-        shared, lengths = counts[near].astype(np.float32), self._lengths[near]
-        shorter = np.minimum(lengths, len(wanted))
-        within = np.where(shorter >= 6, 0.8 * shared / shorter, 0)
-        likeness = np.minimum(1, np.maximum(2 * shared / (lengths + len(wanted)), within))
+        likeness = _likeness(len(wanted))[counts[near], self._lengths[near]]
         (like,) = (likeness >= _MIN_LIKENESS).nonzero()
         found = zip(self._numbers[near[like]].tolist(), likeness[like].tolist(), strict=True)
         return sorted(found, key=itemgetter(1), reverse=True)[:_MAX_FOUND]
