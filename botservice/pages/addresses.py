@@ -77,9 +77,8 @@ class PageAddress:
         if url.port not in (None, _PORTS[url.scheme]):
             raise PageRefused("only the usual ports of the web are asked: 80 for http, 443 for https")
         host = url.raw_host.decode("ascii").lower()
-        if not _is_number(host) and (not _NAME.fullmatch(host) or _NOT_PUBLIC.search(host)):
-            raise PageRefused("this address leads to no machine of the public internet")
-        if _is_number(host) and not is_public(host):
+        is_name = _NAME.fullmatch(host) is not None and not _NOT_PUBLIC.search(host)
+        if not (is_public(host) if _is_number(host) else is_name):
             raise PageRefused("this address leads to no machine of the public internet")
         return cls(url.copy_with(fragment=None), host, _PORTS[url.scheme])
 

@@ -1,7 +1,7 @@
 """A prompt piece by piece: what each takes and costs, what was left out, and what is new since the one before."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -109,33 +109,32 @@ class PromptPainter:
         messages = _messages(step)
         if not messages:
             return None
-        model = step.get_value("model")
+        model, usage, max_tokens = step.get_value("model"), step.get_value("token_usage"), self._facts.get("max_tokens")
         name = model if isinstance(model, str) else ""
         sizes = [self._size(message, name) for message in messages]
-        usage = step.get_value("token_usage")
-        measured = usage.input_tokens if isinstance(usage, TokenUsage) else 0
+        usage = usage if isinstance(usage, TokenUsage) else None
+        measured = 0 if usage is None else usage.input_tokens
         return Picture(
             pieces=self._pieces(section_names(step, messages), sizes, usage, name),
             tokens=measured or sum(sizes),
             is_counted_here=not measured,
-            max_tokens=self._number("max_tokens"),
+            max_tokens=max_tokens if isinstance(max_tokens, int) else None,
             left_out=_left_out(self._facts.get("left_out")),
             tools=[visible(str(each)) for each in listed(self._facts.get("tools"))],
             hits=_hits(self._facts.get("found")),
             changes=None if before is None else _compare(_messages(before), messages, sizes),
         )
 
-    def _pieces(self, names: Sequence[str], sizes: Sequence[int], usage: Any, model: str) -> list[Piece]:
+    def _pieces(self, names: Sequence[str], sizes: Sequence[int], usage: TokenUsage | None, model: str) -> list[Piece]:
         sums: dict[str, list[int]] = {}
         for name, size in zip(names, sizes, strict=True):
             sums.setdefault(name, []).append(size)
         totals = {name: (sum(each), len(each)) for name, each in sums.items()}
-        measured = usage.input_tokens if isinstance(usage, TokenUsage) else 0
-        rest = measured - sum(sizes)
+        rest = 0 if usage is None else usage.input_tokens - sum(sizes)
         if rest > 0:
             totals["around"] = (rest, 0)
         whole = sum(tokens for tokens, _ in totals.values()) or 1
-        cost = self._cost(model, usage if isinstance(usage, TokenUsage) else TokenUsage(whole, 0))
+        cost = self._cost(model, usage or TokenUsage(whole, 0))
         pieces, x = list[Piece](), 0.0
         for name, (tokens, count) in totals.items():
             width, look = tokens / whole * _WIDTH, _LOOKS.get(name, _OTHER_LOOK)
@@ -149,17 +148,11 @@ class PromptPainter:
         return self.budgets.price(model, asked).cost
 
     def _size(self, message: Mapping[str, Any], model: str) -> int:
-        count: Callable[[str], int] = counter_for(model or None).count
         images = sum(1 for each in listed(message.get("content")) if _is_image(each))
-        text = content_of(message)
-        key = (model, text)
+        key = (model, content_of(message))
         if key not in self._counted:
-            self._counted[key] = count(text)
+            self._counted[key] = counter_for(model or None).count(key[1])
         return self._counted[key] + _AROUND_A_MESSAGE + images * _AN_IMAGE
-
-    def _number(self, name: str) -> int | None:
-        value = self._facts.get(name)
-        return value if isinstance(value, int) else None
 
 
 def _messages(step: MemoryItem) -> list[Mapping[str, Any]]:
