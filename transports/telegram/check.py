@@ -33,20 +33,16 @@ async def check_bot(token: str, api_url: str, public_url: str | None) -> str:
     name = f"@{me.get('username')}"
     listens = "hears every message of its groups" if me.get("can_read_all_group_messages") else _PRIVACY
     if public_url is None:
-        return f"{name} answers and is polled; it {listens}{_note_of_webhook(webhook)}"
+        polled = f"{name} answers and is polled; it {listens}"
+        address = webhook.get("url")
+        return f"{polled}. It has a webhook now ({address}), {_TAKEN_AWAY}" if address else polled
     return f"{name} answers; it {listens}. {_judge_webhook(webhook, public_url)}"
 
 
 _PRIVACY = (
     "hears only what is meant for it in groups (@BotFather, /setprivacy, Disable lets it hear what it may need to know)"
 )
-
-
-def _note_of_webhook(webhook: dict[str, object]) -> str:
-    address = webhook.get("url")
-    return (
-        f". It has a webhook now ({address}), which `serve` takes away, because PUBLIC_URL is unset" if address else ""
-    )
+_TAKEN_AWAY = "which `serve` takes away, because PUBLIC_URL is unset"
 
 
 def _judge_webhook(webhook: dict[str, object], public_url: str) -> str:
