@@ -15,16 +15,17 @@ from telegram.error import TelegramError
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.messages import Author, Button, CommandCall, InboundMessage
 from botservice.storage import Storage
-from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_HAS_BUTTONS, DELIVERY_IS_OWED
+from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_HAS_BUTTONS
 from botservice.storage.tables.conversations import deliveries, events
 from botservice.storage.tables.waiting import pending_calls
 from botservice.texts import in_language
 from botservice.turns.buttons import read_buttons
 from botservice.turns.start.commands import parse_command
-from botservice.turns.turn import DeliveryStatus, EventKind, InboundEvent
+from botservice.turns.turn import EventKind, InboundEvent
 from botservice.turns.waiting.parsing import order_of
 from transports.telegram.client import BotClient
 from transports.telegram.inbound_events import BotIdentity, asker_of, field, integer, language_of, shown_id, string
+from transports.telegram.incoming.reactions import ON_ITS_WAY
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
 from transports.telegram.outgoing.chosen_button import Choice, Choices
 
@@ -44,16 +45,7 @@ _KEYBOARD = (
     .order_by(deliveries.c.id.desc())
     .limit(1)
 )
-_ON_ITS_WAY = (
-    select(deliveries.c.id)
-    .where(
-        DELIVERY_IS_OWED,
-        DELIVERY_HAS_BUTTONS,
-        deliveries.c.context_id == bindparam("context"),
-        deliveries.c.status == DeliveryStatus.ATTEMPTING.value,
-    )
-    .limit(1)
-)
+_BUTTONS_ON_THEIR_WAY = ON_ITS_WAY.where(DELIVERY_HAS_BUTTONS)
 _WAS_ASKED = select(
     exists()
     .where(pending_calls.c.context_id == bindparam("context"), pending_calls.c.delivery_id == deliveries.c.id)
@@ -191,7 +183,7 @@ def _find_keyboard(connection: Connection, keys: Mapping[str, str], message_id: 
     sought = {"context": context_id, "message": message_id}
     row = connection.execute(_KEYBOARD, sought).one_or_none()
     if row is None:
-        is_coming = connection.execute(_ON_ITS_WAY, {"context": context_id}).first() is not None
+        is_coming = connection.execute(_BUTTONS_ON_THEIR_WAY, {"context": context_id}).first() is not None
         copied = _find_copied(connection, context_id, said)
         was_question = bool(connection.execute(_WAS_ASKED, sought).scalar_one())
         is_copy = bool(copied) and not is_coming
