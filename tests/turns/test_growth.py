@@ -66,4 +66,4 @@ async def test_sqlite_plans_no_query_of_a_prompt_anew(sqlite_storage: Storage) -
     assert sqlite3.SQLITE_READ in planned
     planned.clear()
     await service.prompt(context, "hello")
-    assert planned == {sqlite3.SQLITE_TRANSACTION}
+    assert planned == {sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_PRAGMA}  # how a transaction begins, and no query
