@@ -79,8 +79,10 @@ def is_worth_searching(text: str) -> bool:
     words = [word for word in words if word not in _FILLERS and not _FILLER_RUN.fullmatch(word)]
     if not words:
         return False
+    if _QUESTION_MARK.search(text):
+        return True
     tokens = tokenize(text[:MAX_CHARACTERS])
-    if _QUESTION_MARK.search(text) or not QUESTION.isdisjoint(tokens):
+    if not QUESTION.isdisjoint(tokens):
         return True
     guessed = languages.guess(tokens)
     spoken = (guessed,) if guessed >= 0 else (0,)
