@@ -132,17 +132,13 @@ def _replies(lines: Sequence[Line]) -> Iterator[Reply]:
     """Yield what the model says, answer for answer: a text, or calls that stand together with the text before them."""
     said: list[str | ToolCall] = []
     for line in [*lines, Line(_RESULT, "")]:
-        if line.kind == _BOT and said:
-            yield said
-            said = []
-        if line.kind == _BOT:
-            said.append(line.text)
-        elif line.kind == _CALL:
+        if line.kind == _CALL:
             name, _, arguments = line.text.partition(" ")
             said.append(ToolCall("", name, json.loads(arguments)))
-        elif said:
+            continue
+        if said:
             yield said
-            said = []
+        said = [line.text] if line.kind == _BOT else []
 
 
 @dataclass(slots=True)

@@ -90,7 +90,8 @@ def serve(
     if reload:
         from botservice.cli.reloading import serve_again
 
-        raise typer.Exit(serve_again())
+        serve_again()
+        return
     from functools import partial
 
     from botservice import serving

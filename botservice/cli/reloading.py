@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from watchfiles import Change
 
-_SUFFIXES: Final = (".py",)
 _NAMES: Final = (".env", "mcp.json", "SKILL.md")
 _ENDING_SECONDS: Final = 10  # for the answers that are under way: see GRACE_SECONDS
 _OPTION: Final = "--reload"
 
 
-def serve_again() -> int:
+def serve_again() -> None:
     """Run the same command without --reload, and anew each time a file of the bot changes; until Ctrl+C."""
     from watchfiles import run_process
 
@@ -26,10 +25,9 @@ def serve_again() -> int:
         watch_filter=_is_of_the_bot,
         sigint_timeout=_ENDING_SECONDS,
     )
-    return 0
 
 
 def _is_of_the_bot(_: "Change", path: str) -> bool:
     file = Path(path)
     is_installed = any(part in {".venv", "venv", "site-packages", "__pycache__", "node_modules"} for part in file.parts)
-    return not is_installed and (file.suffix in _SUFFIXES or file.name in _NAMES)
+    return not is_installed and (file.suffix == ".py" or file.name in _NAMES)

@@ -81,8 +81,14 @@ async def _keep(index: int, processes: int, app: str | None) -> None:
 
 async def _run(index: int, processes: int, app: str | None) -> dict[str, object]:
     """Run one worker until it ends, or this is cancelled; return how it ended."""
+    chosen = [] if app is None else ["--app", app]
     try:
-        process = await _start(index, processes, app)
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "botservice", "worker", *chosen, "--share", f"{index}/{processes}"),
+            stdin=PIPE,
+            stdout=DEVNULL,
+            start_new_session=True,  # Ctrl+C reaches it through this process alone
+        )
     except OSError as error:  # no memory, or no process, left for it at the moment
         return {"reason": error.strerror}
     try:
@@ -90,17 +96,6 @@ async def _run(index: int, processes: int, app: str | None) -> dict[str, object]
     except asyncio.CancelledError:
         await _end(process)
         raise
-
-
-async def _start(index: int, processes: int, app: str | None) -> Process:
-    """Start a worker in a session of its own: Ctrl+C reaches it through this process alone."""
-    chosen = [] if app is None else ["--app", app]
-    return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "botservice", "worker", *chosen, "--share", f"{index}/{processes}"),
-        stdin=PIPE,
-        stdout=DEVNULL,
-        start_new_session=True,
-    )
 
 
 async def _end(process: Process) -> None:

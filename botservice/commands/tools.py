@@ -6,7 +6,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from botservice.commands.command import Command
-from botservice.messages import Author, Button
+from botservice.messages import Button
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.waiting.calls import PendingKind, WaitingCall
 from botservice.turns.waiting.deciding import is_own
@@ -28,7 +28,11 @@ async def _answer(request: CommandRequest) -> CommandAnswer:
     waiting, granted = await context.storage.read(find)
     wanted = _ASK.fullmatch(request.call.arguments.strip())
     if wanted is not None and author is not None:
-        return _ask_again(request, author, wanted[1])
+        tool = wanted[1]
+        return CommandAnswer(
+            request.say("tools.ask_again", tool=f"`{tool}`"),
+            apply=lambda connection: revoke_grants(connection, context.id, author, [tool]),
+        )
     parts = []
     if waiting:
         parts += [request.say("tools.waiting"), "\n".join(f"- {_line(each, request)}" for each in waiting)]
@@ -39,13 +43,6 @@ async def _answer(request: CommandRequest) -> CommandAnswer:
         for each in granted[:_MOST_BUTTONS]
     ]
     return CommandAnswer("\n\n".join(parts) or request.say("tools.nothing"), tuple(buttons))
-
-
-def _ask_again(request: CommandRequest, author: Author, tool: str) -> CommandAnswer:
-    return CommandAnswer(
-        request.say("tools.ask_again", tool=f"`{tool}`"),
-        apply=lambda connection: revoke_grants(connection, request.context.id, author, [tool]),
-    )
 
 
 def _line(call: WaitingCall, request: CommandRequest) -> str:

@@ -71,9 +71,7 @@ class Record:
     paid: list[Paid] = field(default_factory=list)
     killed: list[Killed] = field(default_factory=list)
     ended_alone: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self._open: defaultdict[str, set[str]] = defaultdict(set)
+    _open: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set), init=False)
 
     def say(self, said: Said) -> None:
         """Note a message."""

@@ -16,8 +16,8 @@ def write_table(proof: Proof) -> str:
     return "\n".join([*lines, _verdict(found), f"Once more: {command}", "What this cannot show: docs/proof.md"])
 
 
-def _rows(found: Findings) -> list[tuple[str, str, str]]:
-    rows = [
+def _rows(found: Findings) -> list[tuple[str, int | str, str]]:
+    return [
         ("messages said", found.messages, ""),
         ("answered once", found.once, ""),
         ("answered again", found.again, "being sent when the process was killed: nobody can ask Telegram for it"),
@@ -32,9 +32,6 @@ def _rows(found: Findings) -> list[tuple[str, str, str]]:
         ("told wrongly", found.told_wrongly, "must be 0"),
         ("processes killed", found.kills, "with SIGKILL"),
         ("ended by themselves", found.ended_alone, "must be 0"),
-    ]
-    return [
-        *((name, str(value), why) for name, value, why in rows),
         ("longest wait", f"{found.longest_wait:.1f} s", ""),
     ]
 

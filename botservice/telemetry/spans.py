@@ -210,24 +210,20 @@ def _address(server: str | None) -> dict[str, Any]:
 
 def _told(call: ModelCall) -> dict[str, Any]:
     """Return the attributes of a model's answer."""
-    told: dict[str, Any] = {}
-    if call.model:
-        told["gen_ai.response.model"] = call.model
-    if call.finish_reason:
-        told["gen_ai.response.finish_reasons"] = [str(call.finish_reason)]
-    if call.first_text_at is not None:
-        told["gen_ai.response.time_to_first_chunk"] = call.first_text_at - call.began_at
     usage = call.usage
-    if usage is not None:
-        numbers = {
-            "gen_ai.usage.input_tokens": usage.input_tokens,
-            "gen_ai.usage.output_tokens": usage.output_tokens,
-            "gen_ai.usage.cache_read.input_tokens": usage.cached_tokens,
-            "gen_ai.usage.cache_creation.input_tokens": usage.cache_write_tokens,
-            "gen_ai.usage.reasoning.output_tokens": usage.reasoning_tokens,
-        }
-        told |= {name: number for name, number in numbers.items() if number is not None}
-    return told
+    told = {
+        "gen_ai.response.model": call.model or None,
+        "gen_ai.response.finish_reasons": [str(call.finish_reason)] if call.finish_reason else None,
+        "gen_ai.response.time_to_first_chunk": None
+        if call.first_text_at is None
+        else call.first_text_at - call.began_at,
+        "gen_ai.usage.input_tokens": usage and usage.input_tokens,
+        "gen_ai.usage.output_tokens": usage and usage.output_tokens,
+        "gen_ai.usage.cache_read.input_tokens": usage and usage.cached_tokens,
+        "gen_ai.usage.cache_creation.input_tokens": usage and usage.cache_write_tokens,
+        "gen_ai.usage.reasoning.output_tokens": usage and usage.reasoning_tokens,
+    }
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _said(call: ModelCall) -> dict[str, Any]:

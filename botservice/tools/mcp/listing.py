@@ -145,8 +145,7 @@ class _Cleaning:
             return [self.clean(each, depth + 1) for each in schema]
         if not isinstance(schema, dict):
             return schema
-        for key in schema:
-            _check_key(key)
+        _check_keys(schema)
         return {key: self._entry(key, value, depth) for key, value in schema.items() if not _is_left_out(key)}
 
     def _entry(self, key: str, value: Any, depth: int) -> Any:
@@ -155,8 +154,7 @@ class _Cleaning:
         if key in _VALUES:
             return value
         if key in _OF_SCHEMAS and isinstance(value, dict):
-            for name in value:
-                _check_key(name)
+            _check_keys(value)
             return {name: self.clean(each, depth + 1) for name, each in value.items()}
         if key in ("$ref", "$dynamicRef") and not str(value).startswith("#"):
             raise UnusableSchema("its schema points to another place")
@@ -167,8 +165,8 @@ def _is_left_out(key: str) -> bool:
     return key in _LEFT_OUT or key.lower().startswith("x-")
 
 
-def _check_key(key: str) -> None:
-    if len(key) > _LONGEST_KEY or not key.isprintable():
+def _check_keys(keys: Iterable[str]) -> None:
+    if any(len(key) > _LONGEST_KEY or not key.isprintable() for key in keys):
         raise UnusableSchema("its schema has names that nobody can read")
 
 

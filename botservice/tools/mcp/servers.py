@@ -112,14 +112,8 @@ class MCPServers:
     async def wait(self, seconds: float) -> None:
         """Wait until each server has been tried once, or the time is over."""
         self._open()
-        untried = (each.is_tried for each in self._connections if not each.is_tried.is_set())
-        waiting = [asyncio.ensure_future(each.wait()) for each in untried]
-        if waiting:
-            try:
-                await asyncio.wait(waiting, timeout=seconds)
-            finally:
-                for each in waiting:
-                    each.cancel()
+        untried = [each for each in self._connections if not each.is_tried.is_set()]
+        await asyncio.gather(*(each.wait(seconds) for each in untried))
 
     def problems(self) -> Mapping[str, str | None]:
         """Return why each server cannot be used, by name; None for one that can."""
