@@ -56,6 +56,5 @@ async def model_named(settings: Settings, name: str | None) -> AsyncIterator[Cha
     try:
         yield llm
     finally:
-        close = getattr(llm, "close", None)
-        if close is not None:
+        if (close := getattr(llm, "close", None)) is not None:
             await close()

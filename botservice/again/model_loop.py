@@ -1,7 +1,7 @@
 """One question to a model until it answers, with calls of tools answered from a record. Nothing else happens."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,7 +29,6 @@ class Talk:
     Attributes:
         tools: What it may call; none of them runs. Those that its server runs are left out.
         max_steps: How often it may call before it has to answer.
-        seconds: What time it is; only differences count.
         billed: What each call of the model took.
     """
 
@@ -38,7 +37,6 @@ class Talk:
     results: RecordedResults
     budgets: Budgets
     max_steps: int = 10
-    seconds: Callable[[], float] = time.monotonic
     billed: list[ModelCall] = field(default_factory=list)
     _usages: list[TokenUsage] = field(default_factory=list)
     _costs: list[int | None] = field(default_factory=list)
@@ -47,7 +45,7 @@ class Talk:
 
     async def ask(self, prompt: Sequence[ChatMessage]) -> Answer:
         """Return the model's answer to a prompt, or its error as an answer."""
-        began = self.seconds()
+        began = time.monotonic()
         try:
             answer = Answer(await self._converse(list(prompt)))
         except BotServiceError as error:
@@ -59,7 +57,7 @@ class Talk:
             usage=usage_of([PlanningStep("", token_usage=each) for each in self._usages]),
             cost=sum(each or 0 for each in self._costs) if self._costs and None not in self._costs else None,
             tool_calls=tuple(self._calls),
-            seconds=self.seconds() - began,
+            seconds=time.monotonic() - began,
         )
 
     async def _converse(self, messages: list[ChatMessage]) -> str:

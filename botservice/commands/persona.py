@@ -20,19 +20,15 @@ async def _persona(request: CommandRequest) -> CommandAnswer:
     if not request.message.is_private and request.role is not AccessRole.OWNER:
         return CommandAnswer(request.say("persona.for_owners"))
     if not wanted:
-        return _show(request)
+        persona = Persona.of(request.context.metadata)
+        if persona is None:
+            return CommandAnswer(request.say("persona.none"))
+        return CommandAnswer(request.say("persona.now", persona=persona.text.replace("```", "'''")))
     if wanted.lower() in _OFF:
         return _set(request, None, "persona.cleared")
     if len(wanted) > LONGEST_PERSONA:
         return CommandAnswer(request.say("persona.too_long", limit=LONGEST_PERSONA))
     return _set(request, Persona(wanted, person_name(request.message.author)), "persona.done")
-
-
-def _show(request: CommandRequest) -> CommandAnswer:
-    persona = Persona.of(request.context.metadata)
-    if persona is None:
-        return CommandAnswer(request.say("persona.none"))
-    return CommandAnswer(request.say("persona.now", persona=persona.text.replace("```", "'''")))
 
 
 def _set(request: CommandRequest, persona: Persona | None, said: str) -> CommandAnswer:

@@ -2,10 +2,10 @@
 
 import contextlib
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from sqlalchemy import Connection
 
@@ -56,11 +56,8 @@ class Sources:
     failures: int = 0
 
 
-class Speaker(Protocol):
-    """Says things in the language of the person who asks."""
-
-    def say(self, key: str, /, **values: object) -> str:
-        """Return a text."""
+Say = Callable[..., str]
+"""Returns the text of a key, with values in it, in the language of the person who asks."""
 
 
 def read_sources(steps: Sequence[MemoryItem]) -> Sources:
@@ -134,12 +131,12 @@ async def _why(request: CommandRequest) -> CommandAnswer:
     last, sources = found
     asker = last.questions[-1].author if last.questions else None
     may_see = request.message.is_private or _is_same(request.message.author, asker)
-    text = explain(request, last, sources, may_see=may_see, money=_money(request, sources))
+    text = explain(request.say, last, sources, may_see=may_see, money=_money(request, sources))
     return CommandAnswer(text, moments=tuple(_find_moments(text)))
 
 
 def explain(
-    speaker: Speaker, last: Attempt, sources: Sources, *, may_see: bool, money: str | None = None, is_last: bool = True
+    say: Say, last: Attempt, sources: Sources, *, may_see: bool, money: str | None = None, is_last: bool = True
 ) -> str:
     """Return why an answer is as it is, as markdown.
 
@@ -148,52 +145,52 @@ def explain(
         money: What it cost, for readers who may know that.
         is_last: Whether it is spoken of as the last one of its chat.
     """
-    lines = [*_about(speaker, last, sources, "why.about" if is_last else "why.about_this")]
+    lines = [*_about(say, last, sources, "why.about" if is_last else "why.about_this")]
     if sources.calls:
-        lines += _made_of(speaker, sources, may_see=may_see)
+        lines += _made_of(say, sources, may_see=may_see)
         if money is not None:
-            lines.append("- " + speaker.say("why.cost", money=money))
+            lines.append("- " + say("why.cost", money=money))
     if last.is_refused_since:
-        lines = [speaker.say("why.refused"), "", *lines]
+        lines = [say("why.refused"), "", *lines]
     return "\n".join(lines)
 
 
-def _about(request: Speaker, last: Attempt, sources: Sources, about: str) -> Iterator[str]:
+def _about(say: Say, last: Attempt, sources: Sources, about: str) -> Iterator[str]:
     """Yield what the last attempt was about, and how it ended where that was not by an answer."""
     question = _cut(last.questions[-1].text if last.questions else sources.task, _LONGEST_QUESTION) or "…"
     if last.is_reminder:
-        yield request.say("why.reminder", text=_cut(sources.task, _LONGEST) or "…")
+        yield say("why.reminder", text=_cut(sources.task, _LONGEST) or "…")
     if last.outcome is Outcome.FAILED:
-        yield request.say("why.not_answered", question=question, error_id=last.error_id, tries=sources.failures)
+        yield say("why.not_answered", question=question, error_id=last.error_id, tries=sources.failures)
         if sources.calls:
-            yield request.say("why.made_of")
+            yield say("why.made_of")
     elif last.outcome is Outcome.STOPPED:
-        yield request.say("why.stopped" if sources.calls else "why.cut", question=question)
+        yield say("why.stopped" if sources.calls else "why.cut", question=question)
     elif not last.is_reminder:
-        yield request.say(about, question=question)
+        yield say(about, question=question)
 
 
-def _made_of(request: Speaker, sources: Sources, *, may_see: bool) -> Iterator[str]:
+def _made_of(say: Say, sources: Sources, *, may_see: bool) -> Iterator[str]:
     """Yield what an answer was made of as markdown, in which nothing that was said can be markup."""
     yield ""
-    yield "- " + request.say("why.window", count=sources.window)
+    yield "- " + say("why.window", count=sources.window)
     if sources.notes:
-        yield "- " + request.say("why.notes", count=sources.notes)
+        yield "- " + say("why.notes", count=sources.notes)
     if sources.persona:
-        yield "- " + request.say("why.persona") + f" {_cut(sources.persona, _LONGEST)}"
+        yield "- " + say("why.persona") + f" {_cut(sources.persona, _LONGEST)}"
     if sources.found:
-        yield "- " + request.say("why.found")
-        yield from _listed(request, [_cut(each, _LONGEST) for each in sources.found])
+        yield "- " + say("why.found")
+        yield from _listed(say, [_cut(each, _LONGEST) for each in sources.found])
     if sources.facts and may_see:
-        yield "- " + request.say("why.facts")
-        yield from _listed(request, [_cut(each, _LONGEST) for each in sources.facts])
+        yield "- " + say("why.facts")
+        yield from _listed(say, [_cut(each, _LONGEST) for each in sources.facts])
     elif sources.facts:
-        hidden = request.say("why.hidden", count=len(sources.facts))
-        yield "- " + request.say("why.facts") + f" {hidden}"
+        hidden = say("why.hidden", count=len(sources.facts))
+        yield "- " + say("why.facts") + f" {hidden}"
     if sources.tools:
-        yield "- " + request.say("why.tools")
-        yield from _listed(request, [_tool(request, *each) for each in sources.tools])
-    yield "- " + request.say(
+        yield "- " + say("why.tools")
+        yield from _listed(say, [_tool(say, *each) for each in sources.tools])
+    yield "- " + say(
         "why.model_in_one" if sources.calls == 1 else "why.model",
         model=_cut(", ".join(sources.models) or "?", _LONGEST_QUESTION),
         calls=sources.calls,
@@ -202,11 +199,11 @@ def _made_of(request: Speaker, sources: Sources, *, may_see: bool) -> Iterator[s
     )
 
 
-def _listed(request: Speaker, entries: Sequence[str]) -> Iterator[str]:
+def _listed(say: Say, entries: Sequence[str]) -> Iterator[str]:
     """Yield the first entries of a list, and how many more there are."""
     yield from (f"  - {each}" for each in entries[:_MOST])
     if len(entries) > _MOST:
-        yield "  - " + request.say("why.more", count=len(entries) - _MOST)
+        yield "  - " + say("why.more", count=len(entries) - _MOST)
 
 
 def _money(request: CommandRequest, sources: Sources) -> str | None:
@@ -218,8 +215,8 @@ def _money(request: CommandRequest, sources: Sources) -> str | None:
     return f"{request.say_number(cost / NANO, places=4)} {request.budgets.currency}"
 
 
-def _tool(request: Speaker, name: str, error: str | None) -> str:
-    outcome = request.say("why.worked") if error is None else request.say("why.failed", error=_cut(error, _LONGEST))
+def _tool(say: Say, name: str, error: str | None) -> str:
+    outcome = say("why.worked") if error is None else say("why.failed", error=_cut(error, _LONGEST))
     return f"{_cut(name, _LONGEST)}: {outcome}"
 
 

@@ -12,13 +12,10 @@ from botservice.evaluation.languages import LANGUAGES
 from botservice.evaluation.yaml_lines import Place
 from botservice.llm.chat import ChatMessage
 
+_OF_PEOPLE: Final = ("author", "history", "facts")
 _OF_TURNS: Final = dict.fromkeys(("context", "call"), "goes with turn")
-_OF_QUESTIONS: Final = dict.fromkeys(
-    ("author", "history", "facts"), "goes with question; messages are the whole prompt"
-)
-_RECORDED: Final = dict.fromkeys(
-    ("author", "history", "facts", "tools"), "is in the record of a past turn: leave it out"
-)
+_OF_QUESTIONS: Final = dict.fromkeys(_OF_PEOPLE, "goes with question; messages are the whole prompt")
+_RECORDED: Final = dict.fromkeys((*_OF_PEOPLE, "tools"), "is in the record of a past turn: leave it out")
 # What a case of each kind cannot have, and why.
 _NOT_WITH: Final = {"question": _OF_TURNS, "messages": _OF_TURNS | _OF_QUESTIONS, "turn": _RECORDED, "turns": _RECORDED}
 _ROLES: Final = ("system", "user", "assistant", "tool")

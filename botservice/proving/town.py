@@ -1,6 +1,7 @@
 """The people who write: some in a chat of their own with the bot, some in groups, none of them patient."""
 
 import asyncio
+import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -67,12 +68,10 @@ class Town:
 
     async def _write_in(self, chat: Chat, chance: random.Random) -> None:
         pause = _PAUSE_SECONDS["group" if chat.is_group else "private"]
-        number = 0
-        while True:
+        for number in itertools.count(1):
             await asyncio.sleep(chance.uniform(0.2, 1.8) * pause)
             while self.record.waiting(chat.name) >= _MOST_WAITING:  # noqa: ASYNC110 - people look now and then
                 await asyncio.sleep(_LOOK_SECONDS)
-            number += 1
             self._say(chat, f"{chat.name}-{number}", chance)
 
     def _say(self, chat: Chat, order: str, chance: random.Random) -> None:

@@ -120,7 +120,9 @@ async def _outcome(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> ToolO
     limit = asyncio.timeout(tool.timeout_seconds)
     try:
         async with limit:
-            returned = await _run(tool, run)
+            returned = run() if tool.is_async else await run_in_thread(run, name=f"tool-{tool.name}")
+            if inspect.isawaitable(returned):
+                returned = await returned
         return ToolOutcome("", later=returned) if isinstance(returned, Later) else outcome_of(returned)
     except Later as later:
         return ToolOutcome("", later=later)
@@ -146,11 +148,6 @@ def outcome_of(returned: Any) -> ToolOutcome:
     """
     output = read_output(returned)
     return ToolOutcome(output.text, output.files, output.value, buttons=output.buttons)
-
-
-async def _run(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> Any:
-    returned = run() if tool.is_async else await run_in_thread(run, name=f"tool-{tool.name}")
-    return await returned if inspect.isawaitable(returned) else returned
 
 
 def refused(reason: str) -> ToolOutcome:

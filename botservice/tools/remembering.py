@@ -36,7 +36,7 @@ async def remember(text: str, context: AgentContext, topic: str = "") -> str:
         topic: What it is about, in a word, such as "name", "home" or "diet"; a new fact takes the place of the one with
             the same topic.
     """
-    asker = _asker(context)
+    asker = context.chat_history.last_author
     kept = await context.storage.write(
         lambda connection: keep_fact(connection, context.id, asker, topic or text, text, context.storage.now()),
         sort_key=(context.id,),
@@ -53,7 +53,7 @@ async def forget_fact(number: int, context: AgentContext) -> str:
     Args:
         number: The number of the fact, as it stands beside it.
     """
-    asker = _asker(context)
+    asker = context.chat_history.last_author
     gone = await context.storage.write(lambda connection: _forget(connection, context, asker, number))
     return f"Forgotten: #{number}" if gone else f"There is no fact #{number} about this person here."
 
@@ -66,11 +66,6 @@ def _forget(connection: Connection, context: AgentContext, asker: Author | None,
         return False
     drop_exports_of(connection, identity.person_id, context.storage.now())
     return bool(delete_facts(connection, identity.person_id, [number], context.storage.now()))
-
-
-def _asker(context: AgentContext) -> Author | None:
-    last = context.chat_history.last_user_message
-    return None if last is None else last.author
 
 
 @tool(idempotent=True)

@@ -69,8 +69,7 @@ class _Wish:
     def _store(self, connection: Connection) -> str:
         if not 0 < len(self.text) <= LONGEST_TEXT:
             raise _Refused(f"the text must have 1 to {LONGEST_TEXT} characters.")
-        message = self.context.chat_history.last_user_message
-        author = None if message is None else message.author
+        author = self.context.chat_history.last_author
         zone = _zone(self.time_zone or find_time_zone(connection, self.context.id, author) or _UTC.key)
         due_at = _due_at(self.at, self.delay, zone, self.now)
         if self.is_task and is_scheduled_turn(connection, self.context.turn_id):
@@ -152,8 +151,7 @@ class Reminders:
         waiting = await context.storage.read(lambda connection: read_waiting(connection, context.id))
         if not waiting:
             return f"No reminder waits in this chat. It is {now:%Y-%m-%d %H:%M} UTC."
-        lines = [describe(each) for each in waiting]
-        return "\n".join([*lines, f"It is {now:%Y-%m-%d %H:%M} UTC."])
+        return "\n".join([*map(describe, waiting), f"It is {now:%Y-%m-%d %H:%M} UTC."])
 
     async def cancel_reminder(self, context: AgentContext, number: int) -> str:
         """Cancel a reminder of this chat, for good.

@@ -160,13 +160,9 @@ def find_tools(query: str, tools: Sequence[Tool], *, most: int) -> list[Tool]:
     texts = [_words(tool) for tool in tools]
     having = Counter(word for words in texts for word in words)
     wanted = {word: math.log1p(len(tools) / having[word]) for word in _stems(query) if word in having}
-    scores = [_score(words, wanted) for words in texts]
+    scores = [sum(worth * words[word] / (words[word] + _ENOUGH) for word, worth in wanted.items()) for words in texts]
     best = sorted(range(len(tools)), key=lambda place: (-scores[place], place))[:most]
     return [tools[place] for place in best if scores[place] > 0]
-
-
-def _score(words: Counter[str], wanted: dict[str, float]) -> float:
-    return sum(worth * words[word] / (words[word] + _ENOUGH) for word, worth in wanted.items())
 
 
 def _words(tool: Tool) -> Counter[str]:

@@ -129,11 +129,13 @@ class MCPServers:
     def explain_missing(self, name: str) -> str | None:
         """Return why a tool of that name cannot be called at this moment, or None if no server knows of it."""
         prefix, separator, _ = name.partition("__")
-        server = next((each for each in self._connections if each.config.prefix == prefix), None)
-        if separator and server is not None and _is_personal(server) and self._personal is not None:
+        server = next((each for each in self._connections if separator and each.config.prefix == prefix), None)
+        if server is None:
+            return None
+        if _is_personal(server) and self._personal is not None:
             return f"the person has not signed in to server {server.config.name}, which they do in private chats alone"
-        is_away = separator and server is not None and (server.problem is not None or not server.is_tried.is_set())
-        return server.explain_absence() if is_away and server is not None else None
+        is_away = server.problem is not None or not server.is_tried.is_set()
+        return server.explain_absence() if is_away else None
 
     async def close(self) -> None:
         """Close the connections to all servers, side by side; those that run here end."""

@@ -192,8 +192,7 @@ class SignIns:
 
 async def find_asker(context: AgentContext) -> int | None:
     """Return the account of the asker in a private chat, or None elsewhere."""
-    question = context.chat_history.last_user_message
-    author = None if question is None else question.author
+    author = context.chat_history.last_author
 
     def read(connection: Connection) -> int | None:
         identity = find_identity(connection, author)

@@ -184,7 +184,7 @@ class Skills:
         problems = {}
         for place in places:
             try:
-                _take(found, _inside(place, root))
+                _take(found, place, root)
             except InvalidSkill as error:
                 problems[place.name] = str(error)
                 logger.warning("skills.left_out", extra={"folder": str(place), "reason": str(error)})
@@ -215,13 +215,10 @@ class Skills:
         return f"{text}\n\nFiles of this skill: {', '.join(files)}" if files else text
 
 
-def _inside(place: Path, root: Path) -> Skill:
+def _take(found: dict[str, Skill], place: Path, root: Path) -> None:
     if not place.resolve().is_relative_to(root.resolve()):
         raise InvalidSkill("it is a link to a place outside of the folder of skills")
-    return Skill.of(place.resolve())
-
-
-def _take(found: dict[str, Skill], skill: Skill) -> None:
+    skill = Skill.of(place.resolve())
     known = found.setdefault(skill.name, skill)
     if known is not skill:
         raise InvalidSkill(f"the name {skill.name} is that of the skill in {known.root.name} already")

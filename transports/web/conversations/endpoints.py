@@ -46,9 +46,8 @@ async def write_feedback(storage: Storage, chat: str, message_id: int, verdict: 
     return await storage.write(write)
 
 
-class _Speaker:
-    def say(self, key: str, /, **values: object) -> str:
-        return in_language(key, None, **values)
+def _say(key: str, /, **values: object) -> str:
+    return in_language(key, None, **values)
 
 
 def explain_answer(connection: Connection, chat: str, message_id: int) -> dict[str, Any] | None:
@@ -61,7 +60,7 @@ def explain_answer(connection: Connection, chat: str, message_id: int) -> dict[s
         return None
     steps = read_steps(connection, context_id, turn_ids=[attempt.turn_id])
     sources = read_sources([each.item for each in steps])
-    text = explain(_Speaker(), attempt, sources, may_see=True, is_last=False)
+    text = explain(_say, attempt, sources, may_see=True, is_last=False)
     inspected = f"/inspect/t/{attempt.turn_id}"
     return {"text": text, "html": "".join(render_markdown(text)), "inspect": inspected}
 
