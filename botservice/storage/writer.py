@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
 
@@ -33,6 +34,7 @@ T = TypeVar("T")
 MAX_BATCH = 256
 _MAX_CONFLICTS = 3
 _MAX_BLOCKED = 2
+_is_told = attrgetter("is_told")
 
 
 class Fence(Protocol):
@@ -264,7 +266,7 @@ class Writer:
             has_begun = False
             try:
                 connection = self.connection.held or self.connection.open()
-                is_told = any(operation.is_told for operation in batch)
+                is_told = any(map(_is_told, batch))
                 with _Transaction(connection, is_told=is_told) if self._is_sqlite else connection.begin():
                     has_begun = True
                     _apply_all(batch, connection)
