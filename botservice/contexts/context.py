@@ -169,9 +169,15 @@ class AgentContext:
         return completed_steps(self.memory, self.task)
 
     @property
+    def last_author(self) -> Author | None:
+        """The author of the last message of a person."""
+        question = self.chat_history.last_user_message
+        return None if question is None else question.author
+
+    @property
     def asker(self) -> Author | None:
         """The author of the message that is answered, or of the newest one; for a call that waited, its own author."""
-        return self.asked_by if self.asked_by is not None else self.chat_history.last_author
+        return self.asked_by if self.asked_by is not None else self.last_author
 
     def system_prompt_for(self, prompt: str, skills: str = "") -> str:
         """Return what stands at the top of prompts here, for an agent whose own prompt and list of skills are these."""

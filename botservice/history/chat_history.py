@@ -81,11 +81,6 @@ class ChatHistory:
         """The newest message of a person that this object knows of."""
         return self._last_user_message
 
-    @property
-    def last_author(self) -> Author | None:
-        """Who wrote `last_user_message`."""
-        return None if self._last_user_message is None else self._last_user_message.author
-
     async def append_user_message(
         self,
         text: str,

@@ -188,4 +188,4 @@ def _texts(value: Any) -> Iterator[str]:
 
 def _asker(context: AgentContext) -> str:
     """Return whose fetches are counted: a person, or the chat if the person is not known."""
-    return person_name(context.chat_history.last_author) or chat_name(context.context_keys)
+    return person_name(context.last_author) or chat_name(context.context_keys)

@@ -36,7 +36,7 @@ async def remember(text: str, context: AgentContext, topic: str = "") -> str:
         topic: What it is about, in a word, such as "name", "home" or "diet"; a new fact takes the place of the one with
             the same topic.
     """
-    asker = context.chat_history.last_author
+    asker = context.last_author
     kept = await context.storage.write(
         lambda connection: keep_fact(connection, context.id, asker, topic or text, text, context.storage.now()),
         sort_key=(context.id,),
@@ -53,7 +53,7 @@ async def forget_fact(number: int, context: AgentContext) -> str:
     Args:
         number: The number of the fact, as it stands beside it.
     """
-    asker = context.chat_history.last_author
+    asker = context.last_author
     gone = await context.storage.write(lambda connection: _forget(connection, context, asker, number))
     return f"Forgotten: #{number}" if gone else f"There is no fact #{number} about this person here."
 

@@ -69,7 +69,7 @@ class _Wish:
     def _store(self, connection: Connection) -> str:
         if not 0 < len(self.text) <= LONGEST_TEXT:
             raise _Refused(f"the text must have 1 to {LONGEST_TEXT} characters.")
-        author = self.context.chat_history.last_author
+        author = self.context.last_author
         zone = _zone(self.time_zone or find_time_zone(connection, self.context.id, author) or _UTC.key)
         due_at = _due_at(self.at, self.delay, zone, self.now)
         if self.is_task and is_scheduled_turn(connection, self.context.turn_id):

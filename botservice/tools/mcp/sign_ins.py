@@ -192,7 +192,7 @@ class SignIns:
 
 async def find_asker(context: AgentContext) -> int | None:
     """Return the account of the asker in a private chat, or None elsewhere."""
-    author = context.chat_history.last_author
+    author = context.last_author
 
     def read(connection: Connection) -> int | None:
         identity = find_identity(connection, author)
