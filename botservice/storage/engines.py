@@ -2,6 +2,7 @@
 
 import contextlib
 import sqlite3
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -21,6 +22,7 @@ _LONG_READS = {"sqlite": 1, "postgresql": 2}  # where long reads overlap all the
 _LONGEST_LOG_BYTES = 16 * 1024 * 1024
 _LOG_PATIENCE_SECONDS = 0.2
 _CONNECT_SECONDS = 5
+_NEXT_LOOK_SECONDS = 0.01
 
 _POSTGRES: dict[str, Any] = {
     "hide_parameters": True,
@@ -51,7 +53,8 @@ def create_writer_engine(where: DatabaseUrl, limits: StorageLimits, *, is_migrat
         return engine
     engine = create_engine(where.url, poolclass=NullPool, hide_parameters=True, connect_args=_sqlite_arguments(limits))
     foreign_keys = "OFF" if is_migrating else "ON"
-    _prepare_sqlite(engine, begin=BEGIN_WRITING, foreign_keys=foreign_keys, journal_size_limit=str(_LONGEST_LOG_BYTES))
+    log_bytes = str(_LONGEST_LOG_BYTES)
+    _prepare_sqlite(engine, limits, begin=BEGIN_WRITING, foreign_keys=foreign_keys, journal_size_limit=log_bytes)
     return engine
 
 
@@ -74,7 +77,7 @@ def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
 
         return engine
     engine = create_engine(where.url, hide_parameters=True, connect_args=_sqlite_arguments(limits), **pool)
-    _prepare_sqlite(engine, begin="BEGIN", query_only="ON")
+    _prepare_sqlite(engine, limits, begin="BEGIN", query_only="ON")
     return engine
 
 
@@ -136,11 +139,11 @@ def _sqlite_arguments(limits: StorageLimits) -> dict[str, Any]:
     return {"timeout": limits.lock, "check_same_thread": False, "isolation_level": None}
 
 
-def _prepare_sqlite(engine: Engine, *, begin: str, **pragmas: str) -> None:
+def _prepare_sqlite(engine: Engine, limits: StorageLimits, *, begin: str, **pragmas: str) -> None:
     @event.listens_for(engine, "connect")
     def set_pragmas(connection: sqlite3.Connection, _: object) -> None:
         cursor = connection.cursor()
-        cursor.execute("PRAGMA journal_mode=WAL")
+        _set_wal(cursor, limits.lock)
         cursor.execute("PRAGMA synchronous=FULL")  # a commit that a platform was told of survives a power cut
         cursor.execute("PRAGMA secure_delete=ON")  # what is forgotten leaves the file
         cursor.execute("PRAGMA cache_size=-16000")
@@ -149,3 +152,17 @@ def _prepare_sqlite(engine: Engine, *, begin: str, **pragmas: str) -> None:
         cursor.close()
 
     event.listen(engine, "begin", partial(run_text, text=begin))
+
+
+def _set_wal(cursor: sqlite3.Cursor, patience_seconds: float) -> None:
+    """Have a file keep a write-ahead log; SQLite itself waits for no other that is about to write to a new file."""
+    give_up_at = time.monotonic() + patience_seconds
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
+                raise
+            time.sleep(_NEXT_LOOK_SECONDS)
+        else:
+            return

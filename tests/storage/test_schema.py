@@ -1,10 +1,14 @@
 """The tables that the migrations make are the ones that the program knows, and they are made once."""
 
 import asyncio
+import contextlib
 import re
 import sqlite3
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
+import psutil
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -14,6 +18,7 @@ from sqlalchemy import create_engine, make_url, text
 from botservice import AgentContext, Storage
 from botservice.errors import DatabaseInUse, SchemaMismatch
 from botservice.storage import DatabaseUrl, StorageLimits
+from botservice.storage.engines import create_writer_engine
 from botservice.storage.schema import SCHEMA_VERSION, read_oldest_compatible
 from botservice.storage.schema import migrate as migrate_tables
 from botservice.storage.tables.conversations import metadata, schema_compatibility
@@ -96,6 +101,26 @@ async def test_processes_that_open_an_empty_database_at_once_migrate_it_once(kin
         assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == [SCHEMA_VERSION]
         assert connection.execute(text("SELECT count(*) FROM contexts")).scalar_one() == 1
     with_tables.dispose()
+
+
+def test_a_new_file_is_opened_where_another_process_is_about_to_write_to_it(tmp_path):
+    path = tmp_path / "new.db"
+    engine = create_writer_engine(DatabaseUrl.parse(f"sqlite:///{path}"), StorageLimits(lock=60))
+
+    def open_it():
+        with engine.connect() as connection:
+            return connection.exec_driver_sql("PRAGMA journal_mode").scalar_one()
+
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("CREATE TABLE first (id)")
+        other.execute("BEGIN IMMEDIATE")
+        with ThreadPoolExecutor() as threads:
+            opening = threads.submit(open_it)
+            while sum(each.path == str(path) for each in psutil.Process().open_files()) < 2 and not opening.done():
+                time.sleep(0.001)
+            other.execute("COMMIT")
+            assert opening.result(60) == "wal"
+    engine.dispose()
 
 
 @pytest.mark.slow
