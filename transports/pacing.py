@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from transports.newest import Newest
+from cachetools import FIFOCache
 
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -50,9 +50,9 @@ class Pace:
     def __init__(self, clock: Callable[[], float] = time.monotonic, sleep: Sleep = asyncio.sleep) -> None:
         self._clock = clock
         self._sleep = sleep
-        self._groups: Newest[str, _Bucket] = Newest(_MAX_CHATS)  # the oldest has long filled up
+        self._groups: FIFOCache[str, _Bucket] = FIFOCache(_MAX_CHATS)  # the oldest has long filled up
         self._not_before: dict[str, float] = {}
-        self._last_turn: Newest[str, tuple[object, float]] = Newest(_MAX_CHATS)
+        self._last_turn: FIFOCache[str, tuple[object, float]] = FIFOCache(_MAX_CHATS)
         self._careful_until = 0.0
         self._all = _Bucket(_ALL_PER_SECOND, _ALL_PER_SECOND, _ALL_PER_SECOND, clock())
 

@@ -7,12 +7,12 @@ from collections.abc import Callable, Hashable
 from datetime import datetime
 from typing import ClassVar, Final, Generic, TypeVar
 
+from cachetools import FIFOCache
 from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from botservice.errors import BotServiceError
 from botservice.storage import Storage
-from transports.newest import Newest
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Refusals(ABC, Generic[Where, What, Why]):
 
     def __init__(self, storage: Callable[[], Storage | None]) -> None:
         self._storage = storage
-        self._known: Newest[Hashable, tuple[frozenset[What], float]] = Newest(_MAX_PLACES)
+        self._known: FIFOCache[Hashable, tuple[frozenset[What], float]] = FIFOCache(_MAX_PLACES)
 
     async def of(self, where: Where) -> frozenset[What]:
         """Return all that was refused in a place.

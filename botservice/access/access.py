@@ -10,8 +10,8 @@ from sqlalchemy import Connection
 
 from botservice.access.codes import Owe, as_code, issue_code, read_code, take_code
 from botservice.access.records import (
+    ANYBODY_BLOCKED,
     grant,
-    is_anybody_blocked,
     list_entries,
     read_inviter,
     read_names,
@@ -69,7 +69,7 @@ class Access:
         if self._has_to_look():
             async with self._looking:
                 if self._has_to_look():  # nobody else has, in the meantime
-                    self._is_anybody_blocked = await storage.read(is_anybody_blocked, is_short=True)
+                    self._is_anybody_blocked = await storage.read(_is_anybody_blocked, is_short=True)
                     self._looked_at = time.monotonic()
         return not self._is_anybody_blocked
 
@@ -202,7 +202,7 @@ class Access:
             return False
         _, of_channel = read_roles(connection, [], name)
         is_let_in = name != chat and (of_channel in (AccessRole.OWNER, AccessRole.MEMBER) or name in self._allowed)
-        return not is_let_in and (of_channel is AccessRole.BLOCKED or is_anybody_blocked(connection))
+        return not is_let_in and (of_channel is AccessRole.BLOCKED or _is_anybody_blocked(connection))
 
     def _judge_person(
         self,
@@ -253,6 +253,10 @@ class Access:
         return next(
             (role for role in (AccessRole.BLOCKED, AccessRole.OWNER, AccessRole.MEMBER) if role in stored), None
         ), of_chat
+
+
+def _is_anybody_blocked(connection: Connection) -> bool:
+    return connection.execute(ANYBODY_BLOCKED).first() is not None
 
 
 def _is_own(platform: str | None, name: str | None) -> bool:

@@ -17,17 +17,12 @@ _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
     )
 )
 _INVITER = select(access_invitations.c.person).where(access_invitations.c.chat == bindparam("chat"))
-_ANYBODY_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
+ANYBODY_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
 _tell = of_each_database(
     lambda insert: insert(access_refusals).on_conflict_do_nothing().returning(access_refusals.c.subject)
 )
 _grant = upserting(access_roles, "kind", "subject")
 _invite = upserting(access_invitations, "chat")
-
-
-def is_anybody_blocked(connection: Connection) -> bool:
-    """Return whether any person or chat is blocked."""
-    return connection.execute(_ANYBODY_BLOCKED).first() is not None
 
 
 def read_names(connection: Connection, person: str) -> list[str]:

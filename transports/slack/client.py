@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import aiohttp
+from cachetools import FIFOCache
 from slack_sdk.errors import SlackApiError, SlackClientError
 from slack_sdk.web.async_client import AsyncWebClient
 
 from botservice.errors import BotServiceError, DeliveryError, DeliveryRefused, DeliveryUnknown
-from transports.newest import Newest
 
 # The request did not leave: nothing can have happened.
 _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
@@ -119,7 +119,7 @@ class SlackClient:
         """Make a client; nothing is opened before the first call."""
         self.base_url = api_url.rstrip("/") + "/"
         self._session: aiohttp.ClientSession | None = None
-        self._clients: Newest[str | None, AsyncWebClient] = Newest(_MAX_TOKENS)
+        self._clients: FIFOCache[str | None, AsyncWebClient] = FIFOCache(_MAX_TOKENS)
 
     def web_client(self, token: str | None = None) -> AsyncWebClient:
         """Return the SDK's client for a token. Only while a loop runs."""

@@ -25,7 +25,6 @@ from telegram.request import BaseRequest, RequestData
 
 from botservice.messages import storable
 from botservice.tls import tls_context
-from transports.background_tasks import Errands
 
 __all__ = ["BotClient", "InputFile", "as_media"]
 
@@ -69,7 +68,7 @@ class Requests(BaseRequest):
         self._connections = connections
         self._limits = limits or Limits()
         self._session: aiohttp.ClientSession | None = None
-        self._under_way = Errands()
+        self._under_way: set[asyncio.Task[tuple[int, bytes]]] = set()
 
     @property
     def read_timeout(self) -> float:
@@ -81,7 +80,11 @@ class Requests(BaseRequest):
 
     async def shutdown(self) -> None:
         """Cut off what is under way, and close every connection."""
-        await self._under_way.close()
+        tasks = list(self._under_way)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
         if self._session is not None:
             await self._session.close()
 
@@ -100,8 +103,9 @@ class Requests(BaseRequest):
             telegram.error.NetworkError: no answer came; TimedOut: not in time.
         """
         seconds = read_timeout if isinstance(read_timeout, int | float) else _ANSWER_SECONDS
-        task = self._under_way.send(self._ask(url, method, request_data, seconds), name="telegram-request")
-        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # seen: nobody may wait any more
+        task = asyncio.create_task(self._ask(url, method, request_data, seconds))
+        self._under_way.add(task)
+        task.add_done_callback(self._forget)
         return await self._wait(task)
 
     @staticmethod
@@ -150,6 +154,11 @@ class Requests(BaseRequest):
                 proxy=_proxy_for(url),
             )
         return self._session
+
+    def _forget(self, task: asyncio.Task[tuple[int, bytes]]) -> None:
+        self._under_way.discard(task)
+        if not task.cancelled():
+            task.exception()  # seen: the caller may have been cancelled
 
 
 class PollingRequests(Requests):

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
+from cachetools import FIFOCache
 from telegram.error import BadRequest, Forbidden, InvalidToken, TelegramError
 
-from transports.newest import Newest
 from transports.telegram.client import BotClient
 from transports.telegram.failures import is_unreadable
 from transports.telegram.inbound_events import BotIdentity
@@ -21,7 +21,7 @@ class Topics:
 
     def __init__(self, client: BotClient) -> None:
         self._client = client
-        self._refused: Newest[str, None] = Newest(_MOST_CHATS)
+        self._refused: FIFOCache[str, None] = FIFOCache(_MOST_CHATS)
 
     async def open(self, context_keys: Mapping[str, str], name: str, bot: BotIdentity) -> bool:
         """Return whether a new topic is there to go on in. Only private chats have them by the bot's doing."""

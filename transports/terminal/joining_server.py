@@ -16,13 +16,13 @@ from functools import partialmethod
 from pathlib import Path
 from typing import Any, Final
 
+from cachetools import FIFOCache
 from starlette.routing import BaseRoute
 
 from botservice.storage import DatabaseUrl, Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
-from transports.newest import Newest
 from transports.terminal.app import TerminalTransport
 from transports.terminal.joining_client import LONGEST_LINE, socket_of
 
@@ -44,7 +44,7 @@ class JoinedTerminals:
         """Make one that is reached at a socket."""
         self._path = path
         self._terminals: dict[str, TerminalTransport] = {}
-        self._missed: Newest[str, deque[Delivery]] = Newest(_MOST_SESSIONS)
+        self._missed: FIFOCache[str, deque[Delivery]] = FIFOCache(_MOST_SESSIONS)
         self._tasks: set[asyncio.Task[None]] = set()
         self._server: asyncio.Server | None = None
         self._inbox: Inbox

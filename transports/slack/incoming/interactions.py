@@ -10,6 +10,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
+from cachetools import FIFOCache
 from sqlalchemy import Connection, bindparam, select
 
 from botservice.contexts.feedback import write_feedback as write_feedback_of
@@ -19,7 +20,6 @@ from botservice.storage import Storage
 from botservice.storage.tables.conversations import contexts, turns
 from botservice.texts import in_language
 from botservice.turns.turn import EventKind, InboundEvent
-from transports.newest import Newest
 from transports.slack.client import SlackClient
 from transports.slack.inbound_events import (
     Way,
@@ -139,7 +139,7 @@ class Interactions:
         self._workspaces = workspaces
         self._people = people
         self.reactions = Reactions(workspaces, people)
-        self._direct: Newest[tuple[str, str], str] = Newest(_MAX_CONVERSATIONS)
+        self._direct: FIFOCache[tuple[str, str], str] = FIFOCache(_MAX_CONVERSATIONS)
 
     async def command(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
         """Return a slash command as an event, or None if it says nothing."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cachetools import FIFOCache
 from sqlalchemy import Connection, bindparam, exists, func, select
 
 from botservice.contexts.feedback import write_feedback
@@ -22,7 +23,6 @@ from botservice.storage.tables.slack import feedback
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import DeliveryStatus
-from transports.newest import Newest
 from transports.slack.inbound_events import account_of, bots_of, field, order_of, team_of, timestamp, word
 from transports.slack.workspaces.workspaces import People, Workspaces
 
@@ -88,7 +88,7 @@ class Reactions:
     def __init__(self, workspaces: Workspaces, people: People) -> None:
         self._workspaces = workspaces
         self._people = people
-        self._latest: Newest[tuple[str, str, str, str], int] = Newest(_MAX_KNOWN)
+        self._latest: FIFOCache[tuple[str, str, str, str], int] = FIFOCache(_MAX_KNOWN)
         self._lock = asyncio.Lock()
 
     async def take(self, body: Mapping[str, Any], inbox: Inbox, storage: Storage) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from cachetools import FIFOCache
+
 from botservice.messages import ToolCall
-from transports.newest import Newest
 from transports.slack.outgoing.figures import Figure, as_chunks
 from transports.slack.outgoing.formatting import Pings, without_pings
 
@@ -77,7 +78,7 @@ class OpenStream:
         return [*chunks, *as_chunks(text, figures, len(self.text))]
 
 
-Streams = Newest[tuple[str, str], OpenStream]
+Streams = FIFOCache[tuple[str, str], OpenStream]
 """What grows in this process, by channel and timestamp, so that the answer can go on where the stream stands."""
 
 

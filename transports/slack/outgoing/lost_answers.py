@@ -4,9 +4,10 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from cachetools import FIFOCache
+
 from botservice.errors import DeliveryError
 from botservice.turns.turn import Delivery
-from transports.newest import Newest
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import field, items_of, timestamp
 from transports.slack.outgoing.formatting import mark_of
@@ -26,7 +27,7 @@ class LostAnswers:
 
     def __init__(self, client: SlackClient) -> None:
         self._client = client
-        self._refused: Newest[int, int] = Newest(_MAX_KNOWN)
+        self._refused: FIFOCache[int, int] = FIFOCache(_MAX_KNOWN)
         self._cursors: dict[int, str] = {}
 
     def note(self, delivery: Delivery, failure: SlackFailure) -> None:

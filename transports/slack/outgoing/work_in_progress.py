@@ -5,12 +5,13 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 
+from cachetools import FIFOCache
+
 from botservice.errors import BotServiceError
 from botservice.messages import ToolCall
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.growing_answers import Growing, joined
-from transports.newest import Newest
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import Way, field, read_message, stored, timestamp, word
 from transports.slack.outgoing.draft import Draft, Style, Target
@@ -46,7 +47,7 @@ class Stage:
         self._statuses = statuses
         self._idle = idle
         self._refusals = refusals
-        self._without_session: Newest[tuple[str, str], None] = Newest(_MAX_KNOWN)
+        self._without_session: FIFOCache[tuple[str, str], None] = FIFOCache(_MAX_KNOWN)
         self._without_streams: set[tuple[str, str | None]] = set()  # of workspaces, or of one channel
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:

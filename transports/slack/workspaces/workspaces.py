@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from dataclasses import field as value_of
 from typing import Any, Final, Protocol
 
-from transports.newest import Newest
+from cachetools import FIFOCache
+
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
 from transports.slack.inbound_events import account_of, field, items_of, word
 
@@ -67,8 +68,8 @@ class Workspaces:
         self._token = token
         self._installations = installations
         self._own: Workspace | None = None
-        self._known: Newest[str, tuple[Workspace, float]] = Newest(_MAX_WORKSPACES)
-        self._grids: Newest[str, str] = Newest(_MAX_WORKSPACES)
+        self._known: FIFOCache[str, tuple[Workspace, float]] = FIFOCache(_MAX_WORKSPACES)
+        self._grids: FIFOCache[str, str] = FIFOCache(_MAX_WORKSPACES)
         self._asking = asyncio.Lock()
         self._changes = 0
 
@@ -156,7 +157,7 @@ class People:
 
     def __init__(self, client: SlackClient) -> None:
         self._client = client
-        self._known: Newest[tuple[str, str], tuple[Person, float]] = Newest(_MAX_PEOPLE)
+        self._known: FIFOCache[tuple[str, str], tuple[Person, float]] = FIFOCache(_MAX_PEOPLE)
 
     async def find(self, workspace: Workspace, user_id: str) -> Person:
         """Return a person; without a name where Slack does not give it."""
@@ -180,8 +181,8 @@ class Views:
 
     def __init__(self, client: SlackClient) -> None:
         self._client = client
-        self._seen: Newest[tuple[str, str], tuple[Sequence[Entity], float]] = Newest(_MAX_VIEWS)
-        self._names: Newest[tuple[str, str], tuple[str | None, float]] = Newest(_MAX_VIEWS)
+        self._seen: FIFOCache[tuple[str, str], tuple[Sequence[Entity], float]] = FIFOCache(_MAX_VIEWS)
+        self._names: FIFOCache[tuple[str, str], tuple[str | None, float]] = FIFOCache(_MAX_VIEWS)
 
     def note(self, team_id: str, user_id: str, context: object) -> None:
         """Take note of what a person looks at now, as Slack tells it; an empty context means nothing."""

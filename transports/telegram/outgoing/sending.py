@@ -29,6 +29,7 @@ from transports.telegram.failures import (
 )
 from transports.telegram.inbound_events import shown_id
 from transports.telegram.keyboards import in_topic
+from transports.telegram.outgoing.entities import DATE_TIME
 from transports.telegram.outgoing.extras import Extras
 from transports.telegram.outgoing.forms import Forms
 
@@ -126,11 +127,21 @@ class Sender:
             call |= await self._album(context_keys, call["media"])
         elif delivery.external_id is not None:
             edit = call | {"method": "editMessageText", "message_id": delivery.external_id}
-            return await self._extras.put_on(context_keys, edit, delivery.payload)
+            return await self._with_extras(context_keys, edit, delivery)
         if delivery.external_id is not None:
             call["replaced"] = delivery.external_id
         if reply_to is not None:
             call["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
+        return await self._with_extras(context_keys, call, delivery)
+
+    async def _with_extras(
+        self, context_keys: Mapping[str, str], call: dict[str, Any], delivery: Delivery
+    ) -> dict[str, Any]:
+        """Return a call as its chat takes it; words and their marks are taken everywhere."""
+        entities = call.get("entities") or call.get("caption_entities") or ()
+        has_moments = any(each["type"] == DATE_TIME for each in entities)
+        if not has_moments and "reply_markup" not in call and "receiver" not in delivery.payload:
+            return call
         return await self._extras.put_on(context_keys, call, delivery.payload)
 
     async def _album(self, context_keys: Mapping[str, str], media: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
