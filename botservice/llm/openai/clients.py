@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from botservice.errors import LLMError, SettingsError
 from botservice.settings import OPENAI_API_URL, ModelSettings, reveal
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import httpx2
     from openai import AsyncOpenAI
 
+    from botservice.llm.openai.direct import DirectTransport
+
 _LOADED_LATE = ("openai", "botservice.llm.openai.direct")
 _CONNECT_SECONDS = 10.0
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -27,6 +29,13 @@ _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=Fa
 _IDLE_SECONDS = 3.0
 # A hundred times the longest answers: what says more is compressed nonsense, or has no end.
 _MOST_BYTES = 128 * 1024 * 1024
+
+
+class Way(NamedTuple):
+    """A way to a model's server: the HTTP client, and what it sends by where nothing stands between."""
+
+    http: "httpx2.AsyncClient"
+    direct: "DirectTransport | None"
 
 
 class Connections:
@@ -37,11 +46,11 @@ class Connections:
         headers: What goes with each request.
     """
 
-    def __init__(self, make_http: "Callable[[], httpx2.AsyncClient]", *, api_key: str, base_url: str) -> None:
+    def __init__(self, make_way: Callable[[], Way], *, api_key: str, base_url: str) -> None:
         import openai
 
         # Once: the service knows how long people wait.
-        self.client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0, http_client=make_http())
+        self.client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0, http_client=make_way().http)
         sent = {**self.client.default_headers, **self.client.auth_headers}
         # Nobody answers otherwise for what these say of the machine.
         self.headers = {
@@ -50,34 +59,34 @@ class Connections:
             if isinstance(value, str) and not name.lower().startswith("x-stainless-")
         }
         self._like: dict[str, httpx2.Request] = {}  # without content, for each address
-        self._make_http = make_http
-        self._idle: deque[tuple[float, httpx2.AsyncClient]] = deque()
+        self._make_way = make_way
+        self._idle: deque[tuple[float, Way]] = deque()
         self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self._life = self._live()
 
     @contextlib.asynccontextmanager
-    async def lend(self) -> "AsyncIterator[httpx2.AsyncClient]":
-        """Yield the HTTP client that was given back last, for one call; it has one connection.
+    async def lend(self) -> AsyncIterator[Way]:
+        """Yield the way that was given back last, for one call; it has one connection.
 
         A client looks at each of its idle connections when a call begins, and when one ends: with a hundred of them
         that took a quarter of a turn.
         """
         late = []
         while self._idle and self._idle[0][0] < time.monotonic() - _IDLE_SECONDS:
-            late.append(self._idle.popleft()[1])
+            late.append(self._idle.popleft()[1].http)
         if late:  # a hundred of them after a burst: the call does not wait for that
             closing = asyncio.create_task(_close_all(late))
             self._closing.add(closing)
             closing.add_done_callback(self._closing.discard)
-        http = self._idle.pop()[1] if self._idle else self._make_http()
+        way = self._idle.pop()[1] if self._idle else self._make_way()
         try:
-            yield http
+            yield way
         finally:
             if self._is_closed:
-                await http.aclose()
+                await way.http.aclose()
             else:
-                self._idle.append((time.monotonic(), http))
+                self._idle.append((time.monotonic(), way))
 
     def request(self, http: "httpx2.AsyncClient", address: str, content: bytes) -> "httpx2.Request":
         """Return a request as an HTTP client builds it, in a tenth of the time."""
@@ -85,7 +94,7 @@ class Connections:
 
         like = self._like.get(address)
         if like is None:
-            fresh = self._make_http()  # without cookies: those of a client go with each request
+            fresh = self._make_way().http  # without cookies: those of a client go with each request
             like = self._like[address] = fresh.build_request("POST", address, headers=self.headers)
         headers = like.headers.copy()
         headers["Content-Length"] = str(len(content))
@@ -107,7 +116,7 @@ class Connections:
         finally:
             self._is_closed = True
             await self.client.close()
-            idle = [self._idle.pop()[1] for _ in range(len(self._idle))]
+            idle = [self._idle.pop()[1].http for _ in range(len(self._idle))]
             await asyncio.gather(_close_all(idle), *self._closing)
 
 
@@ -164,10 +173,10 @@ class OpenAIClients:
 
         connections = await self._connections()
         content = _JSON.encode(body).encode()
-        async with connections.lend() as http:
-            request = connections.request(http, self.address(path), content)
+        async with connections.lend() as way:
+            request = connections.request(way.http, self.address(path), content)
             try:
-                async with contextlib.aclosing(await _send(http, request)) as response:
+                async with contextlib.aclosing(await _send(way, request)) as response:
                     if not response.is_success:
                         await response.aread()
                         raise connections.client._make_status_error_from_response(response)  # noqa: SLF001 - as for its own
@@ -190,14 +199,14 @@ class OpenAIClients:
         known = self._of_loop.get(loop)
         if known is None:
             self._of_loop = {known: one for known, one in self._of_loop.items() if not known.is_closed()}
-            make_http = partial(_http_client, self.base_url, self._odd)
-            known = self._of_loop[loop] = Connections(make_http, api_key=self._api_key, base_url=self.base_url)
+            make_way = partial(_make_way, self.base_url, self._odd)
+            known = self._of_loop[loop] = Connections(make_way, api_key=self._api_key, base_url=self.base_url)
             await known.open()
         return known
 
 
-def _http_client(base_url: str, odd: set[str]) -> "httpx2.AsyncClient":
-    """Return a client that waits as long as it takes; how many connections there are at once, MAX_TURNS bounds."""
+def _make_way(base_url: str, odd: set[str]) -> Way:
+    """Return a way whose client waits as long as it takes; how many connections there are at once, MAX_TURNS bounds."""
     import openai
 
     from botservice.llm.openai.direct import direct_way
@@ -205,25 +214,24 @@ def _http_client(base_url: str, odd: set[str]) -> "httpx2.AsyncClient":
     limits = replace(openai.DEFAULT_CONNECTION_LIMITS, max_connections=None, keepalive_expiry=_IDLE_SECONDS)
     timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
     mounts = direct_way(base_url, tls_context(), idle_seconds=_IDLE_SECONDS, odd=odd)
-    return openai.DefaultAsyncHttpxClient(
+    http = openai.DefaultAsyncHttpxClient(
         timeout=timeout, limits=limits, verify=tls_context(), mounts=mounts, event_hooks={"response": [_bound]}
     )
+    return Way(http, next(iter(mounts.values()), None))
 
 
-async def _send(http: "httpx2.AsyncClient", request: "httpx2.Request") -> "httpx2.Response":
+async def _send(way: Way, request: "httpx2.Request") -> "httpx2.Response":
     """Return an answer before it is read. Where a server is asked directly, its HTTP client has nothing to add."""
-    from botservice.llm.openai.direct import DirectTransport
-
-    way = http._transport_for_url(request.url)  # noqa: SLF001 - it has no other name
-    if not isinstance(way, DirectTransport) or request.url.userinfo:
+    http, direct = way
+    if direct is None or request.url.userinfo:
         return await http.send(request, stream=True)
-    response = await way.handle_async_request(request)
+    response = await direct.handle_async_request(request)
     response.request = request
     if "set-cookie" in response.headers:
         http.cookies.extract_cookies(response)
     if response.has_redirect_location:
         await response.aclose()
-        return await http.send(http._build_redirect_request(request, response), stream=True)  # noqa: SLF001 - likewise
+        return await http.send(request, stream=True)  # it knows where to go
     await _bound(response, is_packed="content-encoding" in response.headers)
     return response
 

@@ -24,8 +24,8 @@ _OWN_HEADERS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent"
 
 def direct_way(
     base_url: str, tls: ssl.SSLContext, *, idle_seconds: float, odd: set[str]
-) -> "Mapping[str, httpx2.AsyncBaseTransport] | None":
-    """Return the mounts of an HTTP client that asks one server directly; None if the environment names a proxy.
+) -> "Mapping[str, DirectTransport]":
+    """Return the mounts of an HTTP client that asks one server directly: none if the environment names a proxy.
 
     What is elsewhere, such as where the server redirects to, is asked as the client does by itself.
 
@@ -34,7 +34,7 @@ def direct_way(
     """
     url = httpx2.URL(base_url)
     if url.scheme not in ("http", "https") or not url.host or _PROXIED.intersection(getproxies()):
-        return None
+        return {}
     return {f"{url.scheme}://{url.netloc.decode()}": DirectTransport(tls, idle_seconds=idle_seconds, odd=odd)}
 
 
