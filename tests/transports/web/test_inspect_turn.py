@@ -17,9 +17,10 @@ from botservice import AgentContext, LLMError, TokenUsage, ToolCall
 from botservice.budgets.budgets import Budgets
 from botservice.llm import ChatResponse
 from botservice.policies import parse_prices
-from botservice.storage.tables.conversations import contexts, events, turns
+from botservice.storage.tables.conversations import contexts, events, turn_figures, turns
 from botservice.storage.tables.slack import feedback
 from botservice.telemetry import register_secret
+from transports.web.inspector.desk import show_seconds
 from transports.web.inspector.turn_page import write_curl
 
 PAGE = {"Accept": "text/html"}
@@ -235,11 +236,20 @@ async def test_turns_are_found_from_the_form(run_site):
             ("person=nobody", []),
             ("platform=web&since=2020-01-01", ["What is my dog called?", "What is 2 + 3?"]),
             ("until=2020-01-01", []),
+            ("since=2999W01T12", ["What is my dog called?", "What is 2 + 3?"]),  # no day: a week and an hour
             ("order=slowest&state=nonsense&rating=x&since=yesterday", None),
         ):
             page = await read(visitor, f"/inspect?view=turns&{query}")
             shown = re.findall(r'<a href="/inspect/1/\d" dir="auto">(.*?)</a>', page)
             assert expected is None or [html.unescape(each) for each in shown] == expected, query
+
+
+async def test_the_average_of_equal_times_is_that_time(run_site):
+    async with run_site(["One", "Two", "Three"]) as site:
+        visitor = await said(site, "1", "2", "3")
+        await site.storage.write(lambda c: c.execute(turn_figures.update().values(first_token_ms=1_025)))
+        page = words(await read(visitor, "/inspect/charts"))
+        assert f" {show_seconds(1.025)} " in page.partition("Time to the first token")[2].partition("Cost")[0]
 
 
 async def test_the_owners_new_pages_need_the_owners_token(run_site):

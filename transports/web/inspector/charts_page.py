@@ -212,7 +212,7 @@ def _ratio(name: str, to: str, *, unit: int = 1) -> Measure:
 
     def measure(sums: Sequence[Sums]) -> float | None:
         whole = _total(to)(sums)
-        return _total(name, unit=unit)(sums) / whole if whole else None
+        return _total(name)(sums) / whole / unit if whole else None
 
     return measure
 

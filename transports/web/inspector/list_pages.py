@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from enum import StrEnum
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
@@ -84,7 +84,7 @@ def _show(name: str, value: object) -> str:
 
 def _day(text: str) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text).replace(tzinfo=UTC)
+        found = datetime.combine(date.fromisoformat(text), time(), UTC)
     except ValueError:
         return None
     return found if len(text) == 10 and 1970 < found.year < 3000 else None
