@@ -116,14 +116,7 @@ def read_snapshot(
     Args:
         with_last_message: Whether to look for a person's last message, which is the one that the steps answer.
     """
-    found = execute(connection, _STATE, {"context": context_id})
-    last_of_a_person = execute(connection, LAST_OF_A_PERSON, {"context": context_id}) if with_last_message else None
-    state = found.one_or_none()
-    if state is None:
-        known = f"there is no context {context_id}"
-        raise StorageError(f"{known}; where it was deleted: get it anew with AgentContext.get_or_create")
-    rows = [] if last_of_a_person is None else last_of_a_person.all()  # it has travelled with the other
-    last_user_message = next(iter(read_messages(connection, context_id, rows)), None) if rows else None
+    state, last_user_message = _read_state(connection, context_id, with_last_message=with_last_message)
     in_view = turns_in_view(connection, context_id, turn_id) if with_steps else []
     logs: dict[int, PromptLog] = {}
     stored = read_steps(connection, context_id, turn_ids=in_view, logs=logs) if in_view else []
@@ -153,6 +146,19 @@ def read_snapshot(
         of_turn.asked_by if turn_id is not None else None,
         with_last_message,
     )
+
+
+def _read_state(connection: Connection, context_id: int, *, with_last_message: bool) -> tuple[Any, Message | None]:
+    """Return the row of a context's state, and a person's last message there, if it is to be looked for."""
+    found = execute(connection, _STATE, {"context": context_id})
+    last_of_a_person = execute(connection, LAST_OF_A_PERSON, {"context": context_id}) if with_last_message else None
+    state = found.one_or_none()
+    if state is None:
+        known = f"there is no context {context_id}"
+        raise StorageError(f"{known}; where it was deleted: get it anew with AgentContext.get_or_create")
+    rows = [] if last_of_a_person is None else last_of_a_person.all()  # it has travelled with the other
+    last = next(iter(read_messages(connection, context_id, rows)), None) if rows else None
+    return state, last
 
 
 def find_task(stored: list[StoredStep], turn_id: int | None) -> TaskStep | None:

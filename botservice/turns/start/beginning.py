@@ -192,12 +192,8 @@ async def _save(
         return turn_id, stored, row_ids, is_gone
 
     # What commands change may be about other contexts. The rest nobody is told of before the answer is stored.
-    how: dict[str, Any] = {
-        "fence": claim,
-        "sort_key": (context.id,),
-        "is_confined": also is None,
-        "is_told": bool(also),
-    }
+    is_own = also is None
+    how: dict[str, Any] = {"fence": claim, "sort_key": (context.id,), "is_confined": is_own, "is_told": not is_own}
     turn_id, stored, row_ids, is_gone = await context.storage.write(write, **how)
     if is_gone:
         await _clear_forgotten(context, turn_id)
