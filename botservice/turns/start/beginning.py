@@ -180,9 +180,8 @@ async def _save(
     def write(connection: Connection) -> tuple[int, list[Message], list[int], bool]:
         if also is not None:
             also(connection)
-        kept_prompt = prompt if spoken.is_addressed else ""
         turn_id, stored, notes = interleave(
-            lambda: begin(connection, _store_system_prompt(connection, context.id, kept_prompt)),
+            lambda: begin(connection, _store_prompt(connection, context.id, prompt if spoken.is_addressed else "")),
             lambda: _store(connection, context.id, spoken, now),
             lambda: read_notes(connection, context.id, spoken.heard),
             connection=connection,
@@ -279,7 +278,7 @@ def _heard(event: StoredEvent | None, new: NewMessage) -> Heard | None:
     return None if event is None else Heard(event.id, event.received_at, new.author, new.references)
 
 
-def _store_system_prompt(connection: Connection, context_id: int, prompt: str) -> str | None:
+def _store_prompt(connection: Connection, context_id: int, prompt: str) -> str | None:
     """Store the system prompt once per context; return the blob's digest, or None for an empty one."""
     return store_blob(connection, context_id, prompt.encode("utf-8", "replace")) if prompt else None
 
