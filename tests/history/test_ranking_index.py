@@ -51,6 +51,11 @@ def test_an_unrelated_question_finds_nothing():
     assert found(index_of(*CHAT), "quantum chromodynamics lecture") == []
 
 
+def test_an_unrelated_question_finds_nothing_in_a_long_chat_of_which_the_end_is_seen():
+    index = index_of(*CHAT * 1_000)
+    assert found(index, "quantum chromodynamics lecture", shown=[4_999, 5_000]) == []
+
+
 def test_a_synonym_finds_what_the_contract_promises():
     assert found(index_of(*CHAT), "what is my pet called?", k=3)[0] == 1
 

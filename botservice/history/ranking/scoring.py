@@ -61,8 +61,9 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
         few = _choose_places(chat, request, evidence, weights)
         if few is not None:
             places, rest = few
-            narrowed = _narrowed(chat, request, evidence, places)
-            found = _best_of(*narrowed, named, k, weights, rest) if len(places) else []
+            if not len(places):
+                return []
+            found = _best_of(*_narrowed(chat, request, evidence, places), named, k, weights, rest)
             if found is not None:
                 return found
     return _best_of(chat, request, evidence, named, k, weights) or []
