@@ -14,19 +14,20 @@ async def run_in_thread(function: Callable[[], Any], *, name: str) -> Any:
     A function cannot be stopped. One that never ends keeps this one thread: no pool runs dry of it, and no process
     waits for it at its end.
     """
-    future: Future[Any] = Future()
+    future: Future[tuple[Any, BaseException | None]] = Future()
     future.set_running_or_notify_cancel()  # whoever waits can give up, and the function runs on
     context = contextvars.copy_context()
 
     def run() -> None:
         try:
-            future.set_result(context.run(function))
-        except StopIteration as stop:  # a future takes any error but this one
-            error = RuntimeError("the function raised StopIteration")
-            error.__cause__ = stop
-            future.set_exception(error)
+            future.set_result((context.run(function), None))
         except BaseException as raised:  # noqa: BLE001 - it is raised where the result is awaited
-            future.set_exception(raised)
+            future.set_result((None, raised))  # as a value: of some errors, a future makes a cancellation
 
     threading.Thread(target=run, name=name, daemon=True).start()
-    return await asyncio.wrap_future(future)
+    value, error = await asyncio.wrap_future(future)
+    if isinstance(error, StopIteration):  # no coroutine can raise it
+        raise RuntimeError("the function raised StopIteration") from error  # noqa: TRY004 - it is an error, not a type
+    if error is not None:
+        raise error
+    return value

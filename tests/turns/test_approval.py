@@ -1,6 +1,7 @@
 """Calls of tools that ask first: nothing runs before somebody's word, and what was shown is what runs, once."""
 
 import asyncio
+from concurrent.futures import Future
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -41,6 +42,12 @@ class Till:
             return f"paid {amount} to {to}"
 
         self.pay = pay
+
+
+def _cancelled():
+    future = Future()
+    future.cancel()
+    return future
 
 
 def pay(amount=5, to="Anna"):
@@ -147,8 +154,9 @@ async def test_the_calls_of_a_step_wait_together_and_each_has_its_own_word(conte
         (lambda arguments, _: arguments["amount"] > 100, False),
         (lambda arguments, _: arguments["amount"] > 1, True),
         (lambda arguments, _: arguments["nothing"], True),
+        (lambda *_: _cancelled().result(), True),
     ],
-    ids=["no", "yes", "it fails"],
+    ids=["no", "yes", "it fails", "what it waits for is cancelled"],
 )
 async def test_a_judgement_decides_who_is_asked_and_one_that_fails_asks(context, storage, judge, asks):
     till = Till(judge)
