@@ -164,7 +164,8 @@ def _cases(place: Place) -> list[Case]:
     if "context" not in fields:
         place.refuse("a past turn needs its context, as `botservice contexts` lists it")
     turns = values.pop("turns") if kinds[0] == "turns" else [values["turn"]]
-    return [Case(**{"name": f"turn {turn} of {values['context']}", **values, "turn": turn}) for turn in turns]
+    own = values.pop("name", None)
+    return [Case(own or f"turn {turn} of {values['context']}", **{**values, "turn": turn}) for turn in turns]
 
 
 def _patterns(place: Place) -> tuple[Pattern, ...]:

@@ -93,9 +93,10 @@ cases:
       - {name: add, error: no}
     expect: {contains: Rex, not_contains: [cat, cow], max_tokens: 50, max_cost: 0.01, language: EN, judge: It is kind}
   - {context: "telegram:42", turns: [7, 9], call: 2}
+  - {context: "telegram:42", turn: 3, name: ""}
 """
     )
-    dog, seven, nine = suite.cases
+    dog, seven, nine, three = suite.cases
     assert (suite.model, suite.prompt, suite.judge) == ("gpt-6-luna", "Be kind.", "gpt-6.1-sol")
     assert dog.history == (("user", "My dog is called Rex"), ("assistant", "Nice"))
     assert dog.facts == ("I eat no meat",)
@@ -109,5 +110,6 @@ cases:
         ("telegram:42", 7, 2, "turn 7 of telegram:42"),
         ("telegram:42", 9, 2, "turn 9 of telegram:42"),
     ]
+    assert three.name == "turn 3 of telegram:42"
     assert suite.needs_judge
     assert suite.needs_record
