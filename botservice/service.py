@@ -169,7 +169,7 @@ class AgentService:
         async with self._in_order(context) as claim:
             await self._finish_cut_off(context, claim)
             options = self._options_of(context)
-            turn = await store_api_question(context, claim, message, options, keeps_steps=False)
+            turn = await store_api_question(context, claim, message, options, keeps_steps=False, is_told=False)
             return await self._finish(context, turn, claim, options)
 
     async def start(

@@ -367,6 +367,28 @@ async def test_a_redirect_is_followed_with_the_prompt_and_the_key_stays_with_its
     assert len({request.body for request in (*here.requests, *elsewhere.requests)}) == 1
 
 
+async def test_a_redirect_says_nothing_of_who_asks() -> None:
+    async def moved(request: RawRequest, writer: asyncio.StreamWriter) -> None:
+        place = f"location: http://ann:secret@127.0.0.1:{server.port}/moved"
+        if request.line.split()[1] == "/moved":
+            await greet(request, writer)
+        else:
+            writer.write(response(b"", place, status="308 Permanent Redirect"))
+
+    async with raw_server(moved) as server:
+        assert await ask(server.base_url) == "hi"
+    assert {request.headers.get("authorization") for request in server.requests} == {f"Bearer {KEY}"}
+
+
+async def test_a_server_that_a_redirect_names_is_the_one_that_cannot_be_reached() -> None:
+    async def moved(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write(response(b"", "location: http://localhost:1/v1", status="307 Temporary Redirect"))
+
+    async with raw_server(moved) as server:
+        with pytest.raises(LLMError, match=r"server \(localhost\) cannot be reached"):
+            await ask(server.base_url)
+
+
 async def test_redirects_without_end_are_no_way_to_the_server() -> None:
     async def moved(_: RawRequest, writer: asyncio.StreamWriter) -> None:
         writer.write(response(b"", "location: /v1/chat/completions", status="307 Temporary Redirect"))

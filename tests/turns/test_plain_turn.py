@@ -87,6 +87,15 @@ async def test_a_prompt_waits_for_the_disk_once_when_its_answer_is_stored(sqlite
         assert storage.told == [False, True]
 
 
+async def test_the_disk_has_a_turn_that_a_program_was_handed_or_whose_steps_it_sees(sqlite_url):
+    async with Counting.open(sqlite_url) as storage:
+        context = await AgentContext.get_or_create(storage, {"id": "1"})
+        storage.told.clear()
+        await (await make_service(storage, ["hello"])[0].start(context, "hi")).close()
+        await make_service(storage, ["hello", "again"], callbacks=[print])[0].prompt(context, "hi")
+        assert all(storage.told)
+
+
 async def test_a_message_is_four_commits_from_its_arrival_to_its_delivery(sqlite_url):
     async with Counting.open(sqlite_url) as storage, office(storage, echo, sweep_seconds=600) as bot:
         storage.log.clear()

@@ -175,14 +175,15 @@ class OpenAIClients:
         content = _JSON.encode(body).encode()
         async with connections.lend() as way:
             request = connections.request(way.http, self.address(path), content)
+            response = await _send(way, request)
             try:
-                async with contextlib.aclosing(await _send(way, request)) as response:
+                async with contextlib.aclosing(response):
                     if not response.is_success:
                         await response.aread()
                         raise connections.client._make_status_error_from_response(response)  # noqa: SLF001 - as for its own
                     yield response
             except httpx2.RequestError as error:
-                error.request = request
+                error.request = response.request
                 raise
 
     async def close(self) -> None:
@@ -222,10 +223,16 @@ def _make_way(base_url: str, odd: set[str]) -> Way:
 
 async def _send(way: Way, request: "httpx2.Request") -> "httpx2.Response":
     """Return an answer before it is read. Where a server is asked directly, its HTTP client has nothing to add."""
+    import httpx2
+
     http, direct = way
     if direct is None or request.url.userinfo:
         return await http.send(request, stream=True)
-    response = await direct.handle_async_request(request)
+    try:
+        response = await direct.handle_async_request(request)
+    except httpx2.RequestError as error:
+        error.request = request
+        raise
     response.request = request
     if "set-cookie" in response.headers:
         http.cookies.extract_cookies(response)

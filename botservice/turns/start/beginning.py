@@ -107,17 +107,28 @@ async def store_question(
             finish_turn(connection, turn.id, now, Outcome.LISTENED)
         return turn.id
 
-    await _save(context, claim, inbound, options.agent.prompt, now, begin, also=also)
+    await _save(context, claim, inbound, options.agent.prompt, now, begin, is_told=also is not None, also=also)
     if not is_addressed:
         tell_end(turn, Outcome.LISTENED, now)
     return is_addressed
 
 
 async def store_api_question(
-    context: AgentContext, claim: Claim, message: InboundMessage, options: RunOptions, *, keeps_steps: bool
+    context: AgentContext,
+    claim: Claim,
+    message: InboundMessage,
+    options: RunOptions,
+    *,
+    keeps_steps: bool,
+    is_told: bool = True,
 ) -> Turn:
-    """Store what a program asks, as a turn that runs, and return that."""
+    """Store what a program asks, as a turn that runs, and return that.
+
+    Args:
+        is_told: Whether the program hears of it before its end is stored; by callbacks it does in any case.
+    """
     now = options.clock()
+    is_told = is_told or not options.callbacks.is_empty
 
     def begin(connection: Connection, system_prompt: str | None) -> int:
         return insert_turn(
@@ -130,7 +141,8 @@ async def store_api_question(
             system_prompt=system_prompt,
         )
 
-    turn_id = await _save(context, claim, [(None, message)], options.agent.prompt, now, begin, keeps_steps=keeps_steps)
+    how: dict[str, Any] = {"keeps_steps": keeps_steps, "is_told": is_told}
+    turn_id = await _save(context, claim, [(None, message)], options.agent.prompt, now, begin, **how)
     return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps, created_at=now)
 
 
@@ -156,10 +168,10 @@ async def store_task(
             connection, context.id, transport, now, status=TurnStatus.RUNNING, system_prompt=system_prompt
         )
 
-    await _save(context, claim, [(None, message)], options.agent.prompt, now, begin, also=also)
+    await _save(context, claim, [(None, message)], options.agent.prompt, now, begin, is_told=True, also=also)
 
 
-async def _save(
+async def _save(  # noqa: PLR0913 - what the three ways to begin a turn differ in
     context: AgentContext,
     claim: Claim,
     inbound: Sequence[Inbound],
@@ -167,6 +179,7 @@ async def _save(
     now: datetime,
     begin: BeginTurn,
     *,
+    is_told: bool,
     also: Callable[[Connection], None] | None = None,
     keeps_steps: bool = False,
 ) -> int:
@@ -190,9 +203,8 @@ async def _save(
         is_gone = bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
         return turn_id, stored, row_ids, is_gone
 
-    # What commands change may be about other contexts. The rest nobody is told of before the answer is stored.
-    is_own = also is None
-    how: dict[str, Any] = {"fence": claim, "sort_key": (context.id,), "is_confined": is_own, "is_told": not is_own}
+    # What commands change may be about other contexts.
+    how: dict[str, Any] = {"fence": claim, "sort_key": (context.id,), "is_confined": also is None, "is_told": is_told}
     turn_id, stored, row_ids, is_gone = await context.storage.write(write, **how)
     if is_gone:
         await _clear_forgotten(context, turn_id)
