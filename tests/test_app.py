@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -229,6 +230,20 @@ def test_it_listens_on_every_spelling_of_this_machine(host: str) -> None:
         if ":" not in host or "Cannot assign" not in str(error):
             raise
         pytest.skip("this machine has no IPv6")
+
+
+async def test_an_answer_in_two_parts_does_not_wait_until_the_first_is_acknowledged() -> None:
+    accepted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connection = writer.get_extra_info("socket")
+        accepted.set_result(bool(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)))
+        writer.close()
+
+    listener = listen(settings(port=0))
+    async with await asyncio.start_server(accept, sock=listener):
+        with socket.create_connection(listener.getsockname()):
+            assert await accepted
 
 
 async def test_it_says_what_is_on_and_what_turns_the_rest_on(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
