@@ -22,7 +22,8 @@ WHOLE = ENVIRONMENT / ".installed"  # says what is installed; written last
 BEGUN = ENVIRONMENT / ".installing"  # there while something is installed, and after that was cut off
 PINS = {"run": "requirements.txt", "dev": "requirements-dev.txt"}
 INSTALLER = "requirements-pip.txt"
-OPTIONS = {"run": (), "dev": ("--no-compile",)}  # tests import a part of it all, which is compiled then
+IS_COMPILED_NOW = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))  # else by the first start, or by the tests
+OPTIONS = {"run": (), "dev": () if IS_COMPILED_NOW else ("--no-compile",)}  # tests import a part of it all
 INSTALL = ["install", "--disable-pip-version-check", "--no-input"]
 PIP = ["-m", "pip", *INSTALL]
 BROUGHT = sysconfig.get_config_var("WHEEL_PKG_DIR") or f"{sysconfig.get_path('stdlib')}/ensurepip/_bundled"
@@ -44,6 +45,8 @@ def main(kind: str) -> None:
         _install_pins(kind)
         _say("3 of 3: botservice itself")
         _install([*PIP, "--quiet", "--no-deps", "--editable", "."], "the project")
+        if IS_COMPILED_NOW:
+            subprocess.run([PYTHON, "-m", "compileall", "-qq", "botservice", "transports"], cwd=ROOT, check=False)
         BEGUN.write_text(f"{kind} {_fingerprint(kind)}\n")
         BEGUN.replace(WHOLE)
         _say(f"installed in {time.monotonic() - started:.0f} seconds")
@@ -123,7 +126,8 @@ def _install_pins(kind: str) -> None:
     uv = shutil.which("uv")
     if uv is not None:
         _say(f"2 of 3: {packages} packages with uv, some seconds")
-        command = [uv, "pip", "install", "--quiet", "--python", PYTHON, "--require-hashes", "-r", name]
+        compiled = ["--compile-bytecode"] if IS_COMPILED_NOW else []
+        command = [uv, "pip", "install", "--quiet", *compiled, "--python", PYTHON, "--require-hashes", "-r", name]
         if subprocess.run(command, cwd=ROOT, capture_output=True, check=False).returncode == 0:
             return
         _say("uv could not; pip tries")

@@ -68,11 +68,12 @@ class Small:
         for name in ("requirements.txt", "requirements-dev.txt"):
             (folder / name).write_text("")
         self.path = os.environ["PATH"]
+        self.settings: dict[str, str] = {}
         self.begun: list[subprocess.Popen[str]] = []
 
     def begin(self, *arguments: str) -> "subprocess.Popen[str]":
         """Start the set-up, in a group of its own."""
-        environment = {"PATH": self.path, "HOME": str(self.folder), "PYTHON": sys.executable}
+        environment = {"PATH": self.path, "HOME": str(self.folder), "PYTHON": sys.executable, **self.settings}
         command = ["sh", "scripts/setup", *arguments]
         begun = subprocess.Popen(
             command, cwd=self.folder, env=environment, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -154,6 +155,18 @@ def test_what_is_installed_is_not_installed_again_and_what_tests_need_serves_too
     assert "1 of 3: .venv is there" in bare.set_up("dev"), "what serves is not enough for the tests"
     assert bare.set_up() == ""
     assert bare.times_built == 2
+
+
+def test_where_a_start_keeps_no_bytecode_it_is_made_with_the_installation(small: Small) -> None:
+    for package in ("botservice", "transports"):
+        (small.folder / package).mkdir()
+        (small.folder / package / "__init__.py").write_text("")
+    small.set_up()
+    assert not list(small.folder.glob("*/__pycache__/__init__.*"))
+    small.settings["PYTHONDONTWRITEBYTECODE"] = "1"
+    (small.folder / "requirements.txt").write_text("# newer\n")
+    small.set_up()
+    assert len(list(small.folder.glob("*/__pycache__/__init__.*"))) == len(("botservice", "transports"))
 
 
 def test_other_pins_are_installed_once_also_the_old_ones_again_and_so_is_what_lost_its_python(small: Small) -> None:
