@@ -27,7 +27,7 @@ from transports.telegram.guests import Guests, plan_guest
 from transports.telegram.inbound_events import BotIdentity, allowed_updates, asked_as_guest, identified, was_spoken
 from transports.telegram.incoming.files import Files
 from transports.telegram.incoming.intake import Intake
-from transports.telegram.incoming.polling import Poller
+from transports.telegram.incoming.polling import Poller, keep_from_polling
 from transports.telegram.incoming.reading import Reader
 from transports.telegram.incoming.webhook import PATH, WebhookEndpoint, WebhookKeeper, derive_secret
 from transports.telegram.outgoing.chosen_button import Choices
@@ -204,8 +204,9 @@ class TelegramTransport:
                     group.create_task(self._set_menus())
                     if self._keeper is not None:
                         group.create_task(self._keeper.run())
-                    if self._poller is not None and self._storage is not None:
-                        group.create_task(self._poller.run_alone(self._storage.claims, self._bot.id))
+                    if self._storage is not None:
+                        take_in = keep_from_polling if self._poller is None else self._poller.run_alone
+                        group.create_task(take_in(self._storage.claims, self._bot.id))
             except Exception:  # a border: a service that has become deaf without a word would be the worst of all
                 logger.exception("telegram.intake_failed")
                 await asyncio.sleep(_LONGEST_PAUSE_SECONDS)

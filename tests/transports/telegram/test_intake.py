@@ -197,6 +197,24 @@ async def test_polling_takes_over_from_a_webhook(api: BotApi, bot_on) -> None:
     assert "drop_pending_updates" not in api.calls("deleteWebhook")[0].params
 
 
+async def test_a_process_that_would_poll_leaves_the_webhook_of_another_one_until_that_goes(
+    api: BotApi, bot_in, postgres_url: str
+) -> None:
+    """As a worker without PUBLIC_URL beside a server with one; the worker was there first."""
+    async with Storage.open(postgres_url) as first, Storage.open(postgres_url) as second, bot_in(api, first):
+        await api.until(lambda: api.calls("getUpdates"))
+        async with bot_in(api, second, webhook=True):
+            await api.until(lambda: api.webhooks.url and polls_here(api, second))
+            for number, text in enumerate(["one", "two"], 1):
+                api.person_says(text, chat_id=42)
+                await api.messages(42, number)
+            assert not api.calls("deleteWebhook")
+        api.person_says("three", chat_id=42)
+        await api.messages(42, 3)
+    assert api.calls("deleteWebhook")
+    assert api.visible_texts(42) == ["You said: one", "You said: two", "You said: three"]
+
+
 async def test_of_two_processes_on_one_database_one_polls_until_it_goes(
     api: BotApi, bot_in, postgres_url: str, caplog
 ) -> None:

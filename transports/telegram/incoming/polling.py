@@ -1,8 +1,9 @@
 """Taking in by polling: the offset moves only when what was delivered is stored."""
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 
@@ -21,6 +22,7 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _CONFLICT_PAUSE_SECONDS = 5.0
 _STORAGE_PAUSE_SECONDS = 1.0
 _STANDBY_SECONDS = 1.0
+_GIVING_WAY_SECONDS = 3.0  # so that who waits in standby surely comes
 _FIRST_POLLER, _POLLERS = -1_000, 1 << 30  # no context has such ids: one for each bot
 
 
@@ -33,30 +35,32 @@ class Poller:
         self._allowed = allowed
         self._offset: int | None = None
         self._failures = 0
+        self._gives_way = False
+        self._has_given_way = False
 
     async def run_alone(self, claims: Claims, bot_id: int) -> None:
-        """Poll until cancelled, whenever no other process on the same database does: Telegram lets one."""
+        """Poll until cancelled, whenever no other process on the same database takes in for the bot.
+
+        Telegram lets one poll, and none while there is a webhook: a process that keeps one comes first.
+        """
         while True:
-            claim = await _try_claim(claims, bot_id)
-            if claim is None:
-                await asyncio.sleep(_STANDBY_SECONDS)
-                continue
-            try:
+            async with _place_of(claims, bot_id) as claim:
                 await self._run(claim)
-            finally:
-                await asyncio.shield(claims.release(claim))
+            if self._gives_way:
+                await asyncio.sleep(_GIVING_WAY_SECONDS)
+                self._has_given_way = True
 
     async def _run(self, claim: Claim) -> None:
         """Poll as long as the claim is held, from the first update that Telegram still has: others polled meanwhile."""
-        self._offset = None
-        while claim.is_held:
+        self._offset, self._gives_way = None, False
+        while claim.is_held and not self._gives_way:
             try:
                 updates = await self._client.next_updates(self._offset, self._allowed)
             except TelegramError as error:
                 if claim.is_held:  # otherwise the process that polls now has ended it
                     await self._recover(error)
                 continue
-            self._failures = 0
+            self._failures, self._has_given_way = 0, False
             if updates:
                 await self._store(updates)
 
@@ -89,11 +93,14 @@ class Poller:
         await asyncio.sleep(pause)
 
     async def _resolve(self, error: Conflict) -> float:
-        """Say what to do about a 409, remove a webhook that is in the way, and return how long to wait."""
-        if "webhook" not in error.message.lower() or "setwebhook" in error.message.lower():
+        """Say what to do about a 409, remove a webhook that no process here keeps, and return how long to wait."""
+        if "webhook" not in error.message.lower():
             advice = "another process polls with this TELEGRAM_BOT_TOKEN: stop it, or set PUBLIC_URL to use a webhook"
             logger.error("telegram.conflict", extra={"advice": advice})
             return _CONFLICT_PAUSE_SECONDS
+        if not self._has_given_way:
+            self._gives_way = True
+            return 0.0
         logger.warning("telegram.webhook_removed", extra={"advice": "PUBLIC_URL is not set, so the bot is polled"})
         try:
             await self._client.call("deleteWebhook")
@@ -103,9 +110,28 @@ class Poller:
         return 0.0
 
 
+async def keep_from_polling(claims: Claims, bot_id: int) -> None:
+    """Hold the right to poll for a bot until cancelled, whenever no other process does: it has a webhook here."""
+    while True:
+        async with _place_of(claims, bot_id) as claim:
+            while claim.is_held:  # noqa: ASYNC110 - whoever loses it is told by nobody
+                await asyncio.sleep(_STANDBY_SECONDS)
+
+
 def poller_of(bot_id: int) -> int:
     """Return what is claimed to poll for a bot."""
     return _FIRST_POLLER - bot_id % _POLLERS
+
+
+@contextlib.asynccontextmanager
+async def _place_of(claims: Claims, bot_id: int) -> AsyncIterator[Claim]:
+    """Yield the right to poll for a bot, as soon as no other process has it."""
+    while (claim := await _try_claim(claims, bot_id)) is None:
+        await asyncio.sleep(_STANDBY_SECONDS)
+    try:
+        yield claim
+    finally:
+        await asyncio.shield(claims.release(claim))
 
 
 async def _try_claim(claims: Claims, bot_id: int) -> Claim | None:
