@@ -126,7 +126,7 @@ def poller_of(bot_id: int) -> int:
 @contextlib.asynccontextmanager
 async def _place_of(claims: Claims, bot_id: int) -> AsyncIterator[Claim]:
     """Yield the right to poll for a bot, as soon as no other process has it."""
-    while (claim := await _try_claim(claims, bot_id)) is None:
+    while (claim := await _try_claim(claims, bot_id)) is None:  # noqa: ASYNC110 - nobody tells of another process
         await asyncio.sleep(_STANDBY_SECONDS)
     try:
         yield claim
