@@ -17,6 +17,7 @@ from botservice.cli.doctor_bot import check_bot, check_model, check_toolsets
 from botservice.cli.settings_spelling import check_spelling
 from botservice.errors import BotServiceError, LLMError, LLMFailure, SettingsError
 from botservice.history import OpenAIEmbedder
+from botservice.http.tls import tls_context
 from botservice.llm.asking import searches_web
 from botservice.llm.model_notices import NOTICE_DAYS
 from botservice.messages import Attachment
@@ -28,7 +29,6 @@ from botservice.settings import WEB_TOOLS, Settings, is_loopback, reveal
 from botservice.storage import DatabaseUrl, Storage
 from botservice.storage.blobs import check_newest, count_plain
 from botservice.telemetry import redact
-from botservice.tls import tls_context
 from botservice.tools.catalogue import current_time
 from botservice.tools.hosted import WEB_SEARCH
 from botservice.turns.run.billing import models_of

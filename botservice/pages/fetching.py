@@ -13,9 +13,9 @@ from typing import Final
 import httpcore
 
 from botservice.errors import PageRefused
+from botservice.http.tls import tls_context
 from botservice.pages.addresses import PageAddress
 from botservice.pages.connecting import PublicNetwork
-from botservice.tls import tls_context
 
 _PIECE: Final = 65_536
 _MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))

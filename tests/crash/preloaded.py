@@ -5,8 +5,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from botservice.http.tls import tls_context
 from botservice.texts import LANGUAGES, in_language
-from botservice.tls import tls_context
 
 _AT_THE_START = (
     *("botservice.cli.main", "botservice.serving", "botservice.app", "botservice.storage.schema"),

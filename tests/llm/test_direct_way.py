@@ -180,6 +180,33 @@ async def test_what_is_no_answer_is_an_error_of_the_server(says: bytes, error: t
             await http.get(server.base_url)
 
 
+@pytest.mark.parametrize(
+    "says", [b"<html>bad gateway</html>\r\n", b"zz\r\n", b"HTTP/1.1 502 Bad Gateway\r\n\r\n", b"2\r\nhiX"]
+)
+async def test_a_stream_that_goes_on_with_what_is_no_http_fails_at_once_with_what_was_read_before(says: bytes) -> None:
+    """The server keeps the connection open, and no limit is set: nothing else would end it."""
+    has_read, is_over = asyncio.Event(), asyncio.Event()
+
+    async def break_off(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" + chunk(b"hello"))
+        await has_read.wait()
+        writer.write(says)
+        await is_over.wait()
+
+    pieces = []
+
+    async def read_on(answer: httpx2.Response) -> None:
+        async for piece in answer.aiter_bytes():
+            pieces.append(piece)
+            has_read.set()
+
+    async with raw_server(break_off) as server, client() as http, http.stream("GET", server.base_url) as answer:
+        with pytest.raises(httpx2.RemoteProtocolError):
+            await read_on(answer)
+        is_over.set()
+    assert pieces[0] == b"hello"
+
+
 async def test_a_connection_that_is_cut_is_an_error_of_the_network() -> None:
     async def cut(_: RawRequest, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nhi")

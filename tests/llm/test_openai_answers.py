@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from standins.openai_api import OpenAIApi, Reply, ToolUse
 
-from botservice import LLMError, OpenAIChatLLM, TokenUsage, ToolCall
+from botservice import ContextOverflow, LLMError, OpenAIChatLLM, TokenUsage, ToolCall
 from botservice.llm.openai.chat_answers import ChatAnswer
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -187,5 +187,9 @@ def test_chunks_without_choices_or_delta_do_no_harm() -> None:
 
 
 def test_an_error_in_the_place_of_an_answer_is_one() -> None:
-    with pytest.raises(LLMError, match="no choices"):
+    with pytest.raises(LLMError, match="reported an error"):
         ChatAnswer().add_whole({"error": {"message": "no"}})
+    with pytest.raises(ContextOverflow):
+        ChatAnswer().add_whole({"error": {"code": "context_length_exceeded"}})
+    with pytest.raises(LLMError, match="no choices"):
+        ChatAnswer().add_whole({"error": None, "choices": []})

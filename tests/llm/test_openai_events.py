@@ -43,3 +43,8 @@ def test_a_line_of_many_pieces_is_put_together_once() -> None:
     for _ in range(20_000):
         assert reader.feed(b"x" * 1_000) == []
     assert [len(event) for event in reader.feed(b"\n\n")] == [20_000_000]
+
+
+def test_a_byte_order_mark_before_a_stream_hides_no_event() -> None:
+    reader = EventReader()
+    assert reader.feed(b"\xef\xbb\xbfdata: first\n\ndata: \xef\xbb\xbfsecond\n\n") == ["first", "\ufeffsecond"]

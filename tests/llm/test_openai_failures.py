@@ -20,8 +20,10 @@ from standins.openai_api import (
     rate_limited,
     server_error,
 )
+from standins.raw_http import RawRequest, raw_server, response
 
 from botservice import ContextOverflow, LLMError, OpenAIChatLLM
+from botservice.http.tls import tls_context
 from botservice.llm.openai.clients import Connections, Way
 from botservice.llm.openai.errors import translate
 
@@ -39,6 +41,9 @@ KEY = "sk-test-key-that-nobody-may-see"
         (rate_limited(7), True, 7.0, "rate_limit_exceeded"),
         (Failure(429, "slow down", headers={"Retry-After": "soon"}), True, None, "429"),
         (Failure(429, "slow down", headers={"Retry-After": "-5"}), True, 0.0, "429"),
+        (Failure(429, "slow down", headers={"Retry-After": "Wed, 21 Oct 2015 07:28:00 GMT"}), True, 0.0, "429"),
+        (Failure(429, "slow down", headers={"Retry-After": "Fri, 31 Dec 9999 23:59:59 GMT"}), True, 86_400.0, "429"),
+        (Failure(429, "slow down", headers={"retry-after-ms": "1500", "Retry-After": "2"}), True, 1.5, "429"),
         (Failure(429, "slow down", headers={"Retry-After": "1" + "0" * 30}), True, 86_400.0, "429"),
         (quota_exceeded(), False, None, "no credit"),
         (server_error(500), True, None, "500"),
@@ -241,3 +246,68 @@ def test_every_error_of_the_client_is_translated(kind: type[openai.OpenAIError])
     if issubclass(kind, openai.APIStatusError):
         assert str(status) in str(translated)
         assert translated.is_transient == (int(status) in (409, 429) or int(status) >= 500)
+
+
+@pytest.mark.parametrize("headers", [["content-length: 900"], ["content-encoding: gzip", "content-length: 9"]])
+@pytest.mark.parametrize("status", ["401 Unauthorized", "429 Too Many Requests"])
+async def test_a_refusal_of_which_nobody_can_read_the_rest_keeps_its_status(headers: list[str], status: str) -> None:
+    async def refuse(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        head = [f"HTTP/1.1 {status}", "content-type: application/json", "retry-after: 7", *headers, "", "no reason"]
+        writer.write("\r\n".join(head).encode())
+        writer.close()
+
+    async with raw_server(refuse) as server:
+        llm = OpenAIChatLLM("m", base_url=server.base_url, api_key="none")
+        with pytest.raises(LLMError) as caught:
+            await llm.chat(HELLO)
+        await llm.close()
+    assert (caught.value.status_code, caught.value.retry_after_seconds) == (int(status[:3]), 7.0)
+    assert caught.value.is_transient is status.startswith("429")
+
+
+async def test_a_cookie_that_no_header_can_hold_spoils_no_later_call() -> None:
+    async def answer(_: RawRequest, writer: asyncio.StreamWriter) -> None:
+        said = b'data: {"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+        writer.write(response(said, "Set-Cookie: lb=\u00e9"))
+
+    async with raw_server(answer) as server:
+        llm = OpenAIChatLLM("m", base_url=server.base_url, api_key="none")
+        assert [(await llm.chat(HELLO)).text for _ in range(3)] == ["hi"] * 3
+        await llm.close()
+
+
+async def test_headers_of_one_s_own_count_whichever_case_they_are_in(
+    api: OpenAIApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "authorization: Basic Zm9v")
+    llm = OpenAIChatLLM("gpt-5.5", base_url=api.base_url, api_key="none")
+    await llm.chat(HELLO)
+    await llm.close()
+    assert api.requests()[-1].headers["authorization"] == "Basic Zm9v"
+
+
+async def test_a_proxy_that_models_cannot_be_asked_by_is_named_and_holds_up_no_server_that_needs_none(
+    api: OpenAIApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", "socks5://ann:secret@127.0.0.1:9")
+    llm = OpenAIChatLLM("gpt-5.5", base_url=api.base_url, api_key="none")
+    with pytest.raises(LLMError, match="ALL_PROXY") as caught:
+        await llm.chat(HELLO)
+    assert not caught.value.is_transient
+    assert "secret" not in str(caught.value)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    assert (await llm.chat(HELLO)).text
+    await llm.close()
+
+
+async def test_a_file_of_authorities_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", "/no/such/file.pem")
+    tls_context.cache_clear()
+    llm = OpenAIChatLLM("m", base_url="https://127.0.0.1:9/v1", api_key="none")
+    try:
+        with pytest.raises(LLMError, match=r"SSL_CERT_FILE=/no/such/file\.pem") as caught:
+            await llm.chat(HELLO)
+    finally:
+        tls_context.cache_clear()
+        await llm.close()
+    assert not caught.value.is_transient

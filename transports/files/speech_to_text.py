@@ -3,8 +3,8 @@
 import httpx
 
 from botservice.errors import LLMError
+from botservice.http.tls import tls_context
 from botservice.messages import Attachment
-from botservice.tls import tls_context
 
 _ANSWER_SECONDS = 60.0
 _NO_RIGHT = ": OPENAI_API_KEY is missing, wrong, or not allowed to do this"

@@ -23,14 +23,17 @@ from telegram import Bot, InputFile, InputMedia
 from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest, RequestData
 
+from botservice.http.connector import LONGEST_HEADER, Connector
+from botservice.http.tls import tls_context
 from botservice.messages import storable
-from botservice.tls import tls_context
+from transports.files.size_limits import TELEGRAM_FILE_BYTES
 
 __all__ = ["BotClient", "InputFile", "as_media"]
 
 _ANSWER_SECONDS = 20.0
 _DOWNLOAD_SECONDS = 60.0
 _CONNECTIONS = 64
+_LARGEST_FILE_BYTES = TELEGRAM_FILE_BYTES + 1024**2  # the limit is Telegram's, and it may count otherwise
 POLL_SECONDS = 25
 # In the name of a file: what would end it, and what no header may hold.
 _ESCAPED = {code: f"%{code:02X}" for code in (*range(0x20), 0x22, 0x7F)}
@@ -126,18 +129,17 @@ class Requests(BaseRequest):
         files = given.multipart_data if given is not None else {}
         if files:
             seconds += self._limits.upload
-        # aiohttp waits for an answer once all is sent, and for that without a limit; what is fetched has no total.
-        sending = (
-            sum(len(data) for _, data, _ in files.values() if isinstance(data, bytes)) / self._limits.bytes_a_second
-        )
-        total = self._limits.pool + self._limits.connect + sending + seconds if method == "POST" else None
+        # aiohttp waits for an answer once all is sent, and for that without a limit.
+        size = sum(len(data) for _, data, _ in files.values() if isinstance(data, bytes))
+        moving = (size if method == "POST" else _LARGEST_FILE_BYTES) / self._limits.bytes_a_second
+        total = self._limits.pool + self._limits.connect + moving + seconds
         timeout = aiohttp.ClientTimeout(total, self._limits.pool, seconds, self._limits.connect)
         data = given.json_parameters if given is not None else None
         try:
             async with self._open(url).request(
                 method, url, data=_form(data or {}, files) if files else data, timeout=timeout, allow_redirects=False
             ) as answer:
-                body = await answer.read()
+                body = await _read(answer)
                 return _status(answer.status, body) if method == "POST" else answer.status, body
         except TimeoutError as error:
             raise TimedOut from error
@@ -146,10 +148,11 @@ class Requests(BaseRequest):
 
     def _open(self, url: str) -> aiohttp.ClientSession:
         if self._session is None:
-            connector = aiohttp.TCPConnector(limit=self._connections, ssl=tls_context())
             self._session = aiohttp.ClientSession(
-                connector=connector,
+                connector=Connector(limit=self._connections, ssl=tls_context()),
                 cookie_jar=aiohttp.DummyCookieJar(),
+                max_line_size=LONGEST_HEADER,
+                max_field_size=LONGEST_HEADER,
                 headers={"User-Agent": self.USER_AGENT},
                 proxy=_proxy_for(url),
             )
@@ -215,6 +218,20 @@ def as_media(payload: Mapping[str, Any], file: InputFile | str) -> InputMedia:
     return InputMedia(payload["type"], file, api_kwargs=others)
 
 
+async def _read(answer: aiohttp.ClientResponse) -> bytes:
+    """Return the body of an answer.
+
+    Raises:
+        aiohttp.ClientPayloadError: it is longer than any file that a bot may fetch.
+    """
+    body = bytearray()
+    async for piece in answer.content.iter_any():
+        body += piece
+        if len(body) > _LARGEST_FILE_BYTES:
+            raise aiohttp.ClientPayloadError("the answer is too long")
+    return bytes(body)
+
+
 def _status(status: int, body: bytes) -> int:
     """Return the status of what the Bot API answers, also where something before it says 200 of every answer."""
     if status != 200 or _RESULT.match(body):
@@ -240,10 +257,10 @@ def _proxy_for(url: str) -> str | None:
     """
     parts, proxies = urlsplit(url), getproxies()
     found = proxies.get(parts.scheme) or proxies.get("all")
-    if not found or proxy_bypass(parts.hostname or ""):
+    if not found or proxy_bypass(parts.netloc):  # a port may be named as well
         return None
     kind, separator, _ = found.partition("://")
-    if separator and kind not in ("http", "https"):
+    if separator and kind.lower() not in ("http", "https"):
         reason = f"the environment names a proxy of kind {kind}; only http and https ones can be asked"
         raise NetworkError(reason) from aiohttp.NonHttpUrlClientError(kind)
     return found if separator else f"http://{found}"

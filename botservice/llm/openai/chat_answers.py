@@ -7,6 +7,7 @@ from typing import Any, Final
 from botservice.errors import LLMError
 from botservice.llm.chat import ChatResponse, FinishReason, TextSink
 from botservice.llm.openai.answer_parts import as_text, read_calls, read_usage
+from botservice.llm.openai.errors import reported
 from botservice.messages import TokenUsage
 
 _REASONS: Final = {"length": FinishReason.LENGTH, "content_filter": FinishReason.REFUSAL}
@@ -52,6 +53,8 @@ class ChatAnswer:
         Raises:
             LLMError: there is none in it.
         """
+        if error := completion.get("error"):
+            raise reported(error)
         if not completion.get("choices"):
             raise LLMError("the model's answer has no choices")
         self._note(completion)

@@ -10,11 +10,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import proxy_bypass
 
 from botservice.errors import LLMError, SettingsError
+from botservice.http.tls import tls_context
 from botservice.settings import OPENAI_API_URL, ModelSettings, reveal
 from botservice.telemetry import register_secret
-from botservice.tls import tls_context
 
 if TYPE_CHECKING:
     import httpx2
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _LOADED_LATE = ("openai", "botservice.llm.openai.direct")
 _CONNECT_SECONDS = 10.0
+_REFUSAL_SECONDS = 10.0  # for what a server says beside the status by which it refuses
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 # Servers close what was idle for 5 s (uvicorn, and so vLLM; Node): a call that is sent at that moment would fail.
 _IDLE_SECONDS = 3.0
@@ -51,11 +54,10 @@ class Connections:
 
         # Once: the service knows how long people wait.
         self.client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0, http_client=make_way().http)
-        sent = {**self.client.default_headers, **self.client.auth_headers}
-        # Nobody answers otherwise for what these say of the machine.
+        # Nobody answers otherwise for what these say of the machine. Each name once, however it is written.
         self.headers = {
-            name: value
-            for name, value in sent.items()
+            name.lower(): value
+            for name, value in {**self.client.auth_headers, **self.client.default_headers}.items()
             if isinstance(value, str) and not name.lower().startswith("x-stainless-")
         }
         self._like: dict[str, httpx2.Request] = {}  # without content, for each address
@@ -98,8 +100,13 @@ class Connections:
             like = self._like[address] = fresh.build_request("POST", address, headers=self.headers)
         headers = like.headers.copy()
         headers["Content-Length"] = str(len(content))
-        given: dict[str, Any] = {"headers": headers, "cookies": http.cookies, "extensions": like.extensions}
-        return httpx2.Request("POST", like.url, stream=httpx2.ByteStream(content), **given)
+        given: dict[str, Any] = {"headers": headers, "extensions": like.extensions}
+        make = partial(httpx2.Request, "POST", like.url, stream=httpx2.ByteStream(content), **given)
+        try:
+            return make(cookies=http.cookies)
+        except UnicodeEncodeError:  # of a server that sets what no header can hold
+            http.cookies.clear()
+            return make()
 
     async def open(self) -> None:
         """Have the running event loop close the connections when it ends, or when nobody has them any more."""
@@ -179,8 +186,8 @@ class OpenAIClients:
             try:
                 async with contextlib.aclosing(response):
                     if not response.is_success:
-                        await response.aread()
-                        raise connections.client._make_status_error_from_response(response)  # noqa: SLF001 - as for its own
+                        refusal = await _read_refusal(response)
+                        raise connections.client._make_status_error_from_response(refusal)  # noqa: SLF001 - as for its own
                     yield response
             except httpx2.RequestError as error:
                 error.request = response.request
@@ -206,8 +213,29 @@ class OpenAIClients:
         return known
 
 
+async def _read_refusal(response: "httpx2.Response") -> "httpx2.Response":
+    """Return a refusal that is read: its status and its headers alone, where nobody can read the rest."""
+    import httpx2
+
+    try:
+        async with asyncio.timeout(_REFUSAL_SECONDS):
+            await response.aread()
+    except (TimeoutError, httpx2.RequestError):
+        return httpx2.Response(response.status_code, headers=_without_body(response), request=response.request)
+    return response
+
+
+def _without_body(response: "httpx2.Response") -> list[tuple[str, str]]:
+    return [(name, value) for name, value in response.headers.multi_items() if not name.startswith("content-")]
+
+
 def _make_way(base_url: str, odd: set[str]) -> Way:
-    """Return a way whose client waits as long as it takes; how many connections there are at once, MAX_TURNS bounds."""
+    """Return a way whose client waits as long as it takes; how many connections there are at once, MAX_TURNS bounds.
+
+    Raises:
+        SettingsError: the environment names a proxy that nothing can be asked by.
+    """
+    import httpx2
     import openai
 
     from botservice.llm.openai.direct import direct_way
@@ -215,9 +243,21 @@ def _make_way(base_url: str, odd: set[str]) -> Way:
     limits = replace(openai.DEFAULT_CONNECTION_LIMITS, max_connections=None, keepalive_expiry=_IDLE_SECONDS)
     timeout = openai.Timeout(None, connect=_CONNECT_SECONDS)
     mounts = direct_way(base_url, tls_context(), idle_seconds=_IDLE_SECONDS, odd=odd)
-    http = openai.DefaultAsyncHttpxClient(
-        timeout=timeout, limits=limits, verify=tls_context(), mounts=mounts, event_hooks={"response": [_bound]}
+    make = partial(
+        openai.DefaultAsyncHttpxClient,
+        timeout=timeout,
+        limits=limits,
+        verify=tls_context(),
+        mounts=mounts,
+        event_hooks={"response": [_bound]},
     )
+    try:
+        http = make()
+    except (ImportError, ValueError, httpx2.InvalidURL) as error:  # it makes a way to each proxy of the environment
+        if not proxy_bypass(urlsplit(base_url).hostname or ""):
+            named = "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a proxy that models cannot be asked by"
+            raise SettingsError(f"{named}: unset it, or name one of kind http:// or https://") from error
+        http = make(trust_env=False)
     return Way(http, next(iter(mounts.values()), None))
 
 

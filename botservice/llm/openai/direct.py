@@ -1,19 +1,18 @@
 """The way to a model's server without a proxy: aiohttp under the openai client, in half the CPU of its own pool."""
 
 import contextlib
-import select
 import ssl
-import sys
 import weakref
 from collections.abc import AsyncIterator, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.request import getproxies
 
 import aiohttp
 import httpx2
 import yarl
 
-_LONGEST_HEADER: Final = 100 * 1024  # as httpx takes them; aiohttp by itself refuses more than 8 kB
+from botservice.http.connector import LONGEST_HEADER, Connector
+
 _PROXIED: Final = frozenset({"http", "https", "all"})
 _CHUNKED: Final = b"transfer-encoding"  # aiohttp says so itself where no length is known
 _OF_BODIES: Final = (_CHUNKED, b"content-length")
@@ -108,38 +107,15 @@ class DirectTransport(httpx2.AsyncBaseTransport):
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._session = aiohttp.ClientSession(
-                connector=_Connector(limit=0, ssl=self._tls, keepalive_timeout=self._idle_seconds),
+                connector=Connector(limit=0, ssl=self._tls, keepalive_timeout=self._idle_seconds),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 skip_auto_headers=_OWN_HEADERS,
                 auto_decompress=False,
-                max_line_size=_LONGEST_HEADER,
-                max_field_size=_LONGEST_HEADER,
+                max_line_size=LONGEST_HEADER,
+                max_field_size=LONGEST_HEADER,
             )
             weakref.finalize(self, self._session.detach)  # or a program that ends without closing it is told off
         return self._session
-
-
-class _Connector(aiohttp.TCPConnector):
-    """Uses no connection again on which a server has said something since: it would be taken for the next answer."""
-
-    async def _get(self, *wanted: Any) -> aiohttp.connector.Connection | None:
-        while (found := await super()._get(*wanted)) is not None:
-            protocol = found.protocol
-            if protocol is not None and not protocol.should_close and not _is_readable(found.transport):
-                return found
-            found.close()
-        return None
-
-    def _release(self, key: Any, protocol: Any, *, should_close: bool = False) -> None:
-        """Cut a connection that is not used again: closed, it stays for as long as its server does not read."""
-        transport = protocol.transport
-        super()._release(key, protocol, should_close=should_close)
-        if transport is not None and protocol.transport is None:
-            transport.abort()
-
-    def __del__(self, *_: object) -> None:
-        """Close what a program has left open, without a word."""
-        self._close()
 
 
 class _Body(httpx2.AsyncByteStream):
@@ -174,13 +150,3 @@ def _as_of_httpx() -> Iterator[None]:
         raise httpx2.ReadError(str(error)) from error
     except ValueError as error:
         raise httpx2.LocalProtocolError(str(error)) from error
-
-
-def _is_readable(transport: Any) -> bool:
-    """Return whether something has arrived that the event loop has not seen yet."""
-    socket = transport.get_extra_info("socket")
-    if sys.platform == "win32":  # which has no poll; the bound of select elsewhere is none there
-        return bool(select.select([socket], [], [], 0)[0])
-    polling = select.poll()
-    polling.register(socket, select.POLLIN)
-    return bool(polling.poll(0))

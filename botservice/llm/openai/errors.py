@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -173,8 +175,19 @@ def _word(code: Any) -> str | None:
 
 
 def _retry_after(error: "openai.APIStatusError") -> float | None:
+    """Return in how many seconds a server wants to be asked again: it says a number of them, or a date (RFC 9110)."""
+    headers = error.response.headers
+    said = headers.get("retry-after", "")
     try:
-        seconds = float(error.response.headers.get("retry-after", ""))
+        seconds = float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else float(said)
+    except ValueError:
+        return _seconds_until(said)
+    return max(0.0, seconds) if seconds < float("inf") else None
+
+
+def _seconds_until(date: str) -> float | None:
+    try:
+        at = parsedate_to_datetime(date)
     except ValueError:
         return None
-    return max(0.0, seconds) if seconds < float("inf") else None
+    return max(0.0, (at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds())

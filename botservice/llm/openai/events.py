@@ -1,5 +1,6 @@
 """Server-sent events as they arrive: one pass over the bytes."""
 
+import codecs
 import re
 from typing import Final
 
@@ -16,6 +17,7 @@ class EventReader:
         self._begun: list[bytes] = []  # of a line that has not ended yet; joined once, however many pieces it has
         self._data: list[bytes] = []
         self._ended_by_return = False
+        self._is_at_start = True
 
     def feed(self, piece: bytes) -> list[str]:
         """Return the data of the events that end in the next piece; comments and other fields are passed over.
@@ -25,6 +27,8 @@ class EventReader:
         """
         ended = []
         for line in self._lines(piece):
+            if self._is_at_start:  # a byte order mark is no part of the first field
+                line, self._is_at_start = line.removeprefix(codecs.BOM_UTF8), False  # noqa: PLW2901 - without it
             if line.startswith(b"data:"):
                 self._data.append(line[5:].lstrip(b" "))
             elif not line:  # the end of an event; one without data is none

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import httpx2
 
-from botservice.errors import LLMError
+from botservice.errors import LLMError, SettingsError
 from botservice.llm.chat import AnswerSchema, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.openai.call import OpenAIAnswer, OpenAICall
 from botservice.llm.openai.clients import OpenAIClients
@@ -158,6 +158,8 @@ class OpenAIChatLLM:
             return await self._send(call, on_text, on_thought)
         except LLMError:
             raise
+        except SettingsError as error:
+            raise LLMError(str(error), is_transient=False) from error
         except TimeoutError as error:
             raise LLMError(f"the model sent nothing for {self.timeout_seconds:g} seconds") from error
         except Exception as error:  # a border: what a server sends can be anything
@@ -175,7 +177,7 @@ class OpenAIChatLLM:
         try:
             async with asyncio.timeout(self.timeout_seconds) as limit:
                 async with self._clients.post(call.path, call.body()) as response:
-                    if "json" in response.headers.get("content-type", ""):  # a server that does not stream
+                    if "json" in response.headers.get("content-type", "").lower():  # a server that does not stream
                         answer.add_whole(json.loads(await response.aread()))
                         return answer.response()
                     await self._read_stream(answer, response, limit)

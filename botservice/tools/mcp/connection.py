@@ -7,7 +7,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from botservice.tls import tls_context
+from botservice.http.tls import tls_context
 from botservice.tools.mcp.child_processes import Children
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import explain, is_closed

@@ -7,7 +7,7 @@ import shutil
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from botservice.tls import tls_context
+from botservice.http.tls import tls_context
 from botservice.tools.mcp.child_processes import Children
 from botservice.tools.mcp.config import ServerConfig
 from botservice.tools.mcp.failures import ServerDown

@@ -78,6 +78,76 @@ async def test_a_file_that_is_not_taken_is_given_up():
         await requests.shutdown()
 
 
+async def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next_one():
+    may_speak, has_spoken = asyncio.Event(), asyncio.Event()
+
+    def said(number):
+        body = b'{"ok": true, "result": {"message_id": %d}}' % number
+        return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(body), body)
+
+    async def answer(request, writer):
+        writer.write(said(len(server.requests)))
+        if request.connection == 1:
+            await may_speak.wait()
+            writer.write(said(999))
+            await writer.drain()
+            has_spoken.set()
+
+    async with raw_server(answer) as server:
+        client = BotClient("1:a", server.base_url)
+        try:
+            ids = [(await client.call("sendMessage", chat_id=7, text="one"))["message_id"]]
+            may_speak.set()
+            await has_spoken.wait()
+            ids += [(await client.call("sendMessage", chat_id=7, text=text))["message_id"] for text in ("two", "three")]
+        finally:
+            await client.close_connections()
+    assert ids == [1, 2, 3]
+
+
+@pytest.mark.parametrize("rest", [b"zz\r\n", b"<html>bad gateway</html>\r\n"])
+async def test_a_file_that_breaks_off_in_what_is_no_http_is_given_up_at_once(rest):
+    is_over = asyncio.Event()
+
+    async def break_off(_, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n")
+        await writer.drain()
+        await asyncio.sleep(0)
+        writer.write(rest)
+        await is_over.wait()
+
+    async with raw_server(break_off) as server:
+        client = BotClient("1:a", server.base_url)
+        try:
+            with pytest.raises(NetworkError):
+                await client.download("photo.jpg")
+        finally:
+            is_over.set()
+            await client.close_connections()
+
+
+async def test_a_file_that_comes_too_slowly_or_is_too_long_is_given_up():
+    is_over = asyncio.Event()
+
+    async def drip(request, writer):
+        writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 100000000\r\n\r\n")
+        while not is_over.is_set():
+            writer.write(b"x" if "slow" in request.line else b"x" * 1_000_000)
+            await writer.drain()
+            await asyncio.sleep(0.01 if "slow" in request.line else 0)
+
+    async with raw_server(drip) as server:
+        requests = Requests(2, Limits(bytes_a_second=1e9, connect=0.1, pool=0.1))
+        try:
+            with pytest.raises(TimedOut):
+                await requests.do_request(f"{server.base_url}/slow", "GET", read_timeout=0.2)
+            with pytest.raises(NetworkError, match="ClientPayloadError"):
+                await requests.do_request(f"{server.base_url}/long", "GET", read_timeout=60)
+        finally:
+            is_over.set()
+            await requests.shutdown()
+
+
 async def test_calls_go_through_the_proxy_that_the_environment_names(api, monkeypatch):
     """The stand-in is asked for an address that is nowhere, and answers that it knows no such thing."""
     monkeypatch.setenv("http_proxy", api.url.removeprefix("http://"))

@@ -6,6 +6,8 @@ from functools import lru_cache
 
 import certifi
 
+from botservice.errors import SettingsError
+
 
 @lru_cache(maxsize=1)
 def tls_context() -> ssl.SSLContext:
@@ -13,9 +15,16 @@ def tls_context() -> ssl.SSLContext:
 
     Source: httpx, "SSL": `SSL_CERT_FILE` and `SSL_CERT_DIR` name others than those of certifi. Importing httpx for it
     would take 7 MiB of every process: it brings a command line along.
+
+    Raises:
+        SettingsError: what SSL_CERT_FILE names cannot be read, or holds no certificates.
     """
     if file := os.environ.get("SSL_CERT_FILE"):
-        return ssl.create_default_context(cafile=file)
+        try:
+            return ssl.create_default_context(cafile=file)
+        except OSError as error:  # among them what ssl says of a file without certificates
+            reason = f"SSL_CERT_FILE={file} cannot be read as certificates ({type(error).__name__}): unset it, or name"
+            raise SettingsError(f"{reason} a PEM file") from error
     if folder := os.environ.get("SSL_CERT_DIR"):
         return ssl.create_default_context(capath=folder)
     return ssl.create_default_context(cafile=certifi.where())

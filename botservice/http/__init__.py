@@ -1,0 +1,1 @@
+"""How HTTP clients connect: whom they trust, and which connections they use again."""
