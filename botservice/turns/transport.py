@@ -97,8 +97,9 @@ class Transport(Protocol):
     several conversations may have `open_topic`, which makes a place for a new one and returns whether it is there. One
     with voice messages may have `was_spoken`: it says whether events were, and shows the `spoken` of an answer.
 
-    One that has a button under what could not be answered, which asks it again, says so by `offers_retry`. What it
-    shows and takes is told by `capabilities`: texts name what people can press or type there.
+    One that has a button under what could not be answered, which asks it again, says so by `offers_retry`; one that
+    shows people what the history has as soon as it has it, by its numbers, says so by `shows_history`. What it shows
+    and takes is told by `capabilities`: texts name what people can press or type there.
 
     Attributes:
         name: Stands in the context keys, with the events and with the deliveries.
@@ -141,6 +142,11 @@ def topics_of(transport: Transport, context_keys: Mapping[str, str]) -> OpenTopi
     """Return a function that opens a topic of a chat for a new conversation; None if the transport has no topics."""
     opens: Callable[[Mapping[str, str], str], Awaitable[bool]] | None = getattr(transport, "open_topic", None)
     return None if opens is None else partial(opens, context_keys)
+
+
+def shows_history(transport: Transport) -> bool:
+    """Return whether people are shown what the history has as soon as it has it: no power cut may undo it then."""
+    return bool(getattr(transport, "shows_history", False))
 
 
 def was_spoken(transport: Transport, events: Sequence[StoredEvent]) -> bool:

@@ -139,6 +139,7 @@ async def office(
     budgets: Budgets | None = None,
     access: Access | None = None,
     commands: Commands | None = None,
+    callbacks: Any = None,
     share: Share = Share(),  # noqa: B008 - frozen
 ) -> AsyncIterator[Office]:
     """Run a worker for a scripted model until the block is left."""
@@ -146,7 +147,9 @@ async def office(
     agent = FunctionsBasedAgent(
         tools=tools, llm=llm, message_selector=selector or NoMessages(), search_k=search_k, prompt=""
     )
-    options = RunOptions(agent, StepCallbacks(None), 10, clock, NO_WAITING, budgets or Budgets(), access or Access())
+    options = RunOptions(
+        agent, StepCallbacks(callbacks), 10, clock, NO_WAITING, budgets or Budgets(), access or Access()
+    )
     messenger = messenger or Messenger()
     worker = Worker(
         storage,

@@ -4,12 +4,16 @@ import sys
 import threading
 from pathlib import Path
 
+import pytest
 from turns.bots import make_service
 from turns.messenger import Messenger, echo, office
 
 import botservice
 from botservice import AgentContext, Storage
 from botservice.commands.standard import standard_commands
+from botservice.memory import TaskStep
+from botservice.turns.transport import shows_history
+from transports.web import Access, WebTransport
 
 PACKAGE = Path(botservice.__file__).parent
 MOST_MODULES = 13
@@ -94,6 +98,27 @@ async def test_the_disk_has_a_turn_that_a_program_was_handed_or_whose_steps_it_s
         await (await make_service(storage, ["hello"])[0].start(context, "hi")).close()
         await make_service(storage, ["hello", "again"], callbacks=[print])[0].prompt(context, "hi")
         assert all(storage.told)
+
+
+@pytest.mark.parametrize("seen_by", ["nobody", "a page", "a callback"])
+async def test_the_disk_has_a_question_before_a_page_or_a_callback_sees_it(sqlite_url, seen_by):
+    """A power cut would give its number out once more, and a page that knows it would pass over its answer."""
+    messenger = Messenger()
+    messenger.shows_history = seen_by == "a page"
+    callbacks = {TaskStep: lambda step: None} if seen_by == "a callback" else None
+    async with (
+        Counting.open(sqlite_url) as storage,
+        office(storage, echo, messenger=messenger, callbacks=callbacks, sweep_seconds=600) as bot,
+    ):
+        storage.told.clear()
+        await bot.write("hi", order=1)
+        await messenger.shows("1", "re: hi")
+        await bot.worker.stop(grace_seconds=60)
+        assert storage.told == [True, seen_by != "nobody", True, True]
+
+
+def test_a_page_is_a_way_that_shows_what_is_stored_at_once():
+    assert shows_history(WebTransport(access=Access()))
 
 
 async def test_a_message_is_four_commits_from_its_arrival_to_its_delivery(sqlite_url):

@@ -65,6 +65,7 @@ class WebTransport:
     name = NAME
     capabilities = CAPABILITIES
     offers_retry = True
+    shows_history = True
 
     def __init__(
         self,

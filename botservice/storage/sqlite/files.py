@@ -49,6 +49,8 @@ def write_private(path: Path, data: bytes) -> None:
         with os.fdopen(os.open(partial, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, _OWNER_ALONE), "wb") as file:
             partial.chmod(_OWNER_ALONE)
             file.write(data)
+            file.flush()
+            os.fsync(file.fileno())  # or a power cut might leave an empty file under the name
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
