@@ -15,11 +15,12 @@ from botservice.history import MessageSelector, SteadyWindowMessageSelector
 from botservice.history.notes import NOTES_TOKENS
 from botservice.llm.asking import ask, offered_to
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
+from botservice.people.names import is_guest
 from botservice.texts import in_language
 from botservice.tools import Tool, Toolset
 from botservice.tools.skills import Skills
 from botservice.tools.tool import ToolFunction
-from botservice.tools.toolbox import FIND_TOOL, Toolbox
+from botservice.tools.toolbox import FIND_TOOL, MOST_IN_A_REQUEST, Toolbox
 
 DEFAULT_PROMPT = (
     "You are a helpful assistant in a chat. Answer briefly and to the point, in the language of the person who asks. "
@@ -117,6 +118,8 @@ class FunctionsBasedAgent(Agent):
 
     async def offered_tools(self, context: AgentContext) -> Sequence[Tool]:
         """Return the tools that the model is told of with the next call."""
+        if not self.toolsets and len(self.tools) <= MOST_IN_A_REQUEST and not is_guest(context.context_keys):
+            return list(self.tools.values())  # nothing to choose among, as in most chats
         return await self._toolbox.offered_tools(self.tools, context.completed_steps, context)
 
     async def close(self) -> None:

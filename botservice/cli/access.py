@@ -43,7 +43,7 @@ def approve(
 ) -> None:
     """Let somebody in; a newcomer is told so in their chat."""
     from botservice.access.values import AccessRole
-    from botservice.turns.outbox import owe_in_turn
+    from botservice.turns.notices import owe_in_turn
 
     gate = _access()
     role = AccessRole.OWNER if owner else AccessRole.MEMBER

@@ -11,7 +11,7 @@ from botservice.errors import BotServiceError
 from botservice.people.names import chat_name, person_name
 from botservice.policies import is_identity
 from botservice.quoting import show_plain
-from botservice.turns.outbox import owe_in_turn
+from botservice.turns.notices import owe_in_turn
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _LONGEST_NAME: Final = 40

@@ -1,14 +1,16 @@
 """The outbox: deliveries in order, once if the platform confirms them, again if it did not take them."""
 
+import json
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
+from cachetools import LRUCache
 from sqlalchemy import Connection, bindparam, case, exists, func, insert, literal, null, select, update
 
 from botservice.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
@@ -28,7 +30,7 @@ from botservice.turns.turn import API, Delivery, DeliveryKind, DeliveryStatus, T
 logger = logging.getLogger(__name__)
 
 Clock = Callable[[], datetime]
-
+_MOST_REMEMBERED = 10_000  # messages of which it could not be stored that they were sent
 
 _UPDATE = update(deliveries).where(deliveries.c.id == bindparam("row"))
 _BEGIN = _UPDATE.values(status=DeliveryStatus.ATTEMPTING.value).returning(deliveries.c.id)
@@ -38,19 +40,15 @@ _FINISH = _UPDATE.values(
     payload=case((_IS_FORGOTTEN, literal({}, deliveries.c.payload.type)), else_=deliveries.c.payload),
     buttons=case((_IS_FORGOTTEN, null()), else_=deliveries.c.buttons),
 )
+# Without the right to a conversation: nobody has tried to send it since.
+_FINISH_OWN_TRY = _FINISH.where(
+    deliveries.c.status == DeliveryStatus.ATTEMPTING.value, deliveries.c.attempts == bindparam("tries")
+)
 _INSERT = insert(deliveries).returning(deliveries.c.id)
-_INSERT_IN_PLACE = insert(deliveries)
 _replaced = deliveries.alias("replaced")
 # What stands in the place of another message goes out after that one: by then its id is known.
 _REPLACED = select(_replaced.c.external_id).where(_replaced.c.id == deliveries.c.replaces).scalar_subquery()
 _ACCEPTED = select(turns.c.created_at).where(turns.c.id == deliveries.c.turn_id).scalar_subquery()
-_LAY_OFF = (
-    update(deliveries)
-    .where((deliveries.c.id == bindparam("row")) | (deliveries.c.replaces == bindparam("row")))
-    .where(deliveries.c.turn_id == bindparam("turn"))
-    .values(buttons=None)
-)
-_CHAT_OF_TURN = select(turns.c.context_id, turns.c.transport).where(turns.c.id == bindparam("turn"))
 NEXT: Final = (
     select(
         deliveries.c.id,
@@ -82,6 +80,18 @@ _OWED = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A message that a platform has taken, with its id there."""
+
+    payload: Payload
+    external_id: str | None
+
+    def is_of(self, delivery: Delivery) -> bool:
+        """Return whether a delivery owes this very message; behind it there may be others in the same row."""
+        return json.dumps(self.payload, sort_keys=True) == json.dumps(delivery.payload, sort_keys=True)
+
+
 class Outbox:
     """Sends the deliveries of contexts that the caller has claimed."""
 
@@ -100,6 +110,7 @@ class Outbox:
             most_at_once: How many messages may be on their way to one platform; None for any number.
         """
         self._under_way: Counter[str] = Counter()
+        self._sent: LRUCache[int, _Sent] = LRUCache(_MOST_REMEMBERED)
         self._most_at_once = most_at_once
         self._storage = storage
         self._transports = transports
@@ -138,6 +149,9 @@ class Outbox:
     async def _go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> bool:
         """Send a delivery that is stored as on its way; return whether that is over."""
         now = self._clock
+        sent = self._sent.get(delivery.id)
+        if sent is not None and sent.is_of(delivery):
+            return await self._note_sent(delivery, claim, sent)
         confirm = partial(self._storage.confirm, claim)
         await confirm()
         try:
@@ -166,16 +180,27 @@ class Outbox:
                 delivery, claim, status=DeliveryStatus.FAILED, finished_at=now(), error=type(error).__name__
             )
         else:
-            if rest := _behind(delivery.payload):
-                await self._go_on_with(delivery, claim, rest, external_id=None, replaces=None)
-                return True
-            await self._set(
-                delivery,
-                claim,
-                status=DeliveryStatus.DELIVERED,
-                external_id=external_id or delivery.external_id,
-                finished_at=now(),
-            )
+            sent = self._sent[delivery.id] = _Sent(delivery.payload, external_id)
+            return await self._note_sent(delivery, claim, sent)
+        return True
+
+    async def _note_sent(self, delivery: Delivery, claim: Claim, sent: _Sent) -> bool:
+        """Store that a message was sent, and return True; where that fails, it is known and not sent again."""
+        if rest := _behind(delivery.payload):
+            await self._go_on_with(delivery, claim, rest, external_id=None, replaces=None)
+        else:
+            done = {"external_id": sent.external_id or delivery.external_id, "finished_at": self._clock()}
+            try:
+                await self._set(delivery, claim, status=DeliveryStatus.DELIVERED, **done)
+            except (ClaimLost, StorageUnavailable):  # before another process has the conversation
+                own = {
+                    "row": delivery.id,
+                    "tries": delivery.attempts + 1,
+                    **done,
+                    "status": DeliveryStatus.DELIVERED.value,
+                }
+                await self._storage.write(lambda connection: execute(connection, _FINISH_OWN_TRY, own))
+        self._sent.pop(delivery.id, None)
         return True
 
     async def _go_on_with(self, delivery: Delivery, claim: Claim, payloads: Sequence[Payload], **also: Any) -> None:
@@ -261,29 +286,6 @@ def owe(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: da
     return _write(connection, turn, payloads, now, _find_owed(connection, turn.context_id), has_begun=False)
 
 
-def owe_in_turn(connection: Connection, turn_id: int, payloads: Sequence[Payload], now: datetime) -> None:
-    """Store messages for the chat of an ended turn; nothing happens if the turn is gone."""
-    turn = execute(connection, _CHAT_OF_TURN, {"turn": turn_id}).one_or_none()
-    if turn is None:
-        return
-    state = {"kind": DeliveryKind.MESSAGE.value, "status": DeliveryStatus.PENDING.value, "created_at": now}
-    of_turn = {"context_id": turn.context_id, "turn_id": turn_id, "transport": turn.transport, **set_due(now, now)}
-    for payload in payloads:
-        execute(connection, _INSERT, {**of_turn, **state, **_content(payload)})
-
-
-def owe_in_place(connection: Connection, turn: Turn, delivery_id: int, payload: Payload, now: datetime) -> None:
-    """Store a replacement of a message that was sent, or is about to be; the old buttons do nothing any more."""
-    execute(connection, _LAY_OFF, {"row": delivery_id, "turn": turn.id})
-    asked = connection.execute(select(deliveries.c.status).where(deliveries.c.id == delivery_id)).scalar_one_or_none()
-    if asked is None or asked == DeliveryStatus.FAILED.value:
-        return  # nobody has seen it
-    values = {"kind": DeliveryKind.MESSAGE.value, "status": DeliveryStatus.PENDING.value, "attempts": 0}
-    of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.transport, "created_at": now}
-    shown = {**_content(payload), **set_due(now, now), "replaces": delivery_id}
-    execute(connection, _INSERT_IN_PLACE, {**values, **of_turn, **shown})
-
-
 def begin_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> Delivery | None:
     """Store the deliveries of an answer, and return the first one, for the caller to send at once.
 
@@ -331,13 +333,13 @@ def _values(payload: Payload, now: datetime, *, is_sent: bool) -> dict[str, Any]
     return {
         "kind": DeliveryKind.MESSAGE.value,
         "status": DeliveryStatus.ATTEMPTING.value if is_sent else DeliveryStatus.PENDING.value,
-        **_content(payload),
+        **content_columns(payload),
         "attempts": int(is_sent),
         **set_due(now, now),
     }
 
 
-def _content(payload: Payload) -> dict[str, Any]:
+def content_columns(payload: Payload) -> dict[str, Any]:
     """Return the columns with the payload and its buttons, by which a press is understood."""
     content = dict(payload)
     buttons = content.pop(BUTTONS, None)

@@ -144,11 +144,6 @@ def topics_of(transport: Transport, context_keys: Mapping[str, str]) -> OpenTopi
     return None if opens is None else partial(opens, context_keys)
 
 
-def shows_history(transport: Transport) -> bool:
-    """Return whether people are shown what the history has as soon as it has it: no power cut may undo it then."""
-    return bool(getattr(transport, "shows_history", False))
-
-
 def was_spoken(transport: Transport, events: Sequence[StoredEvent]) -> bool:
     """Return whether the question was spoken; False if the transport cannot tell."""
     says: Callable[[Sequence[StoredEvent]], bool] | None = getattr(transport, "was_spoken", None)

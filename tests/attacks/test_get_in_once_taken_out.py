@@ -23,7 +23,7 @@ from botservice.policies import Scope, parse_limits
 from botservice.storage.tables.conversations import events, messages, reminders, turns
 from botservice.storage.tables.slack import feedback
 from botservice.tools.reminding import REMINDER_TOOLS
-from botservice.turns.outbox import owe_in_turn
+from botservice.turns.notices import owe_in_turn
 from transports.slack.incoming.interactions import write_feedback
 
 GROUP = -100500

@@ -24,7 +24,7 @@ from botservice.people.identities import find_identity
 from botservice.policies import AccessMode, Scope, parse_limits, parse_prices
 from botservice.storage.tables.observing import observer_reservations
 from botservice.storage.tables.people import facts
-from botservice.turns.outbox import owe_in_turn
+from botservice.turns.notices import owe_in_turn
 from botservice.upkeep import Upkeep
 
 NOTHING = '{"notes": [], "facts": []}'

@@ -12,7 +12,6 @@ import botservice
 from botservice import AgentContext, Storage
 from botservice.commands.standard import standard_commands
 from botservice.memory import TaskStep
-from botservice.turns.transport import shows_history
 from transports.web import Access, WebTransport
 
 PACKAGE = Path(botservice.__file__).parent
@@ -118,7 +117,7 @@ async def test_the_disk_has_a_question_before_a_page_or_a_callback_sees_it(sqlit
 
 
 def test_a_page_is_a_way_that_shows_what_is_stored_at_once():
-    assert shows_history(WebTransport(access=Access()))
+    assert WebTransport(access=Access()).shows_history
 
 
 async def test_a_message_is_four_commits_from_its_arrival_to_its_delivery(sqlite_url):

@@ -25,7 +25,7 @@ from botservice.turns.edits_and_deletions import Controls
 from botservice.turns.records import finish_turn, insert_turn, mark_running
 from botservice.turns.run.saving import Saver
 from botservice.turns.run_options import RunOptions
-from botservice.turns.transport import ReadEvent, Transport, glimpse, shows_history
+from botservice.turns.transport import ReadEvent, Transport, glimpse
 from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus, tell_end
 
 Inbound = tuple[StoredEvent | None, InboundMessage]
@@ -78,8 +78,7 @@ class Beginning:
         said = [(event, message) for event in turn.events if (message := await read(event)) is not None]
         if is_unlimited and not controls.changes and all(_is_plain(message) for _, message in said):
             context.language = language_of([message for _, message in said])
-            is_shown = shows_history(transport)
-            return await store_question(context, turn, claim, said, options, is_shown=is_shown)
+            return await store_question(context, turn, claim, said, options, transport)
         return await self._begin_judged(turn, context, controls, claim, transport, Unjudged(said, read, is_open))
 
 
@@ -89,17 +88,17 @@ async def store_question(
     claim: Claim,
     inbound: Sequence[Inbound],
     options: RunOptions,
+    transport: Transport,
     *,
-    is_shown: bool,
     also: Callable[[Connection], None] | None = None,
 ) -> bool:
     """Store what a turn of a transport is asked, and mark it running; return whether it is to be answered.
 
     Args:
-        is_shown: Whether people see it as soon as it is stored; callbacks do in any case.
         also: What is stored in the same transaction, before anything else.
     """
     now = options.clock()
+    is_shown = getattr(transport, "shows_history", False)
     is_told = is_shown or also is not None or not options.callbacks.is_empty
     is_addressed = any(message.is_addressed for _, message in inbound)
 

@@ -18,7 +18,7 @@ from botservice.turns.run_options import RunOptions
 from botservice.turns.start.admission import Admission, Heard
 from botservice.turns.start.beginning import Inbound, Said, Unjudged, language_of, store_question
 from botservice.turns.start.commands import CommandAnswer, CommandRequest, Commands, apply_all
-from botservice.turns.transport import Transport, glimpse, shows_history, topics_of
+from botservice.turns.transport import Transport, glimpse, topics_of
 from botservice.turns.turn import Outcome, Turn, tell_end
 
 logger = logging.getLogger(__name__)
@@ -70,8 +70,7 @@ class Judging:
             await self._end_without_agent(turn, claim, also, outcome)
             is_to_answer = False
         else:
-            is_shown = shows_history(transport)
-            is_to_answer = await store_question(context, turn, claim, rest, self._options, is_shown=is_shown, also=also)
+            is_to_answer = await store_question(context, turn, claim, rest, self._options, transport, also=also)
         if away is not None:
             self._storage.scrub_soon()
         for _, answer in answers:

@@ -14,7 +14,7 @@ from botservice.people.names import person_name
 from botservice.storage import Claim, Storage
 from botservice.storage.tables.people import identities
 from botservice.turns.edits_and_deletions import Change
-from botservice.turns.outbox import owe_in_place
+from botservice.turns.notices import owe_in_place
 from botservice.turns.records import find_turn
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Payload, Transport, glimpse, is_shared

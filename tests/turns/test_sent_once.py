@@ -1,0 +1,79 @@
+"""A message is shown once, also where the database cannot take in that it was: the process that sent it knows."""
+
+import asyncio
+import sqlite3
+
+import pytest
+from crash.watching import rows
+from turns.messenger import Messenger, office
+
+from botservice import Storage
+from botservice.storage import StorageLimits
+
+UNAVAILABLE = "worker.storage_unavailable"
+CUT_OFF = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+    "WHERE datname = current_database() AND pid != pg_backend_pid()"
+)
+
+
+class Disturbed(Messenger):
+    """Has the database disturbed while the platform takes the first message."""
+
+    def __init__(self, disturb):
+        super().__init__()
+        self.disturb = disturb
+
+    async def send(self, context_keys, delivery):
+        external_id = await super().send(context_keys, delivery)
+        if len(self.tries) == 1:
+            await self.disturb()
+        return external_id
+
+
+def is_of_a_conversation(record):
+    """Return whether it says that the work on a conversation ended because the database did not take a write."""
+    return record.message == UNAVAILABLE and hasattr(record, "context")
+
+
+@pytest.mark.parametrize("parts", [["one"], ["one", "two"]])
+async def test_what_was_sent_while_a_file_is_locked_is_not_sent_again(tmp_path, parts, caplog):
+    path = tmp_path / "bot.db"
+    other = sqlite3.connect(path, isolation_level=None)
+
+    async def lock():
+        other.execute("BEGIN IMMEDIATE")
+
+    async def could_not_be_stored():
+        async with asyncio.timeout(60):
+            while not any(map(is_of_a_conversation, caplog.records)):  # noqa: ASYNC110 - a log tells nobody
+                await asyncio.sleep(0.01)
+
+    async with (
+        Storage.open(f"sqlite:///{path}", limits=StorageLimits(lock=0.05)) as storage,
+        office(storage, ["|".join(parts), "again"], messenger=Disturbed(lock)) as bot,
+    ):
+        await bot.write("hi", order=1)
+        await could_not_be_stored()
+        other.close()
+        await bot.messenger.shows("1", *parts)
+        await bot.write("and now?", order=2)
+        await bot.messenger.shows("1", *parts, "again")
+
+
+async def test_what_was_sent_while_sessions_of_postgres_end_is_sent_by_no_process_again(postgres_url):
+    async def cut():
+        await asyncio.to_thread(rows, postgres_url, CUT_OFF)
+
+    messenger = Disturbed(cut)
+    async with (
+        Storage.open(postgres_url) as storage,
+        Storage.open(postgres_url) as beside,
+        office(storage, ["one", "again"], messenger=messenger) as bot,
+        office(beside, ["one", "again"], messenger=messenger),
+    ):
+        await bot.write("hi", order=1)
+        await messenger.shows("1", "one")
+        await bot.write("and now?", order=2)
+        await messenger.until(lambda: len(messenger.visible["1"]) > 1)
+        assert messenger.tries.count("one") == 1
