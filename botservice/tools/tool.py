@@ -35,7 +35,10 @@ class Tool:
         timeout_seconds: How long a call may take.
         max_calls: How often it may be called for one prompt; None for as often as the model wants.
         needs_approval: Whether a person is asked before a call is made; a callable that fails means yes.
+        shows_files: Whether the files that it gives go with the answer, and not only to the model.
     """
+
+    shows_files = True
 
     def __init__(
         self,

@@ -152,6 +152,53 @@ async def test_images_follow_the_results_as_a_message_of_their_own(context, stor
     assert step.observations == f"{first['content']}\n2"
 
 
+async def test_files_that_tools_give_go_with_the_answer_each_once(context, storage):
+    @tool
+    async def look() -> list:
+        """Look."""
+        return ["a plot", PNG, PDF]
+
+    script = [call("look"), [call("look"), call("add", a=1, b=1)], "Here they are", "and nothing more"]
+    service, _ = make_service(storage, script, tools=[look, add])
+    answer = await service.prompt(context, "go")
+    assert (answer.text, answer.attachments) == ("Here they are", (PNG, PDF))
+    again = await AgentContext.get_or_create(storage, {"transport": "test", "chat_id": "1"})
+    assert (await again.chat_history.messages())[-1].attachments == (PNG, PDF)
+    assert (await service.prompt(context, "and now?")).attachments == (), "they went with their own answer"
+
+
+async def test_of_very_many_files_the_newest_go_with_the_answer(context, storage):
+    files = [Attachment("text/plain", f"{number}.txt", b"words %d" % number) for number in range(12)]
+
+    @tool
+    async def write(number: int) -> Attachment:
+        """Write."""
+        return files[number]
+
+    script = [*(call("write", number=number) for number in range(len(files))), "too many"]
+    service, _ = make_service(storage, script, tools=[write], max_steps=len(files))
+    assert (await service.prompt(context, "go")).attachments == tuple(files[2:])
+
+
+async def test_a_final_tool_answers_with_its_own_files_alone_and_a_stranger_s_tool_shows_none(context, storage):
+    @tool
+    async def look() -> list:
+        """Look."""
+        return [PNG]
+
+    @tool(is_final=True)
+    async def report() -> list:
+        """Report."""
+        return ["done", PDF]
+
+    foreign = Tool(look._function, name="screen")
+    foreign.shows_files = False
+    script = [[call("look"), call("screen")], call("report"), call("screen"), "nothing to show"]
+    service, _ = make_service(storage, script, tools=[look, foreign, report])
+    assert (await service.prompt(context, "go")).attachments == (PDF,)
+    assert (await service.prompt(context, "and the screen?")).attachments == ()
+
+
 async def test_calls_of_one_step_run_side_by_side_and_keep_their_order(context, storage):
     both_run = asyncio.Barrier(2)
 

@@ -139,6 +139,8 @@ async def _call_server() -> None:
 class MCPTool(Tool):
     """A tool whose calls go to a server. Its arguments are the server's to check, and it says what is wrong."""
 
+    shows_files = False  # they are a stranger's: a model may look at a screen ten times before it answers
+
     def __init__(self, connection: Connection, listed: ListedTool, name: str) -> None:
         config = connection.config
         super().__init__(

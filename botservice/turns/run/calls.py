@@ -1,7 +1,7 @@
 """Running the calls of one step, side by side, and closing the step with what they gave."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -22,6 +22,7 @@ from botservice.turns.transport import Live, begin_call, end_call
 _STOPPED = "Stopped by the person before it had ended: its outcome is unknown."
 _FILES = "observations_files"
 _ANSWER_FILES = "answer_files"
+_MOST_FILES = 10  # of an answer: as many as an album has
 
 
 class CallRunner:
@@ -144,8 +145,9 @@ def close_step(step: ActionStep, outcomes: Sequence[ToolOutcome], tools: Mapping
     if failed is not None:
         step.error = _error(failed)
     final = next((outcomes[index] for index in _final_calls(step, tools)), None)
-    if final is not None and len(final.attachments) < len(attachments):
-        step.set_value(_ANSWER_FILES, final.attachments)
+    shown = _shown_files(calls, outcomes, tools) if final is None else final.attachments
+    if len(shown) < len(attachments):
+        step.set_value(_ANSWER_FILES, shown)
     chosen = final or (outcomes[-1] if outcomes else None)
     step.action_output = None if chosen is None else chosen.output
     step.is_final_answer = final is not None
@@ -158,9 +160,27 @@ def final_answer(step: ActionStep, tools: Mapping[str, Tool]) -> FinishAction:
     results = step.tool_results or ()
     text = next((results[index].text for index in _final_calls(step, tools)), step.observations or "")
     output = text if step.action_output is None else step.action_output
-    own = step.get_value(_ANSWER_FILES)
-    files = own if own is not None else [*(step.observations_images or ()), *(step.get_value(_FILES) or ())]
-    return FinishAction(output, tuple(files))
+    return FinishAction(output, tuple(_files_of(step)))
+
+
+def files_for_answer(steps: Iterable[ActionStep]) -> tuple[Attachment, ...]:
+    """Return the files that tools gave in these steps for people to see, each once; of many the newest."""
+    files = dict.fromkeys(each for step in steps for each in _files_of(step))
+    return tuple(files)[-_MOST_FILES:]
+
+
+def _files_of(step: ActionStep) -> Sequence[Attachment]:
+    own: Sequence[Attachment] | None = step.get_value(_ANSWER_FILES)
+    return own if own is not None else [*(step.observations_images or ()), *(step.get_value(_FILES) or ())]
+
+
+def _shown_files(
+    calls: Sequence[ToolCall], outcomes: Sequence[ToolOutcome], tools: Mapping[str, Tool]
+) -> tuple[Attachment, ...]:
+    """Return the files of those tools whose files people see."""
+    by_call = zip(calls, outcomes, strict=True)
+    shown = [outcome for call, outcome in by_call if call.name in tools and tools[call.name].shows_files]
+    return tuple(each for outcome in shown for each in outcome.attachments)
 
 
 def _final_calls(step: ActionStep, tools: Mapping[str, Tool]) -> Iterator[int]:

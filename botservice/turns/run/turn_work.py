@@ -24,7 +24,7 @@ from botservice.turns.buttons import offered_buttons
 from botservice.turns.run import saving
 from botservice.turns.run.asking import Interruption, Said, WorkCut, ask_model, record_answer, record_prompt
 from botservice.turns.run.billing import Bill
-from botservice.turns.run.calls import final_answer
+from botservice.turns.run.calls import files_for_answer, final_answer
 from botservice.turns.run.failures import Failures, is_used_up, model_failure, unchecked, used_up
 from botservice.turns.run.open_step import OpenStep
 from botservice.turns.run.saving import Saver, as_text, new_answer, preview
@@ -168,7 +168,7 @@ class TurnWork:
             return await self._open().act(action, started_at)
         refusal = await self._find_refusal(action) if self._checks else None
         if refusal is None:
-            return await self._answer(action, started_at)
+            return await self._answer(self._with_files(action), started_at)
         return await self._failures().refuse(action, refusal, started_at)
 
     def _open(self) -> OpenStep:
@@ -221,7 +221,7 @@ class TurnWork:
         started_at = self._options.clock()
         if not is_used_up(self._memory, self._context.task):
             await self._failures().fail(used_up(self._options.max_steps), started_at)
-        action = await self._ask(self._options.agent.finish, started_at)
+        action = self._with_files(await self._ask(self._options.agent.finish, started_at))
         refusal = await self._find_refusal(action)
         if refusal is not None:
             await self._failures().fail(unchecked(refusal), started_at, model_output=as_text(action.output))
@@ -344,6 +344,13 @@ class TurnWork:
         if failures:
             step.set_value("callback_errors", failures)
         await self._saver.save(None if self._opened is None else self._opened.step)
+
+    def _with_files(self, action: FinishAction) -> FinishAction:
+        """Return what the model answers with the files that tools of this turn gave."""
+        if not self._context.steps_taken:
+            return action
+        given = files_for_answer(each for each in self._context.completed_steps if self._is_own(each))
+        return replace(action, attachments=tuple(dict.fromkeys([*action.attachments, *given]))) if given else action
 
     def _buttons(self) -> tuple[Button, ...]:
         """Return the buttons that tools of this turn offered for its answer."""

@@ -7,11 +7,12 @@ import pytest
 from standins.bot_api import BotApi, Drop, Hang, LoseAnswer, MessageEdited, RateLimits, flood, server_error
 from standins.clocks import JumpingClock
 
-from botservice import LLMError, Storage, Tool, ToolCall, progress
+from botservice import Attachment, LLMError, Storage, Tool, ToolCall, progress
 from botservice.storage.tables.conversations import deliveries, metadata
 from transports.telegram.outgoing.drafts import Tempo
 
 GROUP = -1001000000001
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 QUICK = Tempo(first_sign=0.0, typing=0.05, draft=0.01, first_message=0.01, edit=0.01)
 SENTENCE = "Here is one more sentence of the answer, which goes on and on for a while. "
 
@@ -189,6 +190,24 @@ async def test_a_group_sees_one_message_that_grows_and_becomes_the_answer(api: B
     assert (shown.message_id, shown.reply_to) == (first.message_id, said.message_id)
     assert not shown.text.endswith("…")
     assert not api.drafts(GROUP)
+
+
+async def test_a_file_of_a_tool_comes_with_the_words_that_grew_in_a_group(api: BotApi, bot_on, typist) -> None:
+    async def draw() -> Attachment:
+        """Draw."""
+        return Attachment("image/png", "chart.png", PNG)
+
+    api.add_group(GROUP)
+    async with bot_on(api, typist, tools=[Tool(draw)], tempo=QUICK):
+        api.person_says(f"@{api.username} draw", chat_id=GROUP)
+        typist.write(ToolCall("", "draw"), SENTENCE * 4)
+        assert (await api.message(GROUP)).text.endswith("…")
+        typist.write("The end.")
+        typist.finish()
+        shown = await api.message(GROUP, lambda message: message.kind == "photo")
+        await api.until(lambda: len(api.visible_messages(GROUP, from_bot=True)) == 1)
+    assert api.file(shown.file_id).data == PNG
+    assert api.visible_texts(GROUP) == [SENTENCE * 4 + "The end."]
 
 
 async def test_a_short_answer_in_a_group_is_one_message(api: BotApi, bot_on, typist) -> None:
