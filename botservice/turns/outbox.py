@@ -44,6 +44,7 @@ _FINISH = _UPDATE.values(
 _FINISH_OWN_TRY = _FINISH.where(
     deliveries.c.status == DeliveryStatus.ATTEMPTING.value, deliveries.c.attempts == bindparam("tries")
 )
+_NAME_STREAM = _UPDATE.where(deliveries.c.external_id.is_(None))
 _INSERT = insert(deliveries).returning(deliveries.c.id)
 _replaced = deliveries.alias("replaced")
 # What stands in the place of another message goes out after that one: by then its id is known.
@@ -193,13 +194,8 @@ class Outbox:
             try:
                 await self._set(delivery, claim, status=DeliveryStatus.DELIVERED, **done)
             except (ClaimLost, StorageUnavailable):  # before another process has the conversation
-                own = {
-                    "row": delivery.id,
-                    "tries": delivery.attempts + 1,
-                    **done,
-                    "status": DeliveryStatus.DELIVERED.value,
-                }
-                await self._storage.write(lambda connection: execute(connection, _FINISH_OWN_TRY, own))
+                own = {"row": delivery.id, "tries": delivery.attempts + 1, "status": DeliveryStatus.DELIVERED.value}
+                await self._storage.write(lambda connection: execute(connection, _FINISH_OWN_TRY, own | done))
         self._sent.pop(delivery.id, None)
         return True
 
@@ -273,7 +269,11 @@ class StoredStream:
     async def opened(self, external_id: str) -> None:
         """Commit the platform's id of the message."""
         change = {"row": self._row_id, "external_id": external_id}
-        await self._storage.write(lambda connection: execute(connection, _UPDATE, change), fence=self._claim)
+        try:
+            await self._storage.write(lambda connection: execute(connection, _UPDATE, change), fence=self._claim)
+        except (ClaimLost, StorageUnavailable):  # whoever goes on with the turn replaces it
+            await self._storage.write(lambda connection: execute(connection, _NAME_STREAM, change))
+            raise
 
 
 def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> None:

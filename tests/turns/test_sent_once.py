@@ -13,7 +13,7 @@ from botservice.storage import StorageLimits
 UNAVAILABLE = "worker.storage_unavailable"
 CUT_OFF = (
     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-    "WHERE datname = current_database() AND pid != pg_backend_pid()"
+    "WHERE datname = current_database() AND application_name = 'botservice'"
 )
 
 
@@ -77,3 +77,36 @@ async def test_what_was_sent_while_sessions_of_postgres_end_is_sent_by_no_proces
         await bot.write("and now?", order=2)
         await messenger.until(lambda: len(messenger.visible["1"]) > 1)
         assert messenger.tries.count("one") == 1
+
+
+async def test_a_stream_that_opened_while_sessions_of_postgres_ended_is_replaced_by_the_answer(postgres_url):
+    class Streaming:
+        """Opens a visible message with the first words of an answer, and has the sessions cut right then."""
+
+        def __init__(self, messenger, context_keys, record):
+            self._messenger, self._keys, self._record = messenger, context_keys, record
+            self._opening = asyncio.get_running_loop().create_task(self._open())
+
+        async def _open(self):
+            known = await self._record.opening()
+            if known is None:
+                external_id = await self._messenger.show(self._keys["chat_id"], "one …")
+                await asyncio.to_thread(rows, postgres_url, CUT_OFF)
+                await self._record.opened(external_id)
+
+        async def close(self):
+            await asyncio.gather(self._opening, return_exceptions=True)
+
+        def on_text(self, piece):
+            """Show nothing more."""
+
+        on_activity = on_progress = on_text
+
+        def on_restart(self):
+            """Show nothing more."""
+
+    messenger = Messenger()
+    messenger.make_live = Streaming
+    async with Storage.open(postgres_url) as storage, office(storage, ["one", "one"], messenger=messenger) as bot:
+        await bot.write("hi", order=1)
+        await messenger.shows("1", "one")
