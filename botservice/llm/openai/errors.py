@@ -188,6 +188,6 @@ def _retry_after(error: "openai.APIStatusError") -> float | None:
 def _seconds_until(date: str) -> float | None:
     try:
         at = parsedate_to_datetime(date)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return max(0.0, (at.replace(tzinfo=at.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
