@@ -16,7 +16,7 @@ from botservice.history.embeddings import Embedder
 from botservice.history.finding.documents import searchable_text
 from botservice.history.finding.question_vectors import QuestionVectors
 from botservice.history.finding.search import SearchIndexes
-from botservice.history.vectors import as_unit_rows, find_missing, find_newest, write_vectors
+from botservice.history.vectors import as_unit_rows, find_missing, find_newest, find_newest_vector, write_vectors
 from botservice.messages import Role
 from botservice.storage import Claim, Storage
 from botservice.storage.references import full_text_of
@@ -33,6 +33,8 @@ _BACKOFF_SECONDS: Final = (1.0, 2.0, 5.0, 15.0, 60.0, 300.0)
 # Contexts count from 1: this claim says which of the replicas embeds, and passes on when that one dies. Upkeep has 0.
 _INDEXER: Final = -1
 _MOST_REFUSED: Final = 5  # by then it is not the texts
+_STANDBY_SECONDS: Final = 300.0  # so that a process with another model may start again without losing its place
+_ANY_VECTOR: Final = (1 << 63) - 1
 
 
 class EmbeddingIndexer:
@@ -40,7 +42,8 @@ class EmbeddingIndexer:
 
     While the block runs, new messages get their vectors in the background, old ones are caught up with, newest first,
     and questions are compared by meaning and words; what has no vector yet is found by its words. Several processes may
-    run one on the same database: one of them works. An embedder that fails costs nothing but the meaning.
+    run one on the same database: one of them works, on Postgres until it ends, so that processes with different models
+    do not embed against each other. An embedder that fails costs nothing but the meaning.
     """
 
     def __init__(
@@ -68,6 +71,13 @@ class EmbeddingIndexer:
         self._refused: set[int] = set()
         self._edited_since = storage.now() - _EDITS_OVERLAP
         self._edited: set[tuple[int, datetime]] = set()
+        self._one_at_a_time = asyncio.Lock()
+        self._right: Claim | None = None
+        self._has_asked = False
+        self._replaceable = _ANY_VECTOR  # other models' vectors up to this one are made anew
+        self._newest_vector: int | None = None
+        self._told_of = ""
+        self._is_standby = False
 
     async def __aenter__(self) -> Self:
         SearchIndexes.of(self._storage).question_vectors = QuestionVectors(self._embedder)
@@ -81,33 +91,78 @@ class EmbeddingIndexer:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
+            await self._give_back()
 
     async def catch_up(self) -> int:
         """Embed what has no vector yet and return how many messages that were.
 
-        Where another process does the same, it is left to that one, and this returns 0.
+        Where another process does the same, it is left to that one, and this returns 0. What another model has embedded
+        since this indexer began to work is left alone.
 
         Raises:
             LLMError: the model did not answer; what was embedded so far is kept.
         """
-        if not await self._find_batch():
-            return 0
-        claim = await self._storage.claims.try_claim(_INDEXER)
-        if claim is None:
-            return 0
+        async with self._one_at_a_time:
+            has_work = bool(await self._find_batch())
+            await self._look_for_other_model()
+            if not has_work and (self._has_asked or not self._keeps_right):
+                return 0
+            claim = await self._take_right()
+            if claim is None:
+                return 0
+            try:
+                return await self._catch_up(claim)
+            finally:
+                if not self._keeps_right:
+                    await self._give_back()
+
+    async def _catch_up(self, claim: Claim) -> int:
         count = 0
-        try:
-            since = time.monotonic()
-            while batch := await self._find_batch():
-                count += await self._embed(batch, claim)
-                if time.monotonic() - since >= self._say_seconds:
-                    since = time.monotonic()
-                    logger.info(
-                        "embeddings.catching_up", extra={"count": count, "left_at_most": self._left(batch[-1].id)}
-                    )
-        finally:
-            await asyncio.shield(self._storage.claims.release(claim))
+        since = time.monotonic()
+        while batch := await self._find_batch():
+            count += await self._embed(batch, claim)
+            if time.monotonic() - since >= self._say_seconds:
+                since = time.monotonic()
+                left = self._left(batch[-1].id)
+                logger.info("embeddings.catching_up", extra={"count": count, "left_at_most": left})
         return count
+
+    @property
+    def _keeps_right(self) -> bool:
+        """Whether the right to embed is kept between two batches: on an SQLite file it would keep other work away."""
+        return self._task is not None and not self._storage.is_sqlite
+
+    async def _take_right(self) -> Claim | None:
+        """Return the right to embed, or None while another process has it."""
+        self._has_asked = True
+        if self._right is None or not self._right.is_held:
+            self._right = await self._storage.claims.try_claim(_INDEXER)
+        if self._right is not None and self._replaceable == _ANY_VECTOR:
+            # Once: whoever embeds with another model after that would be embedded against for ever.
+            self._replaceable, _ = await self._storage.read(find_newest_vector)
+        self._is_standby = self._right is None and bool(self._told_of)
+        return self._right
+
+    async def _give_back(self) -> None:
+        if self._right is not None:
+            claim, self._right = self._right, None
+            await asyncio.shield(self._storage.claims.release(claim))
+
+    async def _look_for_other_model(self) -> None:
+        """Say once that another process makes vectors with another model, which this one neither uses nor replaces."""
+        newest, model_key = await self._storage.read(find_newest_vector)
+        if self._newest_vector is None:
+            self._newest_vector = newest
+        if newest <= self._newest_vector or model_key in (self._model_key, self._told_of):
+            return
+        self._told_of = model_key
+        advice = (
+            "another process embeds with another model: give all processes of a database the same, and start again "
+            "those that have had the other one; until then, what it embeds is found by its words here"
+        )
+        logger.warning(
+            "embeddings.other_model", extra={"model": self._model_key, "other_model": model_key, "advice": advice}
+        )
 
     def _left(self, done_from: int) -> int:
         """Return how many messages may have no vector yet: ids are counted, which costs nothing.
@@ -127,6 +182,8 @@ class EmbeddingIndexer:
                 failures = 0
                 if count:
                     logger.info("embeddings.stored", extra={"count": count})
+                if self._is_standby:
+                    pause_seconds = max(pause_seconds, _STANDBY_SECONDS)
             except (ClaimLost, DatabaseInUse):
                 logger.debug("embeddings.left_to_another_process")
             except Exception as error:  # a border: an embedder is foreign code; the words go on without it
@@ -140,6 +197,7 @@ class EmbeddingIndexer:
                     extra={"reason": reason, "again_in_seconds": pause_seconds},
                     exc_info=not is_expected,
                 )
+                await self._give_back()  # another process may have more luck
             await asyncio.sleep(pause_seconds)
 
     async def _find_batch(self) -> list[Row[*tuple[Any, ...]]]:
@@ -149,9 +207,8 @@ class EmbeddingIndexer:
         while self._todo:
             after, last = self._todo[-1]
             stretch = max(after, last - _STRETCH)
-            rows = await self._storage.read(
-                partial(find_missing, model_key=key, after=stretch, last=last, limit=_BATCH)
-            )
+            find = partial(find_missing, model_key=key, replaceable=self._replaceable, limit=_BATCH)
+            rows = await self._storage.read(partial(find, after=stretch, last=last))
             # Committed or not: a batch that fails is found again, because the stretch only shrinks behind it.
             wanted = [row for row in rows if row.id not in self._refused and _text_of(row)]
             if wanted:
@@ -166,6 +223,7 @@ class EmbeddingIndexer:
             self._model_key = self._embedder.model_key
             self._seen, self._todo = 0, []
             self._refused.clear()
+            self._replaceable, self._newest_vector = _ANY_VECTOR, None
         if newest > self._seen:
             self._todo.append((max(0, self._seen - _OVERLAP), newest))
             self._seen = newest

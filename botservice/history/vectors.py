@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sqlalchemy import Connection, Row, and_, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, Row, and_, bindparam, delete, func, insert, or_, select
 
 from botservice.messages import Role
 from botservice.storage.chunks import chunks
@@ -40,7 +40,11 @@ _MISSING = (
     )
     .select_from(
         messages.outerjoin(
-            vectors, and_(vectors.c.message_id == messages.c.id, vectors.c.model_key == bindparam("model"))
+            vectors,
+            and_(
+                vectors.c.message_id == messages.c.id,
+                or_(vectors.c.model_key == bindparam("model"), vectors.c.id > bindparam("replaceable")),
+            ),
         )
     )
     .where(
@@ -52,6 +56,7 @@ _MISSING = (
     .order_by(messages.c.id.desc())
     .limit(bindparam("most"))
 )
+_NEWEST_VECTOR = select(vectors.c.id, vectors.c.model_key).order_by(vectors.c.id.desc()).limit(1)
 _NEWEST = select(func.max(messages.c.id))
 
 
@@ -119,11 +124,22 @@ def find_newest(connection: Connection) -> int:
     return connection.execute(_NEWEST).scalar_one() or 0
 
 
+def find_newest_vector(connection: Connection) -> tuple[int, str]:
+    """Return the id of the newest vector of all contexts, and its model's key; (0, "") where there is none."""
+    row = connection.execute(_NEWEST_VECTOR).one_or_none()
+    return (row.id, row.model_key) if row is not None else (0, "")
+
+
 def find_missing(
-    connection: Connection, model_key: str, *, after: int, last: int, limit: int
+    connection: Connection, model_key: str, *, replaceable: int, after: int, last: int, limit: int
 ) -> Sequence[Row[*tuple[Any, ...]]]:
-    """Return messages with an id above after, up to last, that have no vector of a model, the newest first."""
-    return connection.execute(_MISSING, {"model": model_key, "after": after, "last": last, "most": limit}).all()
+    """Return messages with an id above after, up to last, that have no vector of a model, the newest first.
+
+    Args:
+        replaceable: Other models' vectors count as none up to this id; those that are newer are left alone.
+    """
+    wanted = {"model": model_key, "replaceable": replaceable, "after": after, "last": last, "most": limit}
+    return connection.execute(_MISSING, wanted).all()
 
 
 def as_unit_rows(found: ArrayLike, count: int) -> NDArray[np.float16]:
