@@ -35,6 +35,8 @@ from botservice import (
     FunctionsBasedAgent,
     ScriptedChatLLM,
     SettingsError,
+    Storage,
+    StorageUnavailable,
 )
 from botservice.app import Application, build_service, running
 from botservice.serving import BodyLimit, build_web_app, describe, listen
@@ -143,6 +145,48 @@ async def test_it_is_not_ready_while_its_worker_does_not_run(sqlite_url: str) ->
         ready = await http.get("/readyz")
         assert (ready.status_code, ready.json()["reason"]) == (503, "the worker does not run")
         assert (await http.get("/healthz")).status_code == 200
+
+
+async def test_it_is_not_ready_while_the_disk_is_full_and_ready_again_when_there_is_room(sqlite_url: str) -> None:
+    async with served(database_url=sqlite_url) as application, client(application) as http:
+        assert (await http.get("/readyz")).status_code == 200
+        await allow_pages(application.storage, 1)  # as many as there are: the file does not grow
+        context = await AgentContext.get_or_create(application.storage, {"chat_id": "1"})
+        with pytest.raises(StorageUnavailable, match="full"):
+            await context.chat_history.append_user_message("x" * 1_000_000)
+        ready = await http.get("/readyz")
+        assert (ready.status_code, ready.json()["reason"]) == (
+            503,
+            "the database takes no writes: its disk is full, or fails",
+        )
+        await allow_pages(application.storage, 2**30)
+        async with asyncio.timeout(60):
+            while (await http.get("/readyz")).status_code != 200:
+                pass
+
+
+async def test_a_service_that_starts_on_a_full_disk_is_not_ready(sqlite_url: str) -> None:
+    async with served(database_url=sqlite_url) as application, client(application) as http:
+        await allow_pages(application.storage, 1)
+        assert (await http.get("/readyz")).status_code == 503
+
+
+async def test_asking_whether_it_is_ready_writes_nothing_but_at_first(sqlite_url: str) -> None:
+    async with served(database_url=sqlite_url) as application, client(application) as http:
+        assert (await http.get("/readyz")).status_code == 200
+        changes = await count_changes(application.storage)
+        for _ in range(3):
+            assert (await http.get("/readyz")).status_code == 200
+        assert await count_changes(application.storage) == changes
+
+
+async def allow_pages(storage: Storage, pages: int) -> None:
+    statement = f"PRAGMA max_page_count={pages}"
+    await storage.write(lambda connection: connection.exec_driver_sql(statement).fetchall())
+
+
+async def count_changes(storage: Storage) -> int:
+    return await storage.write(lambda connection: connection.exec_driver_sql("SELECT total_changes()").scalar_one())
 
 
 async def test_it_lives_through_an_outage_of_its_database(own_postgres_url: str, postgres_uri: str) -> None:

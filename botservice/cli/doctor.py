@@ -119,6 +119,7 @@ async def _check_database(settings: Settings) -> Finding:
         started = time.monotonic()
         await storage.ping()
         taken = (time.monotonic() - started) * 1000
+        await storage.check_disk(is_doubted=True)
         paas = throwaway_disk(storage.is_sqlite)
         if paas is not None:
             text = f"{paas} is set: the disk here may not last; set DATABASE_URL to a Postgres"

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import shutil
 import tempfile
+import time
 from collections.abc import Callable, Generator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST_QUESTIONS = 4
+_DISK_SECONDS = 5.0  # between two tries of a disk that was full
 _REMEDY = "run `botservice migrate`"
 
 
@@ -76,6 +78,7 @@ class Storage:
         self._long_readers: Readers
         self._in_place: ReaderInPlace | None = None
         self._scrubber: Scrubber | None = None
+        self._disk_tried_at: float | None = None
         self._read_engine: Engine
         self._writer: Writer
         self._undo: contextlib.ExitStack
@@ -241,6 +244,25 @@ class Storage:
         """
         await self.read(lambda connection: connection.execute(text("SELECT 1")).scalar_one(), is_short=True)
         await self.write(check_writable)
+
+    async def check_disk(self, *, is_doubted: bool = False) -> None:
+        """Return if what is written finds room on the disk. That is tried at first, and after a write has found none.
+
+        Args:
+            is_doubted: Whether to try it in any case.
+
+        Raises:
+            StorageUnavailable: it finds none, or found none seconds ago.
+        """
+        tried_at = self._disk_tried_at
+        if tried_at is not None and not is_doubted:
+            if not self._writer.lacks_disk:
+                return
+            if time.monotonic() - tried_at < _DISK_SECONDS:
+                raise StorageUnavailable("the database has taken no write: its disk is full, or fails")
+        self._disk_tried_at = time.monotonic()
+        await self.write(schema.try_disk)
+        self._writer.lacks_disk = False
 
     async def listen(self, hear: Hear) -> None:
         """Give hear, until cancelled, what other processes on the same Postgres say; SQLite has none.

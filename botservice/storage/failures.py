@@ -1,5 +1,6 @@
 """What a database's errors mean. SQLAlchemy's and the drivers' errors are told apart here alone."""
 
+import sqlite3
 from dataclasses import dataclass
 from typing import Any, Self, cast
 
@@ -13,6 +14,8 @@ from botservice.errors import StorageError, StorageUnavailable
 _CONFLICTS = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_detected
 _LOCK_NOT_AVAILABLE = "55P03"
 _READ_ONLY = "25006"  # read_only_sql_transaction
+_NO_DISK = frozenset({"53100", "58030"})  # disk_full, io_error
+_NO_DISK_OF_SQLITE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY})
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +25,13 @@ class Failure:
     Attributes:
         is_general: Whether any other transaction would have failed now as well.
         is_blocked: Whether it waited in vain for a lock of another session.
+        is_of_disk: Whether the disk is full, or fails.
     """
 
     error: BaseException
     is_general: bool = False
     is_blocked: bool = False
+    is_of_disk: bool = False
 
     @classmethod
     def of(cls, error: BaseException, *, is_lost: bool, has_begun: bool) -> Self:
@@ -43,7 +48,8 @@ class Failure:
             told = as_refusal(error)
         elif isinstance(error, StopIteration):  # a future refuses it
             told = RuntimeError(f"a write raised {error!r}")
-        return cls(told, is_general=is_lost or not has_begun, is_blocked=is_blocked(error))
+        is_general = is_lost or not has_begun
+        return cls(told, is_general=is_general, is_blocked=is_blocked(error), is_of_disk=is_of_disk(error))
 
 
 class ReadOnlyDatabase(Exception):
@@ -91,6 +97,12 @@ def is_conflict(error: BaseException) -> bool:
 def is_blocked(error: BaseException) -> bool:
     """Return whether another session held something for too long."""
     return _sqlstate(error) == _LOCK_NOT_AVAILABLE
+
+
+def is_of_disk(error: BaseException) -> bool:
+    """Return whether the disk of the database is full, or fails."""
+    code = getattr(getattr(error, "orig", None), "sqlite_errorcode", 0) & 0xFF
+    return code in _NO_DISK_OF_SQLITE or _sqlstate(error) in _NO_DISK
 
 
 def is_read_only(error: BaseException) -> bool:

@@ -1,6 +1,7 @@
 """Which version of the tables a database has, and how it gets the right one."""
 
 import re
+import secrets
 import sqlite3
 import tempfile
 import threading
@@ -10,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Connection, Engine, delete, insert, inspect, text
 from sqlalchemy.exc import DBAPIError
 
 from botservice.errors import DatabaseInUse, SchemaMismatch
@@ -23,6 +24,7 @@ from botservice.storage.postgres.advisory_locks import lock_space
 from botservice.storage.postgres.building import finish_building
 from botservice.storage.sqlite.files import STEPS_AT_ONCE, check_interrupted
 from botservice.storage.tables import telegram  # noqa: F401 - a transport owns it, and every process knows all tables
+from botservice.storage.tables.conversations import schema_compatibility
 from botservice.storage.url import DatabaseUrl
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
@@ -32,6 +34,7 @@ _MIGRATIONS = Path(__file__).parent / "migrations"
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  # what Postgres takes without quotation marks
 _MIGRATION_LOCK = 1
 _POLL_SECONDS = 0.05
+_PROBE_BYTES = 32 * 1024  # as hexadecimal digits twice as many: more than what a file may have left in itself
 _TABLE_SECONDS = 2.0  # below the time that the writers of running processes wait for a lock
 _BLOCKED_SECONDS = 1.0
 _upgrading = threading.Lock()  # alembic knows one migration of a process at a time
@@ -52,6 +55,13 @@ def read_oldest_compatible(connection: Connection) -> str | None:
     if not inspect(connection).has_table("schema_compatibility"):
         return None
     return connection.execute(text("SELECT min(oldest_version) FROM schema_compatibility")).scalar_one_or_none()
+
+
+def try_disk(connection: Connection) -> None:
+    """Write as much as a long message and take it away again: to begin a transaction takes no room on the disk."""
+    probe = secrets.token_hex(_PROBE_BYTES)
+    connection.execute(insert(schema_compatibility), {"oldest_version": probe})
+    connection.execute(delete(schema_compatibility).where(schema_compatibility.c.oldest_version == probe))
 
 
 def check_version(version: str | None, *, remedy: str, oldest_compatible: str | None = None) -> None:

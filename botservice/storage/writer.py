@@ -114,6 +114,7 @@ class Writer:
 
     Attributes:
         connection: What it writes by.
+        lacks_disk: Whether a write has failed because the disk is full, or fails. Who has tried it again resets it.
     """
 
     def __init__(
@@ -125,6 +126,7 @@ class Writer:
     ) -> None:
         """Make a writer; prepare runs once on each new connection."""
         self.connection = WritingConnection(engine, prepare=prepare, limits=limits)
+        self.lacks_disk = False
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._heartbeat_seconds = self.connection.heartbeat_seconds
         self._queue: SimpleQueue[Operation | None] = SimpleQueue()
@@ -273,6 +275,7 @@ class Writer:
                     asked_at = time.monotonic()
             except BaseException as error:  # noqa: BLE001 - operations are foreign code; the error goes to who asked
                 failure = self.connection.understand(error, has_begun=has_begun)
+                self.lacks_disk = self.lacks_disk or failure.is_of_disk
                 if not is_conflict(error):
                     return failure
             else:

@@ -2,7 +2,11 @@
 
 import asyncio
 import json
+import os
+import resource
 import socket
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -72,6 +76,22 @@ async def test_a_database_that_answers_is_fine(storage_url: str) -> None:
     finding = await examine("database", database_url=storage_url)
     assert finding.mark == "✓"
     assert "answers in" in finding.text
+
+
+def test_a_database_that_has_no_room_for_a_message_is_wrong(tmp_path: Path) -> None:
+    def leave_little_room() -> None:  # SQLite needs 32 KiB to begin
+        resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
+
+    doctor = [sys.executable, "-m", "botservice", "doctor"]
+    environment = {"PATH": os.environ["PATH"], "DATABASE_URL": f"sqlite:///{tmp_path}/bot.db", "PORT": "0"}
+    subprocess.run([sys.executable, "-m", "botservice", "migrate"], cwd=tmp_path, env=environment, check=True)
+    done = subprocess.run(
+        doctor, cwd=tmp_path, env=environment, check=False, capture_output=True, text=True, preexec_fn=leave_little_room
+    )
+    (line,) = [line for line in done.stdout.splitlines() if " database " in line]
+    assert "✗" in line
+    assert "disk I/O error" in line
+    assert done.returncode == 1
 
 
 @pytest.mark.parametrize(
