@@ -9,6 +9,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 _MOST: Final = 4096
 _KEPT_FOR_OTHERS: Final = 256  # open files that the database, platforms and models need
 _REFUSED_POLITELY: Final = 64  # connections beyond the limit that get an answer of 503; more are cut off
+_UNANSWERED: Final = ("IDLE", "SEND_RESPONSE")  # h11's states of a connection, in which an answer may begin
 
 
 def most_connections() -> int:
@@ -45,6 +46,17 @@ class Connection(H11Protocol):
         """Take what comes."""
         super().data_received(data)
         self._wait_for_head()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP, unless an answer has begun; whoever works on one finds the client gone."""
+        cycle: Any = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if self.conn.our_state.__name__ in _UNANSWERED:
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of a connection."""

@@ -15,7 +15,7 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -228,7 +228,8 @@ class BodyLimit:
         if scope["type"] == "http" and self._announced(scope) > self.max_bytes:
             await PlainTextResponse("too large\n", 413, headers=_CLOSE)(scope, receive, send)
         else:
-            await self.app(scope, self._bounded(receive) if scope["type"] == "http" else receive, send)
+            with contextlib.suppress(ClientDisconnect):  # it has left in the middle of its body, and hears nothing
+                await self.app(scope, self._bounded(receive) if scope["type"] == "http" else receive, send)
 
     def _announced(self, scope: Scope) -> int:
         length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")

@@ -244,6 +244,63 @@ async def test_a_head_that_does_not_end_is_not_waited_for(
         writer.close()
 
 
+ODD_CHUNKS = {
+    "at once": [b"zz\r\n"],
+    "after the answer, or while it is read": [b"", b"zz\r\n"],
+    "after a piece": [b"5\r\nhello\r\n", b"zz\r\n"],
+    "and more": [b"zz\r\n", b"hello\r\n0\r\n\r\n"],
+}
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/healthz", "/slack/events", "/telegram/webhook", "/web/messages"])
+@pytest.mark.parametrize("pieces", ODD_CHUNKS.values(), ids=ODD_CHUNKS)
+async def test_a_body_in_chunks_that_are_none_gets_its_answer_and_no_traceback(
+    sqlite_storage: Storage, path: str, pieces: list[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    signed = f"X-Telegram-Bot-Api-Secret-Token: {TELEGRAM_SECRET}\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{signed}Transfer-Encoding: chunked\r\n\r\n".encode()
+    async with all_routes(sqlite_storage) as app, connected(app) as (reader, writer):
+        writer.write(head + pieces[0])
+        for piece in pieces[1:]:
+            for _ in range(20):  # rounds of the loop in which the server takes what is there
+                await asyncio.sleep(0)
+            writer.write(piece)
+        answer = await reader.read()
+    assert answer.startswith(b"HTTP/1.1 4")
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert of_the_server(caplog) in ([], ["WARNING"])
+
+
+@pytest.mark.parametrize("path", ["/slack/events", "/telegram/webhook", "/web/messages"])
+async def test_who_leaves_in_the_middle_of_a_body_leaves_no_traceback(
+    sqlite_storage: Storage, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    signed = f"X-Telegram-Bot-Api-Secret-Token: {TELEGRAM_SECRET}\r\nAuthorization: Bearer {ADMIN_TOKEN}\r\n"
+    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{signed}Content-Length: 50\r\n\r\nhello".encode()
+    async with all_routes(sqlite_storage) as app, connected(app) as (_, writer):
+        writer.write(head)
+        writer.close()
+        await writer.wait_closed()
+    assert of_the_server(caplog) == []
+
+
+def of_the_server(caplog: pytest.LogCaptureFixture) -> list[str]:
+    """Return the levels of what was logged of connections and requests; transports complain of their platforms."""
+    said = [record for record in caplog.records if record.name.startswith(("uvicorn", "asyncio", "botservice"))]
+    return [record.levelname for record in said if record.levelno >= logging.WARNING]
+
+
+@contextlib.asynccontextmanager
+async def connected(app: Starlette) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    """Serve with the service's own connections until the block is left, and give one to it."""
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none", http=Connection)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        async with WebServer(config).serving(listener), asyncio.timeout(PATIENCE_SECONDS):
+            reader, writer = await asyncio.open_connection(*listener.getsockname())
+            yield reader, writer
+            writer.close()
+
+
 async def test_connections_beyond_the_limit_are_turned_away() -> None:
     async with hasty_server(limit=5) as port, asyncio.timeout(PATIENCE_SECONDS):
         opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(100)]
