@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from dotenv.parser import Binding, parse_stream
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -49,6 +50,8 @@ _PASSWORD = re.compile(r"[^:]+://[^:@/]*:(.+)@")
 _BOT_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
 _API_KEY = re.compile(r"[!-~]+")  # it travels in a header
 _A_LIMIT = "limits such as: 10 messages/minute, 200k tokens/day, 20 money/month (tokens and money by day or month)"
+_ENV_NAME = re.compile(r"[\w .-]+")
+_ENV_LINE = re.compile(r"\s*(?:export\s+)?[\"']?(?P<name>\w+)\s*(?P<equals>=?)")
 _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")  # Bot API, setWebhook
 
 # What a person is told that a setting must be, where it is not.
@@ -207,6 +210,34 @@ def _tools(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
+def _check_lines(file: Path) -> None:
+    """Refuse a file of settings that has lines which cannot be read: what they say would be left out, in silence."""
+    if not file.is_file():  # it need not be there, and a pipe gives its text only once
+        return
+    with file.open(encoding="utf-8") as text:
+        wrong = [
+            f"{file}, {_describe_line(each.original.string, each.original.line)}"
+            for each in parse_stream(text)
+            if _is_unreadable(each)
+        ]
+    if wrong:
+        raise SettingsError("\n".join(wrong))
+
+
+def _is_unreadable(line: Binding) -> bool:
+    return line.error or (line.key is not None and (line.value is None or not _ENV_NAME.fullmatch(line.key)))
+
+
+def _describe_line(text: str, number: int) -> str:
+    """Return what is wrong with a line, without anything of it but a setting's name: the rest may be a secret."""
+    number += text[: len(text) - len(text.lstrip())].count("\n")  # blank lines above belong to it
+    found = _ENV_LINE.match(text)
+    name = found["name"].upper() if found else ""
+    is_known = name.lower() in Settings.model_fields
+    remedy = "a quote is not closed, or text stands behind it" if found and found["equals"] else "write NAME=value"
+    return f"line {number}{f' ({name})' if is_known else ''}: cannot be read; {remedy}"
+
+
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 
 
@@ -226,9 +257,12 @@ class _Environment(BaseSettings):
         """Return the settings of the environment, and of a .env file where there is one.
 
         Raises:
-            SettingsError: values are wrong; the message names each of them and what it must be, and repeats no value.
+            SettingsError: values are wrong, or lines of the file cannot be read; the message names each of them and
+                what it must be, and repeats no value.
         """
         try:
+            if env_file is not None:
+                _check_lines(env_file)
             return cls(**{"_env_file": env_file, **overrides})
         except ValidationError as error:
             names = dict.fromkeys(str(each["loc"][0]).lower() for each in error.errors())
