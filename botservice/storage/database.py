@@ -79,6 +79,7 @@ class Storage:
         self._in_place: ReaderInPlace | None = None
         self._scrubber: Scrubber | None = None
         self._disk_tried_at: float | None = None
+        self._shared: SharedFile
         self._read_engine: Engine
         self._writer: Writer
         self._undo: contextlib.ExitStack
@@ -311,8 +312,10 @@ class Storage:
                 if self._migrates:  # what the first of a process went through, the others begin with
                     path.write_bytes(schema.blank_file())
             self._check_file()
-            if self.where.path is not None and self._migrates:
-                make_private(self.where.path)
+            if self.where.path is not None:
+                self._shared = SharedFile.at(self.where.path)  # from before SQLite opens it
+                if self._migrates:
+                    make_private(self.where.path)
             self._read_engine = with_cipher(create_read_engine(self.where, self._limits), self._cipher)
             undo.callback(self._read_engine.dispose)
             if not self.is_sqlite:
@@ -363,7 +366,7 @@ class Storage:
             # What is read comes from where is written: another server may have taken its place.
             self._writer.connection.on_lost(make_renewable(self._read_engine))
         if self.where.path is not None:
-            self.claims = LocalClaims(SharedFile.at(self.where.path), self._writer)
+            self.claims = LocalClaims(self._shared, self._writer)
             self._scrubber = Scrubber(self.where.path)
         else:
             self.claims = AdvisoryClaims(self._writer)

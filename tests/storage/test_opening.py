@@ -14,6 +14,7 @@ from storage.writing import add, names
 from botservice import Storage
 from botservice.errors import BotServiceError, SchemaMismatch, SettingsError, StorageUnavailable
 from botservice.storage import DatabaseUrl
+from botservice.storage.sqlite.files import make_private
 
 
 @pytest.mark.parametrize(
@@ -87,6 +88,52 @@ async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path)
     file.write_text("Dear Sir or Madam, " * 100)
     assert "not a database" in str(await refusal(f"sqlite:///{file}"))
     assert file.read_text() == "Dear Sir or Madam, " * 100
+
+
+async def test_a_file_that_is_no_database_stays_as_open_as_it_was(tmp_path):
+    file = tmp_path / "letter.txt"
+    file.write_text("Dear Sir or Madam, " * 100)
+    file.chmod(0o664)
+    assert "not a database" in str(await refusal(f"sqlite:///{file}"))
+    with pytest.raises(StorageUnavailable, match="not a database"):
+        Storage.open(f"sqlite:///{file}").migrate()
+    assert file.stat().st_mode & 0o777 == 0o664
+
+
+def test_what_lies_beside_a_file_that_is_no_database_stays_as_open_as_it_was(tmp_path):
+    files = [tmp_path / f"letter.txt{ending}" for ending in ("", "-wal", "-shm")]
+    for file in files:
+        file.write_text("Dear Sir or Madam, ")
+        file.chmod(0o664)
+    files[0].chmod(0o600)
+    make_private(files[0])
+    assert [file.stat().st_mode & 0o777 for file in files] == [0o600, 0o664, 0o664]
+
+
+async def test_an_empty_file_becomes_a_database_that_its_owner_alone_reads(tmp_path):
+    file = tmp_path / "bot.db"
+    file.touch()
+    file.chmod(0o664)
+    async with Storage.open(f"sqlite:///{file}"):
+        assert file.stat().st_mode & 0o777 == 0o600
+
+
+def locks_on(file):
+    """Return what is held locked of a file, as Linux lists it."""
+    locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    return {tuple(lock[1:]) for lock in locks if lock[-3].endswith(f":{file.stat().st_ino}")}
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="only Linux lists locks")
+async def test_closing_a_database_to_others_gives_up_no_lock_that_this_process_has_on_it(tmp_path):
+    file = tmp_path / "bot.db"
+    async with Storage.open(f"sqlite:///{file}"):
+        held = locks_on(file)
+        assert held
+        file.chmod(0o664)
+        async with Storage.open(f"sqlite:///{file}"):
+            assert file.stat().st_mode & 0o777 == 0o600
+        assert locks_on(file) == held
 
 
 async def test_looking_at_a_file_that_does_not_exist_does_not_make_it(tmp_path):

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from botservice.errors import StorageError, StorageUnavailable
 from botservice.progressing import Progress, unwatched
+from botservice.storage.claims import SharedFile
 from botservice.storage.limits import StorageLimits
 
 _PARTIAL = ".partial"
 _PAGES_AT_ONCE = 1_000
 STEPS_AT_ONCE = 100_000  # of SQLite's own machine: some milliseconds
 _OWNER_ALONE = 0o600  # what people wrote is in these files
+_HEADER = b"SQLite format 3\0"  # SQLite, "Database File Format", 1.3.1
 _BESIDE = ("-wal", "-shm")  # SQLite gives what it makes beside a database the database's own mode
 
 
@@ -26,16 +28,34 @@ def check_interrupted(error: BaseException | None) -> None:
 def make_private(path: Path) -> None:
     """Make a database's file where there is none, and close it to the other users of this machine.
 
-    A file of another user stays as it is. One that is there is not opened: closing it would give up the locks that
-    SQLite has on it in this process (SQLite, "How To Corrupt An SQLite Database File", 2.2).
+    A file of another user stays as it is, and so does one that is no database: an address that is wrong leads to it.
     """
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY, _OWNER_ALONE))
-    for each in (path, *(Path(f"{path}{ending}") for ending in _BESIDE)):
-        with contextlib.suppress(FileNotFoundError, PermissionError):
-            mode = each.stat().st_mode
-            if stat.S_ISREG(mode) and mode & 0o077:  # what is no file, such as a folder, is refused later, as it is
+    is_open = [each for each in (path, *(Path(f"{path}{ending}") for ending in _BESIDE)) if _is_open_to_others(each)]
+    if is_open and _may_be_database(path):
+        for each in is_open:
+            with contextlib.suppress(FileNotFoundError, PermissionError):
                 each.chmod(_OWNER_ALONE)
+
+
+def _is_open_to_others(path: Path) -> bool:
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, PermissionError):
+        return False
+    return stat.S_ISREG(mode) and mode & 0o077 != 0  # what is no file, such as a folder, is refused later, as it is
+
+
+def _may_be_database(path: Path) -> bool:
+    """Return whether a file is SQLite's, or empty.
+
+    It is read as all Storages of this process share it: closing it would give up the locks that SQLite has on it.
+    """
+    try:
+        return os.pread(SharedFile.at(path).descriptor(), len(_HEADER), 0) in (b"", _HEADER)
+    except OSError:
+        return False
 
 
 def write_private(path: Path, data: bytes) -> None:
