@@ -12,8 +12,9 @@ NANO: Final = 1_000_000_000
 """Money is counted in whole billionths of the currency: sums are exact on every database."""
 ANY_MODEL: Final = "*"
 
-# On Slack, people and channels have ids within their team alone: without it, nobody would be meant.
-_IDENTITY = re.compile(r"(?!slack:)[a-z][a-z0-9_]*:\S+|slack:[^\s:]+:[^\s:]+")
+# On Slack, people and channels have ids within their team alone: without it, nobody would be meant. On Telegram, ids
+# are numbers, those of groups and channels below zero; an @name changes hands, and nobody is known by it.
+_IDENTITY = re.compile(r"(?!slack:|telegram:)[a-z][a-z0-9_]*:\S+|slack:[^\s:]+:[^\s:]+|telegram:-?[1-9][0-9]*")
 _LIMIT = re.compile(r"(?P<amount>[0-9][0-9_.]*)(?P<factor>[kKmM]?)\s*(?P<unit>[a-z]+)\s*/\s*(?P<period>[a-z]+)")
 _PRICE = re.compile(r"(?P<model>[^=\s]+)\s*=\s*(?P<prices>[0-9./\s]+)")
 _DATE = re.compile(r"-(20[0-9]{2}-[0-9]{2}-[0-9]{2}|20[0-9]{6}|latest)$")

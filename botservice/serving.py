@@ -21,6 +21,7 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from botservice import __version__
+from botservice.access.platforms import check_platforms
 from botservice.app import GRACE_SECONDS, Application, running
 from botservice.connection_limits import Connection, most_connections
 from botservice.errors import SettingsError
@@ -73,6 +74,7 @@ async def serve(
     """
     if not has_worker or beside is not None:
         check_split(settings, service)
+    _check_people(settings, service)
     listener, ending = listen(settings), asyncio.Event()
     with listener:
         settings.port = listener.getsockname()[1]  # PORT=0 takes any
@@ -133,6 +135,7 @@ async def work(
         SettingsError: the settings do not allow for several processes.
     """
     check_split(settings, service)
+    _check_people(settings, service)
     async with (
         _traced(),
         running(settings, service, build_transports(settings, service), share=share) as application,
@@ -165,6 +168,12 @@ def check_split(settings: Settings, service: AgentService) -> None:
             "a worker in a process of its own needs Postgres, because one process works on an SQLite file: "
             "set DATABASE_URL=postgresql://..., or run `botservice serve` alone, which does both"
         )
+
+
+def _check_people(settings: Settings, service: AgentService) -> None:
+    """Refuse settings that name people where no platform is; what a bot's own transports serve, nobody else knows."""
+    if not service.transports and service.access is None:
+        check_platforms(settings.owners | settings.allowed)
 
 
 def build_web_app(application: Application, metrics: Metrics | None = None) -> Starlette:

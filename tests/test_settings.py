@@ -89,8 +89,8 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("KEEP_STEPS_DAYS", ["-1", "a month", "1.5", "9999999999"], "1 or more, or forever"),
     ("KEEP_EVENTS_DAYS", ["1", "2"], "3 or more, or forever"),
     ("ACCESS", ["closed", "yes"], "open, allow or pairing"),
-    ("OWNERS", ["alice", "telegram:", ":42", "Telegram 42", "slack:U2147483697"], "telegram:42"),
-    ("ALLOWED", ["42"], "telegram:-100123"),
+    ("OWNERS", ["alice", "telegram:", ":42", "Telegram 42", "slack:U2147483697", "telegram:@alice"], "telegram:42"),
+    ("ALLOWED", ["42", "telegram:abc", "telegram:--1", "telegram:-100:1", "telegram:042"], "telegram:-100123"),
     (
         "BUDGET_PERSON",
         ["10", "ten messages/minute", "10 messages/day", "1 tokens/minute", "0 tokens/day", "1.5 tokens/day"],

@@ -48,6 +48,7 @@ def approve(
     gate = _access()
     role = AccessRole.OWNER if owner else AccessRole.MEMBER
 
+    is_heard_of = _check_platform(who)
     entry = with_storage(
         lambda storage: storage.write(
             lambda connection: gate.approve(
@@ -58,7 +59,7 @@ def approve(
     if entry is None:
         raise BotServiceError(f"{who!r} is nobody's code now, and no platform:id: `botservice access` lists who waits")
     name = f" ({printable(entry.name)})" if entry.name else ""
-    typer.echo(f"{entry.subject.name}{name} is let in as {'an owner' if owner else 'a member'}")
+    typer.echo(f"{entry.subject.name}{name} is let in as {'an owner' if owner else 'a member'}{_unheard(is_heard_of)}")
 
 
 @access_cli.command()
@@ -69,12 +70,14 @@ def revoke(
 ) -> None:
     """Let somebody in no more."""
     gate = _access()
+    gate.check_revocable(who)
+    is_heard_of = _check_platform(who)
     with_storage(
         lambda storage: storage.write(
             lambda connection: gate.revoke(connection, who, _BY, storage.now(), kind=_kind(chat))
         )
     )
-    typer.echo(f"{who} is let in no more")
+    typer.echo(f"{who} is let in no more{_unheard(is_heard_of)}")
 
 
 def usage(
@@ -140,6 +143,22 @@ def _access() -> "Access":
     from botservice.access.access import Access
 
     return Access.of(load_settings())
+
+
+def _check_platform(who: str) -> bool:
+    """Return whether anybody was heard of on the platform of a name; a bot's own transport may have any."""
+    from botservice.access.platforms import is_heard_of, nearest_platform, platform_of
+
+    platform = platform_of(who)
+    if ":" not in who or with_storage(lambda storage: storage.read(lambda each: is_heard_of(each, platform))):
+        return True
+    if nearest := nearest_platform(platform):
+        raise BotServiceError(f"there is no platform {platform}: say {nearest}:{who.partition(':')[2]}")
+    return False
+
+
+def _unheard(is_heard_of: bool) -> str:  # noqa: FBT001 - it is what the text is about
+    return "" if is_heard_of else "; nobody has written on that platform until now: is it called so?"
 
 
 def _kind(is_chat: bool) -> "Kind | None":  # noqa: FBT001 - the option of the same name

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import httpx
 
+from botservice.access.platforms import check_platforms
 from botservice.app import build_embedder, build_servers, build_service, build_skills
 from botservice.budgets.budgets import Budgets
 from botservice.cli.check_result import Finding
@@ -90,7 +91,11 @@ async def check_everything(
         bot, service = check_bot(app)
     except BotServiceError as error:
         return [Finding("bot", redact(str(error)), is_wrong=True), *await check_all()]
-    checks |= {"model": lambda _: check_model(service), "tools": lambda _: check_toolsets(service)}
+    checks |= {
+        "model": lambda _: check_model(service),
+        "tools": lambda _: check_toolsets(service),
+        "access": lambda settings: _check_access(settings, has_own_transports=bool(service.transports)),
+    }
     try:
         return [bot, *await check_all()]
     finally:
@@ -304,8 +309,10 @@ async def _check_encryption(settings: Settings) -> Finding:
     return Finding("encryption", "files are stored encrypted")
 
 
-async def _check_access(settings: Settings) -> Finding:
+async def _check_access(settings: Settings, *, has_own_transports: bool = False) -> Finding:
     budgets = Budgets.of(settings)
+    if not has_own_transports:
+        check_platforms(settings.owners | settings.allowed)
     models = models_of(build_service(settings, has_toolsets=False).agent)
     for model in models:
         budgets.check_model(model)

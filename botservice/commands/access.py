@@ -5,6 +5,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from botservice.access.codes import as_code
+from botservice.access.platforms import is_heard_of, platform_of
 from botservice.access.values import AccessRole, Entry, Kind
 from botservice.commands.command import Command
 from botservice.errors import BotServiceError
@@ -37,8 +38,8 @@ async def _approve(request: CommandRequest) -> CommandAnswer:
     elif not what:
         return CommandAnswer(request.say("approve.how"))
     code, access, by = as_code(what), request.access, person_name(request.message.author)
-    if code is None and not is_identity(what):
-        return CommandAnswer(request.say("approve.nobody"))
+    if code is None and not (is_identity(what) and await _is_heard_of(what, request)):
+        return CommandAnswer(request.say("approve.how" if ":" in what else "approve.nobody"))
     label = request.say("approve.this_group") if is_here else f"`{what}`"
     if code is not None:
         entries = await request.context.storage.read(lambda connection: access.entries(connection, request.now))
@@ -59,10 +60,10 @@ async def _revoke(request: CommandRequest) -> CommandAnswer:
     if request.role is not AccessRole.OWNER:
         return CommandAnswer(request.say("access.for_owners"))
     name = request.call.arguments.strip()
-    if not (is_identity(name) if name else not request.message.is_private):
+    kind = None if name or request.message.is_private else Kind.CHAT
+    name = name if kind is None else chat_name(request.context.context_keys)
+    if not (is_identity(name) and await _is_heard_of(name, request)):
         return CommandAnswer(request.say("revoke.how"))
-    kind = None if name else Kind.CHAT
-    name = name or chat_name(request.context.context_keys)
     access, by = request.access, person_name(request.message.author)
     try:
         access.check_revocable(name)
@@ -72,6 +73,14 @@ async def _revoke(request: CommandRequest) -> CommandAnswer:
         request.say("revoke.done", name=name),
         apply=lambda connection: access.revoke(connection, name, by, request.now, kind=kind),
     )
+
+
+async def _is_heard_of(name: str, request: CommandRequest) -> bool:
+    """Return whether there is the platform of a name: what is said of another one would be of no effect."""
+    platform, author = platform_of(name), request.message.author
+    if platform in (request.context.context_keys.get("transport"), author and author.platform):
+        return True
+    return await request.context.storage.read(lambda connection: is_heard_of(connection, platform))
 
 
 async def _list(request: CommandRequest) -> CommandAnswer:

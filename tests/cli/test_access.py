@@ -5,6 +5,7 @@ import json
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from botservice import AgentContext, Author, Storage, TokenUsage
 from botservice.access.codes import issue_code
 from botservice.budgets.budgets import Budgets
 from botservice.budgets.usage import Payer, record_call
+from botservice.people.identities import ensure_identity
 from botservice.policies import parse_prices
 from botservice.turns.records import insert_turn
 
@@ -69,6 +71,56 @@ def test_what_cannot_be_says_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> No
     assert "names nobody" in run("access", "revoke", "alice")[2]
     assert "--by must be" in run("usage", "--by", "mood")[2]
     assert "--since must be" in run("usage", "--since", "yesterday")[2]
+
+
+def test_a_name_in_place_of_a_number_names_nobody_on_telegram(run: Run) -> None:
+    assert "names nobody: say platform:id, such as telegram:42" in run("access", "revoke", "telegram:@spammer")[2]
+    assert "no platform:id" in run("access", "approve", "telegram:@spammer")[2]
+    assert run("access", "--json")[1] == ""
+
+
+def test_a_platform_that_is_nearly_a_built_in_one_is_a_slip(run: Run) -> None:
+    assert run("access", "revoke", "telegrm:42")[2] == "botservice: there is no platform telegrm: say telegram:42\n"
+    assert "say slack:T1:U2" in run("access", "approve", "slak:T1:U2")[2]
+    assert run("access", "--json")[1] == ""
+
+
+def test_what_is_said_of_a_platform_that_a_bot_may_have_counts_and_is_asked_about_until_somebody_writes(
+    run: Run,
+) -> None:
+    said, asked = "discord:5 is let in no more", "nobody has written on that platform until now: is it called so?"
+    assert run("access", "revoke", "discord:5")[1] == f"{said}; {asked}\n"
+    write(lambda connection, _: ensure_identity(connection, Author("discord", "7"), datetime.now(UTC)))
+    write(lambda connection, _: ensure_identity(connection, Author("telegrams", "7"), datetime.now(UTC)))
+    assert run("access", "revoke", "discord:5")[1] == f"{said}\n"
+    assert run("access", "revoke", "telegrams:5")[1] == "telegrams:5 is let in no more\n"
+
+
+def test_doctor_and_serve_refuse_people_on_platforms_that_a_bot_without_transports_cannot_have(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALLOWED", "telegrm:42, telegram:-100")
+    monkeypatch.setenv("PORT", "0")
+    code, said, error = run("serve")
+    assert (code, said) == (1, "")
+    assert error.startswith("botservice: OWNERS and ALLOWED: telegrm:42 would be nobody: there are the platforms")
+    code, said, _ = run("doctor")
+    assert code == 1
+    assert "telegrm:42 would be nobody" in said
+    assert run("access")[0] == run("chat")[0] == 0
+
+
+def test_people_on_the_platform_of_a_bot_s_own_transport_are_known_to_doctor(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OWNERS", "discord:42")
+    monkeypatch.setenv("ACCESS", "allow")
+    Path("bot_of_a_test.py").write_text(
+        "from botservice import *\n"
+        "class Discord:\n    name = 'discord'\n"
+        "service = AgentService(FunctionsBasedAgent(llm=ScriptedChatLLM('x')), transports=[Discord()])\n"
+    )
+    assert "owners: discord:42" in run("doctor", "--app", "bot_of_a_test:service")[1]
 
 
 def test_usage_is_listed_by_person_and_as_json(run: Run) -> None:

@@ -14,7 +14,7 @@ from turns.messenger import PATIENCE_SECONDS, echo, office
 
 from botservice import Author, Storage
 from botservice.access.access import Access
-from botservice.access.records import move_chat, note_departure, note_invitation
+from botservice.access.records import list_entries, move_chat, note_departure, note_invitation
 from botservice.commands.standard import standard_commands
 from botservice.people.identities import ensure_identity, join_identities
 from botservice.policies import AccessMode
@@ -153,6 +153,23 @@ async def test_an_owner_takes_somebody_out_and_nobody_takes_the_owner_out(storag
         await say(bot, "/revoke crowd:2", EVE)
         await say(bot, "hello", BOB)
         assert bot.messenger.visible[BOB] == [in_language("access.refused", "en", name="crowd:2")]
+
+
+async def test_an_owner_who_names_nobody_is_told_how_and_nothing_is_noted(storage: Storage) -> None:
+    async with at_gate(storage, AccessMode.ALLOW) as bot:
+        for said in ("/revoke telegram:@spammer", "/revoke telegrm:42", "/revoke nonsense:1"):
+            await say(bot, said, OWNER)
+            assert bot.messenger.visible[OWNER][-1] == in_language("revoke.how", "en")
+        for said in ("/approve telegram:@alice", "/approve telegrm:42 owner"):
+            await say(bot, said, OWNER)
+            assert bot.messenger.visible[OWNER][-1] == in_language("approve.how", "en")
+        entries = await storage.read(lambda connection: list_entries(connection, Clock()()))
+        assert entries == []
+        await storage.write(lambda connection: ensure_identity(connection, Author("fax", "7"), Clock()()))
+        await say(bot, "/revoke fax:8", OWNER)
+        await say(bot, "/approve telegram:-100", OWNER)
+        entries = await storage.read(lambda connection: list_entries(connection, Clock()()))
+        assert [each.subject.name for each in entries] == ["fax:8", "telegram:-100"]
 
 
 async def test_a_group_is_let_in_by_whoever_brought_the_service_there(storage: Storage) -> None:
