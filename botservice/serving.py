@@ -10,6 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
@@ -408,4 +409,7 @@ def _describe_model(application: Application) -> str:
         return "a demo script: OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, turns on a real one"
     names = ", then ".join(getattr(llm, "models", (str(model),)))
     address = application.settings.openai_base_url
-    return f"{names} at {address}" if address and type(llm).__name__ in _OF_SERVERS else names
+    if not address or type(llm).__name__ not in _OF_SERVERS:
+        return names
+    parts = urlsplit(address)
+    return f"{names} at {parts._replace(netloc=parts.netloc.rpartition('@')[2]).geturl()}"  # without a password

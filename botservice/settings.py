@@ -76,7 +76,8 @@ _MUST_BE = {
     "slack_pings": "none, users or all",
     "slack_unfurl": "true or false",
     "link_previews": "on or off",
-    "public_url": "the https address where platforms reach this service (http only to a loopback address)",
+    "public_url": "the https address where platforms reach this service, without a user, a password, ? or # "
+    "(http only to a loopback address)",
     "admin_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
     "metrics_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
     "web_access": "admin or link",
@@ -141,6 +142,8 @@ def _public_url(value: str) -> str:
     parts = urlsplit(url)
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         raise ValueError("plain http")
+    if "@" in parts.netloc or "?" in url or "#" in url:  # paths are put behind it, and it is shown
+        raise ValueError("more than where it leads")
     return url
 
 
@@ -387,8 +390,9 @@ class Settings(ModelSettings):
         """Return every value that must never be shown."""
         fields = [getattr(self, name) for name in type(self).model_fields]
         found = [field.get_secret_value() for field in fields if isinstance(field, SecretStr)]
-        password = _PASSWORD.match(self.database_url)
-        return found if password is None else [*found, password[1], unquote(password[1])]
+        addresses = (self.database_url, self.openai_base_url, self.telegram_api_url, self.slack_api_url)
+        passwords = [match[1] for each in addresses if each is not None and (match := _PASSWORD.match(each))]
+        return [*found, *passwords, *map(unquote, passwords)]
 
 
 def one_of(choices: type[T], name: str, value: str | None) -> T | None:

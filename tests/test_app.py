@@ -315,7 +315,7 @@ async def test_it_names_the_model_and_the_bot_but_no_secret(sqlite_url: str) -> 
     with OpenAIApi.running() as model, BotApi.running() as api:
         async with served(
             database_url=sqlite_url,
-            openai_base_url=model.base_url,
+            openai_base_url=model.base_url.replace("://", "://me:hidden-as-well@"),
             openai_api_key="sk-hidden-key",
             openai_model="llama",
             openai_fallback_models="tiny, smaller",

@@ -79,7 +79,14 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("SLACK_PINGS", ["some"], "none, users or all"),
     ("SLACK_UNFURL", ["perhaps"], "true or false"),
     ("ENCRYPTION_KEY", ["short", ","], "32 characters"),
-    ("PUBLIC_URL", ["example.org", "http://example.org", "http://10.0.0.1"], "https"),
+    (
+        "PUBLIC_URL",
+        [
+            *("example.org", "http://example.org", "http://10.0.0.1", "https://x.example/path?x=1"),
+            *("https://x.example/?", "https://x.example#top", "https://me:hunter2@x.example", "https://me@x.example"),
+        ],
+        "the https address where platforms reach this service, without a user, a password, ? or #",
+    ),
     ("PORT", ["-1", "65536", "http", "80.5"], "0 to 65535"),
     ("MAX_STEPS", ["-1", "many", "1.5"], "0 or more"),
     ("WINDOW_TOKENS", ["-1", "all"], "0 or more"),
