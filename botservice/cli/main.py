@@ -1,9 +1,11 @@
 """The command line."""
 
+import contextlib
 import gc
 import json
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -180,7 +182,6 @@ def export(
     from botservice.cli.addresses import find_context_id, parse_person
     from botservice.overview.conversations import export_context
     from botservice.privacy.archive import as_values, make_archive, read_person
-    from botservice.storage.sqlite.files import write_private
 
     _check_one_of(context, person)
 
@@ -191,10 +192,12 @@ def export(
 
     if archive is not None and person is None:
         raise BotServiceError("--archive is for a person: name one with --person PLATFORM:ID")
+    if archive is not None:
+        _check_new(archive)
     with long_work("export", left="Nothing is written.") as progress:
         found = with_storage(read)
         if archive is not None:
-            write_private(archive, make_archive(found, max_files_bytes=None))
+            _write_archive(archive, make_archive(found, max_files_bytes=None))
         elif person is not None:
             found = as_values(found)
     typer.echo(f"{archive} is written" if archive is not None else json.dumps(found, indent=2))
@@ -296,6 +299,29 @@ def doctor(app: AppOption = None) -> None:
 def _check_one_of(context: str | None, person: str | None) -> None:
     if (context is None) == (person is None):
         raise BotServiceError("say which: CONTEXT or --person PLATFORM:ID")
+
+
+def _check_new(file: Path) -> None:
+    """Refuse to write over what is there; a pipe or a device may be written to."""
+    with _writing(file):
+        is_there = file.is_file() or file.is_dir()
+    if is_there:
+        raise BotServiceError(f"{file} exists already: name a file that does not")
+
+
+def _write_archive(file: Path, data: bytes) -> None:
+    from botservice.storage.sqlite.files import write_private
+
+    with _writing(file):
+        write_private(file, data)
+
+
+@contextlib.contextmanager
+def _writing(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise BotServiceError(f"cannot write {file}: {error.strerror}") from error
 
 
 def _confirm(is_sure: bool, question: str) -> None:  # noqa: FBT001 - the option of the same name

@@ -27,6 +27,38 @@ def test_a_persons_archive_holds_pages_and_data(run: Run, tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("talked")
+def test_an_archive_never_takes_the_place_of_a_file(run: Run) -> None:
+    Path("mine.zip").write_text("something else")
+    Path("folder").mkdir()
+    for file in ("mine.zip", "folder"):
+        code, said, error = run("export", "--person", "terminal:default", "--archive", file)
+        assert (code, said) == (1, "")
+        assert error == f"botservice: {file} exists already: name a file that does not\n"
+    assert Path("mine.zip").read_text() == "something else"
+
+
+@pytest.mark.usefixtures("talked")
+@pytest.mark.parametrize(
+    ("file", "why"),
+    [
+        ("nowhere/mine.zip", "No such file or directory"),
+        ("bot_of_a_test.py/mine.zip", "Not a directory"),
+        ("x" * 300, "File name too long"),
+        ("/dev/full", "No space left on device"),
+    ],
+)
+def test_an_archive_or_a_copy_that_cannot_be_written_is_refused_in_a_line(run: Run, file: str, why: str) -> None:
+    Path("bot_of_a_test.py").touch()
+    code, said, error = run("export", "--person", "terminal:default", "--archive", file)
+    assert (code, said) == (1, "")
+    assert error == f"botservice: cannot write {file}: {why}\n"
+    code, said, error = run("backup", file)
+    assert (code, said, len(error.splitlines())) == (1, "", 1)
+    assert error.startswith("botservice: ")
+    assert list(Path.cwd().glob("*.partial")) == []
+
+
+@pytest.mark.usefixtures("talked")
 def test_a_forgotten_person_has_left_the_files(run: Run, tmp_path: Path) -> None:
     assert "1 conversation of theirs alone" in run("forget", "--person", "terminal:default", "--yes")[1]
     assert not [each for each in tmp_path.glob("bot.db*") if b"allergic" in each.read_bytes()]

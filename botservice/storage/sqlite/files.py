@@ -85,10 +85,7 @@ def back_up(path: Path, target: Path, progress: Progress = unwatched) -> int:
         StorageError: there is a file of that name already, or the copy is damaged.
         StorageUnavailable: the database cannot be read, or the copy cannot be written.
     """
-    if target.exists():
-        raise StorageError(f"{target} exists already: name a file that does not")
-    if not path.exists():
-        raise StorageUnavailable(f"there is no database {path}")
+    _check_new(path, target)
     partial = target.with_name(target.name + _PARTIAL)
     try:
         partial.unlink(missing_ok=True)
@@ -104,6 +101,17 @@ def back_up(path: Path, target: Path, progress: Progress = unwatched) -> int:
     finally:
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
+
+
+def _check_new(path: Path, target: Path) -> None:
+    try:
+        is_there, has_database = target.exists(), path.exists()
+    except OSError as error:  # such as a name that is too long
+        raise StorageUnavailable(f"cannot copy {path} to {target}: {error.strerror}") from error
+    if is_there:
+        raise StorageError(f"{target} exists already: name a file that does not")
+    if not has_database:
+        raise StorageUnavailable(f"there is no database {path}")
 
 
 def shrink(
