@@ -332,6 +332,7 @@ def _confirm(is_sure: bool, question: str) -> None:  # noqa: FBT001 - the option
 def main() -> None:
     """Run the command line; what goes wrong on purpose is said in one line."""
     gc.disable()  # what loading makes stays, and the search for garbage took a fifth of the time
+    _open_streams()
     try:
         check_packages()
         cli(standalone_mode=True)
@@ -342,21 +343,36 @@ def main() -> None:
         sys.exit(130)
     except BrokenPipeError:  # as in `botservice contexts | head -1`
         sys.exit(1)
-    except Exception:  # noqa: BLE001 - a border: the traceback of an unforeseen error holds no secret either
+    except Exception as error:  # noqa: BLE001 - a border: the traceback of an unforeseen error holds no secret either
+        _check_output("\n" if isinstance(error, OSError) else "")  # was it writing there that failed?
         import traceback
 
         typer.echo(_redacted(traceback.format_exc()), err=True)
         sys.exit(1)
     finally:
-        _flush_output()
+        _check_output()
 
 
-def _flush_output() -> None:
-    """Write out what is left, or drop it if the reader is gone: Python would complain of that at its very end."""
+def _open_streams() -> None:
+    """Have what was closed by whoever began this, as in `botservice migrate >&-`, read nothing and drop all.
+
+    A file that is opened later would otherwise get the number of a stream, and with it what is said.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode))  # noqa: PTH123, SIM115 - open to the end
+
+
+def _check_output(more: str = "") -> None:
+    """Write out what is left, or drop it if it finds no room: Python would complain of that at its very end."""
     try:
+        sys.stdout.write(more)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            typer.echo(f"botservice: the output cannot be written: {error.strerror}", err=True)
+            sys.exit(1)
 
 
 def _redacted(text: str) -> str:
