@@ -27,13 +27,13 @@ async def _answer(request: CommandRequest) -> CommandAnswer:
 
     waiting, granted = await context.storage.read(find)
     wanted = _ASK.fullmatch(request.call.arguments.strip())
-    if wanted is not None and author is not None:
-        tool = wanted[1]
+    tool = "" if wanted is None else wanted[1]
+    if author is not None and tool in {each.tool for each in granted}:
         return CommandAnswer(
             request.say("tools.ask_again", tool=f"`{tool}`"),
             apply=lambda connection: revoke_grants(connection, context.id, author, [tool]),
         )
-    parts = []
+    parts = [request.say("tools.unknown", tool=f"`{tool}`")] if tool else []
     if waiting:
         parts += [request.say("tools.waiting"), "\n".join(f"- {_line(each, request)}" for each in waiting)]
     if granted:

@@ -264,8 +264,12 @@ async def test_what_is_always_allowed_is_listed_and_taken_back(storage):
         assert bot.till == [5, 5]
         await bot.say("/tools")
         await bot.shows(lambda texts: "`pay`" in texts[-1])
+        await bot.say("/tools ask shout")
+        await bot.shows(lambda texts: texts[-1].startswith("No tool `shout` runs here") and "- `pay`" in texts[-1])
         await bot.say("/tools ask pay")
         await bot.shows(lambda texts: "asks you again" in texts[-1])
+        await bot.say("/tools ask pay")
+        await bot.shows(lambda texts: texts[-1] == "No tool `pay` runs here without asking you.")
         await bot.say("pay once more")
         await bot.shows(lambda texts: texts[-1].startswith("May I"))
         assert bot.till == [5, 5]
