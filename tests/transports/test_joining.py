@@ -11,7 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, ToolCall, tool
+from botservice import (
+    AgentContext,
+    AgentService,
+    ChatResponse,
+    FunctionsBasedAgent,
+    ScriptedChatLLM,
+    TokenUsage,
+    ToolCall,
+    tool,
+)
 from botservice.app import running
 from botservice.errors import BotServiceError
 from botservice.settings import Settings
@@ -89,6 +98,21 @@ async def test_a_pipe_is_answered_by_the_service_that_runs(settings, tmp_path):
             "two",
             "You said: two",
         ]
+
+
+async def test_who_is_over_budget_is_told_so(tmp_path, settings):
+    limits = "1000 tokens/month"
+    settings = Settings.load(
+        env_file=None, database_url=settings.database_url, budget_person=limits, max_answer_tokens=100
+    )
+    async with served(settings, [ChatResponse("one", usage=TokenUsage(800, 50))]):
+        screen, chat = Screen(is_interactive=False), await joined(tmp_path)
+        lines = PlainLines(io.StringIO("first\nsecond\n"))
+        await chat.converse("pipe", lines, screen, is_interactive=False)
+    shown = [each for each in screen.text.getvalue().splitlines() if each]
+    assert shown[0] == "one"
+    assert shown[1].startswith("(More than 80 % of your budget is used.")
+    assert shown[2].startswith("I cannot answer now: your budget does not reach.")
 
 
 async def test_an_answer_grows_and_the_tool_that_works_is_named(settings, tmp_path):

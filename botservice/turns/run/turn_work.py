@@ -16,7 +16,7 @@ from botservice.contexts.context import AgentContext
 from botservice.errors import InvalidField, LLMError, TurnWaiting
 from botservice.memory import CallbackFailure, FinalAnswerStep, MemoryItem, MemoryStep, PlanningStep, Timing
 from botservice.memory.agent_memory import start_of_work
-from botservice.messages import Button, Message
+from botservice.messages import Button, Message, Role
 from botservice.storage import Claim
 from botservice.texts import in_language
 from botservice.tools.threads import run_in_thread
@@ -59,6 +59,7 @@ class TurnWork:
         answer: The answer, once it is stored.
         begun: The message that is to be sent once the answer is stored, if one is.
         is_spoken: Whether the question was, so that the answer is as well.
+        shows_history: Whether people see an answer as the history has it, and not as it is delivered.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class TurnWork:
         self.answer: Message | None = None
         self.begun: Delivery | None = None
         self.is_spoken = False
+        self.shows_history = False
         self._context = context
         self._memory = context.memory
         self._options = options
@@ -288,7 +290,7 @@ class TurnWork:
         shown = shown if speech is None else replace(shown, spoken=speech.attachment)
         payloads = await self._plan_for(shown)
         is_limited = self._options.budgets.has_limits and bool(payloads)
-        warning, warned = await self._plan_warning(shown) if is_limited else (None, payloads)
+        warning, warned = await self._plan_warning(shown, payloads) if is_limited else (None, payloads)
 
         def write_answer(connection: Connection, _: Sequence[int]) -> tuple[Message, Delivery | None]:
             self._bill.write(connection, now)
@@ -315,13 +317,18 @@ class TurnWork:
         planned: Sequence[Payload] = await run_in_thread(lambda: self._plan_deliveries(shown), name="formatting")
         return planned
 
-    async def _plan_warning(self, shown: Message) -> tuple[Standing | None, Sequence[Payload]]:
+    async def _plan_warning(
+        self, shown: Message, payloads: Sequence[Payload]
+    ) -> tuple[Standing | None, Sequence[Payload]]:
         """Return the budget that is nearly used, and the answer with a line about it; the history has the answer."""
         warning = self._bill.warning()
         if warning is None:
             return None, []
-        text = f"{shown.text}\n\n{self._bill.warning_text(warning)}"
-        return warning, await self._plan_for(replace(shown, text=text))
+        line = self._bill.warning_text(warning)
+        if not self.shows_history:
+            return warning, await self._plan_for(replace(shown, text=f"{shown.text}\n\n{line}"))
+        aside = Message(None, Role.SYSTEM, line, created_at=shown.created_at)
+        return warning, [*payloads, *self._plan_deliveries(aside)]
 
     def _take_answer(self, written: tuple[Message, Delivery | None]) -> None:
         self._bill.confirm()

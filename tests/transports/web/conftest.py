@@ -7,7 +7,7 @@ import re
 import socket
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from html import unescape
 from typing import Any
 
@@ -22,6 +22,7 @@ from starlette.routing import BaseRoute
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.access.access import Access as PeopleAccess
 from botservice.again.asker import Asker
+from botservice.budgets.budgets import Budgets
 from botservice.settings import Settings
 from botservice.storage.tables.conversations import contexts, events
 from botservice.turns.inbox import Inbox
@@ -192,6 +193,8 @@ async def running_site(
     works: bool = True,
     approval_lasts: timedelta | None = None,
     people: PeopleAccess | None = None,
+    budgets: Budgets | None = None,
+    clock: Callable[[], datetime] | None = None,
     routes: list[BaseRoute] | None = None,
     pace: Pace = PACE,
     **access: Any,
@@ -201,6 +204,8 @@ async def running_site(
     Args:
         works: Whether this process answers, too.
         people: Who is let in; by default everybody is.
+        budgets: How much may be used; by default as much as one likes.
+        clock: Of these budgets and of turns.
         routes: Served besides.
         pace: How often an open page is told something unasked.
     """
@@ -212,6 +217,8 @@ async def running_site(
             service.options = replace(service.options, approval_lasts=approval_lasts)
         if people is not None:
             service.options = replace(service.options, access=people)
+        if budgets is not None:
+            service.options = replace(service.options, budgets=budgets, clock=clock or service.options.clock)
         transport = WebTransport(
             access=Access(**access), service=service, asker=lambda: Asker(service, SETTINGS), pace=pace
         )

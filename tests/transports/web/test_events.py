@@ -2,13 +2,20 @@
 
 import asyncio
 import contextlib
+from datetime import UTC, datetime, timedelta
 
 import httpx
 
-from botservice import Button, LLMError, Storage, ToolCall, progress, tool
+from botservice import Button, ChatResponse, LLMError, Storage, TokenUsage, ToolCall, progress, tool
+from botservice.budgets.budgets import Budgets
+from botservice.policies import Scope, parse_limits
 from transports.web.outgoing.events import Pace, PageStream
 from transports.web.outgoing.streaming import Hub
 from transports.web.outgoing.timeline import Cursor
+
+ONE_A_MINUTE = Budgets({Scope.PERSON: parse_limits("1 messages/minute")})
+LATER = datetime.now(UTC) + timedelta(hours=1)
+"""A moment by which everything is due, and which is in one minute for ever."""
 
 
 async def test_a_message_and_its_answer_come_once_each_and_in_order(site):
@@ -301,3 +308,52 @@ async def test_the_answer_to_a_command_is_a_notice_and_no_part_of_the_conversati
             assert notice["blocks"][0].startswith("<p>A fresh start.")
             assert (notice["asked"], notice["is_trouble"]) == ("/new", False)
             assert events.messages == []
+
+
+async def test_a_budget_that_is_nearly_used_or_does_not_reach_is_said_also_to_who_comes_later(run_site, storage_url):
+    limits = Budgets({Scope.PERSON: parse_limits("1000 tokens/day")}, answer_tokens=100)
+    answers = [ChatResponse("one", usage=TokenUsage(800, 50))]
+    async with run_site(answers, storage_url=storage_url, budgets=limits) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            await visitor.say("first")
+            line = (await events.until("notice")).data
+            assert line["text"].startswith("(More than 80 % of your budget is used.")
+            assert events.texts == ["first", "one"]
+            assert (line["at"] >= events.messages[1]["at"], line["is_aside"], line["is_trouble"]) == (True, True, False)
+            await events.until_idle()
+            await visitor.say("second")
+            refusal = (await events.until("notice")).data
+            assert refusal["text"].startswith("I cannot answer now: your budget does not reach.")
+            assert (refusal["asked"], refusal["is_aside"], refusal["is_trouble"]) == (None, False, False)
+            assert events.texts == ["first", "one", "second"]
+        async with visitor.events() as again:
+            await again.until_idle()
+            assert (again.texts, again.of("notice")) == (["first", "one", "second"], [line, refusal])
+
+
+async def test_who_writes_too_fast_is_told_so_once_and_still_after_a_reload(run_site, storage_url):
+    async with run_site(storage_url=storage_url, budgets=ONE_A_MINUTE, clock=lambda: LATER) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            for text in ("one", "two", "three"):
+                await visitor.say(text)
+                await events.until("message", lambda data, text=text: data["text"] == text)
+            [slow] = events.of("notice")
+            assert slow["text"].startswith("That was a lot at once.")
+            assert (slow["asked"], slow["is_aside"]) == (None, False)
+        async with visitor.events() as again:
+            await again.until_idle()
+            assert (again.texts, again.of("notice")) == (["one", "You said: one", "two", "three"], [slow])
+
+
+async def test_a_command_beyond_the_limit_stands_above_what_is_said_of_it(run_site):
+    async with run_site(budgets=ONE_A_MINUTE, clock=lambda: LATER) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            await visitor.say("one")
+            await events.until_answered()
+            await visitor.say("/export")
+            slow = (await events.until("notice")).data
+            assert slow["text"].startswith("That was a lot at once.")
+            assert slow["asked"] == "/export"

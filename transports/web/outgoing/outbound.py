@@ -12,12 +12,18 @@ from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.waiting.parsing import order_of
 from transports.web.files import without_contents
 
+ASIDE: Final = "aside"
+"""What the payload of a message of the service itself begins with, by which it is found."""
 SHOWN_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+
+Shown = dict[str, Any]
+"""Something that the page shows, as JSON."""
 
 
 def plan_answer(answer: Message) -> Sequence[Payload]:
     """Return the one delivery of an answer. Its text is there for answers that are not kept, such as an apology."""
-    payload: dict[str, object] = {"text": answer.text, "at": answer.created_at.isoformat()}
+    payload: dict[str, object] = {ASIDE: True} if answer.role == Role.SYSTEM else {}
+    payload |= {"text": answer.text, "at": answer.created_at.isoformat()}
     files = [
         {"name": each.name, "mime_type": each.mime_type, "sha256": digest_of(each.data)}
         for each in answer.attachments

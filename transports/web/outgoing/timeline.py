@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select
 
 from botservice.contexts.context import ContextKeys
 from botservice.history.rows import IS_SAID, OF_CONTEXT, find_position, read_messages, select_messages
@@ -15,9 +15,10 @@ from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.storage.tables.slack import feedback
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
-from transports.web.inbound_events import NAME, context_keys, read_event, read_post
-from transports.web.outgoing.outbound import iso, show_buttons, show_message
+from botservice.turns.turn import StoredEvent, TurnStatus
+from transports.web.inbound_events import NAME, context_keys, read_event
+from transports.web.outgoing.notices import read_notices
+from transports.web.outgoing.outbound import Shown, iso, show_message
 from transports.web.outgoing.stopped_turns import IS_STOPPED, find_unanswered
 
 PAGE: Final = 100  # messages
@@ -39,25 +40,7 @@ _VERDICT: Final = (
     .scalar_subquery()
     .label("verdict")
 )
-_FIRST_SAID: Final = (
-    select(events.c.raw).where(events.c.turn_id == turns.c.id).order_by(events.c.id).limit(1).scalar_subquery()
-)
-_asked = deliveries.alias("asked")
-_later = deliveries.alias("later")
-# A message that another one stands in the place of, and the time of the one that stood there first.
-_IS_REPLACED: Final = (
-    select(_later.c.id)
-    .where(
-        _later.c.turn_id == deliveries.c.turn_id,
-        _later.c.replaces == func.coalesce(deliveries.c.replaces, deliveries.c.id),
-        _later.c.id > deliveries.c.id,
-    )
-    .exists()
-)
-_ASKED_AT: Final = select(_asked.c.created_at).where(_asked.c.id == deliveries.c.replaces).scalar_subquery()
-_IS_KEPT: Final = select(messages.c.id).where(messages.c.answers_turn_id == turns.c.id).exists()
 _BEGINNING: Final = datetime(1, 1, 1, tzinfo=UTC)
-_END: Final = datetime(9999, 12, 31, tzinfo=UTC)
 
 
 def _shown_messages(condition: ColumnElement[bool]) -> Select[Any]:
@@ -74,33 +57,6 @@ _CONTEXT: Final = select(contexts.c.id, contexts.c.deletion_version).where(conte
 _AFTER_MESSAGE: Final = _shown_messages(messages.c.id > bindparam("message"))
 _AFTER_POSITION: Final = _shown_messages(messages.c.position > bindparam("position"))
 _BEFORE_POSITION: Final = _shown_messages(messages.c.position < bindparam("position"))
-_QUESTIONS: Final = select(pending_calls.c.delivery_id).where(pending_calls.c.context_id == bindparam("context"))
-_NOTICES: Final = (
-    select(
-        *(deliveries.c.id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.replaces),
-        func.coalesce(_ASKED_AT, deliveries.c.created_at).label("created_at"),
-        turns.c.outcome,
-        and_(turns.c.outcome == Outcome.ANSWERED.value, ~_IS_KEPT).label("is_command"),
-        _FIRST_SAID.label("said"),
-    )
-    .join(turns, turns.c.id == deliveries.c.turn_id)
-    .where(
-        turns.c.context_id == bindparam("context"),
-        turns.c.id >= bindparam("from_turn"),
-        or_(
-            turns.c.outcome == Outcome.FAILED.value,
-            and_(turns.c.outcome == Outcome.ANSWERED.value, ~_IS_KEPT),
-            turns.c.status == TurnStatus.WAITING.value,
-            func.coalesce(deliveries.c.replaces, deliveries.c.id).in_(_QUESTIONS),
-        ),
-        ~_IS_REPLACED,
-        deliveries.c.id > bindparam("after"),
-        deliveries.c.transport == NAME,
-        deliveries.c.created_at >= bindparam("since"),
-        deliveries.c.created_at < bindparam("until"),
-    )
-    .order_by(deliveries.c.id)
-)
 _WAITING: Final = (
     select(events.c.id, events.c.key, events.c.raw, events.c.received_at)
     .join(turns, turns.c.id == events.c.turn_id)
@@ -121,9 +77,6 @@ _OPEN_TURNS: Final = (
     select(turns.c.id).where(turns.c.context_id == bindparam("context"), TURN_IS_OPEN).order_by(turns.c.order_key)
 )
 _LAST_TURN: Final = select(func.max(turns.c.id)).where(turns.c.context_id == bindparam("context"))
-
-Shown = dict[str, Any]
-"""Something that the page shows, as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +189,7 @@ def read_earlier(connection: Connection, session: str, before_id: int) -> Span:
         return Span()
     rows, has_earlier = _read_rows(connection, _BEFORE_POSITION, context.id, position=before.position)
     begin = rows[0].created_at if has_earlier else _BEGINNING
-    notices = _read_notices(connection, context.id, since=begin, until=before.created_at)
+    notices = read_notices(connection, context.id, since=begin, until=before.created_at)
     return Span([show_message(row) for row in rows], notices, has_earlier)
 
 
@@ -279,7 +232,7 @@ def _read_span(connection: Connection, context_id: int, since: Cursor, from_turn
     else:
         rows, has_earlier = _read_rows(connection, _AFTER_POSITION, context_id, position=position)
     begin = rows[0].created_at if has_earlier else _BEGINNING
-    notices = _read_notices(connection, context_id, since.notice_id, from_turn, since=begin)
+    notices = read_notices(connection, context_id, since.notice_id, from_turn, since=begin)
     return Span([show_message(row) for row in rows], notices, has_earlier)
 
 
@@ -287,37 +240,6 @@ def _read_rows(connection: Connection, query: Select[Any], context_id: int, **va
     """Return the newest messages that a query finds, oldest first, and whether there are older ones."""
     rows = execute(connection, query, {"context": context_id, **values}).all()
     return rows[:PAGE][::-1], len(rows) > PAGE
-
-
-def _read_notices(
-    connection: Connection,
-    context_id: int,
-    after_id: int = 0,
-    from_turn: int = 0,
-    *,
-    since: datetime,
-    until: datetime = _END,
-) -> list[Shown]:
-    """Return what people were told that is no part of the conversation: apologies, answers to commands, questions."""
-    sought = {"context": context_id, "from_turn": from_turn, "after": after_id, "since": since, "until": until}
-    rows = execute(connection, _NOTICES, sought).all()
-    return [_show_notice(row) for row in rows if row.payload]  # what is forgotten has none
-
-
-def _show_notice(row: Any) -> Shown:
-    from transports.web.outgoing.markdown import render_markdown
-
-    text = str(row.payload.get("text", ""))
-    files = [
-        {"url": f"/web/notices/{row.id}/{index}", "name": each["name"] or each["mime_type"], "is_image": False}
-        for index, each in enumerate(row.payload.get("files", ()))
-    ]
-    is_trouble, is_command = row.outcome == Outcome.FAILED.value, row.is_command
-    # What led to an apology, or to a question about a call, is in the conversation; a command is not.
-    said = read_post(row.said) if is_command and row.said is not None else None
-    shown = {"id": row.id, "place": row.replaces or row.id, "text": text, "at": iso(row.created_at), "files": files}
-    shown |= {"is_trouble": is_trouble, "asked": said.text if said is not None else None}
-    return shown | {"blocks": render_markdown(text), "buttons": show_buttons(row.buttons)}
 
 
 def _read_waiting(connection: Connection, context_id: int, after_id: int) -> tuple[list[Shown], int]:

@@ -100,7 +100,8 @@ function addMark(made, isQuestion) {
 }
 
 function noticeElement(notice) {
-  const made = element("li", { class: `message notice${notice.is_trouble ? " trouble" : ""}`, id: `notice-${notice.place}` });
+  const kind = notice.is_trouble ? " trouble" : notice.is_aside ? " aside" : "";
+  const made = element("li", { class: `message notice${kind}`, id: `notice-${notice.place}` });
   made.dataset.at = notice.at;
   made.dataset.row = notice.id;
   made.tabIndex = -1; // where the focus goes when its buttons go
@@ -152,7 +153,7 @@ export function showNotice(notice) {
     return;
   }
   insertByTime(made);
-  clearDraft();
+  if (!notice.is_aside) clearDraft(); // an answer may be written beside that
   welcome.hidden = true;
 }
 
@@ -201,7 +202,9 @@ export function markStopped(id) {
 // Shows that an answer is to come, as long as it would stand below its question.
 export function showWork(isWorking) {
   log.classList.toggle("working", isWorking);
-  awaitAnswer(isWorking && Boolean(log.lastElementChild?.matches(".user")));
+  let last = log.lastElementChild;
+  while (last?.matches(".aside")) last = last.previousElementSibling;
+  awaitAnswer(isWorking && Boolean(last?.matches(".user")));
 }
 
 export function clear() {

@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
-from botservice import LLMError, ToolCall, progress, tool
+from botservice import ChatResponse, LLMError, TokenUsage, ToolCall, progress, tool
+from botservice.budgets.budgets import Budgets
+from botservice.policies import Scope, parse_limits
 
 expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -224,3 +226,21 @@ async def test_tables_code_and_formulas_scroll_by_themselves(run_site, open_page
             assert await block.evaluate("each => each.scrollWidth > each.clientWidth"), selector
             await block.focus()
         assert await page.evaluate("document.getElementById('scroll').scrollWidth <= innerWidth")
+
+
+async def test_what_is_said_of_a_budget_stands_below_what_it_is_about_and_is_no_trouble(run_site, open_page):
+    limits = Budgets({Scope.PERSON: parse_limits("1000 tokens/day")}, answer_tokens=100)
+    async with run_site([ChatResponse("one", usage=TokenUsage(800, 50))], budgets=limits) as site:
+        page = await open_page(site.url)
+        await page.say("first")
+        line = page.locator("#log > .assistant + .notice")
+        await expect(line).to_contain_text("More than 80 % of your budget is used.")
+        await expect(page.get_by_role("button", name="Ask again", exact=True)).to_be_visible()
+        await page.say("second")
+        refusal = page.locator("#log > .user + .notice")
+        for _ in range(2):
+            await expect(line).to_contain_text("More than 80 % of your budget is used.")
+            await expect(refusal).to_contain_text("I cannot answer now: your budget does not reach.")
+            await expect(page.locator("#draft")).to_be_hidden()
+            await expect(page.locator(".trouble, .asked")).to_have_count(0)
+            await page.reload()
