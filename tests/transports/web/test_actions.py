@@ -4,7 +4,7 @@ import asyncio
 
 from sqlalchemy import select
 
-from botservice import Command
+from botservice import Command, LLMError
 from botservice.storage.tables.slack import feedback
 from transports.web import Access, WebTransport
 
@@ -25,6 +25,13 @@ async def shown(visitor):
         return events.messages
 
 
+async def notices(visitor):
+    """Return what a page that is opened now shows besides."""
+    async with visitor.events() as events:
+        await events.until_idle()
+        return [(each["asked"], each["text"]) for each in events.of("notice")]
+
+
 async def verdicts(site):
     """Return what is kept of thumbs."""
     columns = feedback.c.platform, feedback.c.person_id, feedback.c.verdict
@@ -42,6 +49,32 @@ async def test_an_edited_question_is_asked_again_in_its_place(site):
         "four?",
         "You said: four?",
     ]
+
+
+async def test_nothing_is_shown_of_what_an_edit_or_a_retry_took_the_place_of(run_site, storage_url):
+    async with run_site(storage_url=storage_url) as site:
+        visitor = await site.visitor()
+        await talk(visitor, "my dog is Rex", id="question-1")
+        await talk(visitor, "my dog is Max", id="edit-0001", edits="question-1")
+        assert await notices(visitor) == []
+        for _ in range(2):
+            await talk(visitor, "/retry", is_pressed=True)
+            assert await notices(visitor) == []
+            assert [each["text"] for each in await shown(visitor)] == ["my dog is Max", "You said: my dog is Max"]
+        await (await site.context()).chat_history.delete_messages([(await shown(visitor))[1]["id"]])
+        assert await notices(visitor) == [], "an answer that was deleted"
+        await talk(visitor, "/new")
+        assert [each for each, _ in await notices(visitor)] == ["/new"]
+
+
+async def test_an_apology_goes_with_the_question_that_is_asked_again(run_site):
+    async with run_site([LLMError("broken", is_transient=False), "better"]) as site:
+        visitor = await site.visitor()
+        await talk(visitor, "hello")
+        assert len(await notices(visitor)) == 1
+        await talk(visitor, "/retry", is_pressed=True)
+        assert await notices(visitor) == []
+        assert [each["text"] for each in await shown(visitor)] == ["hello", "better"]
 
 
 async def test_an_edit_that_is_posted_twice_is_asked_once(site):

@@ -3,10 +3,10 @@
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, Text, and_, bindparam, exists, func, or_, select, type_coerce
+from sqlalchemy import Connection, Text, and_, bindparam, exists, func, not_, or_, select, type_coerce
 
 from botservice.storage.statements import execute
-from botservice.storage.tables.conversations import deliveries, events, messages, turns
+from botservice.storage.tables.conversations import deliveries, events, messages, steps, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import Outcome, TurnStatus
@@ -35,7 +35,13 @@ _QUESTIONS: Final = select(pending_calls.c.delivery_id).where(pending_calls.c.co
 
 _IS_ANSWERED: Final = exists().where(messages.c.answers_turn_id == turns.c.id)
 _IS_ASKED: Final = exists().where(events.c.turn_id == turns.c.id, messages.c.event_id == events.c.id)
-_IS_COMMAND: Final = and_(turns.c.outcome == Outcome.ANSWERED.value, ~_IS_ANSWERED)
+# Deliveries are deleted with the steps of their turn, or after them: what has none here was never for the agent.
+_IS_FOR_AGENT: Final = exists().where(steps.c.turn_id == turns.c.id)
+_IS_COMMAND: Final = and_(turns.c.outcome == Outcome.ANSWERED.value, ~_IS_ANSWERED, ~_IS_FOR_AGENT)
+# Of a question that was asked again, in other words or in the same, nothing is left: neither is what was said of it.
+_IS_TAKEN_BACK: Final = and_(
+    turns.c.outcome.is_not(None), _IS_FOR_AGENT, exists().where(events.c.turn_id == turns.c.id), ~_IS_ASKED
+)
 # Such turns have no answer: whatever was said in them is a notice.
 _IS_UNANSWERED: Final = or_(
     *(turns.c.outcome == each.value for each in (Outcome.FAILED, Outcome.REFUSED, Outcome.LISTENED))
@@ -62,6 +68,7 @@ _NOTICES: Final = (
             func.coalesce(deliveries.c.replaces, deliveries.c.id).in_(_QUESTIONS),
         ),
         ~_IS_REPLACED,
+        not_(_IS_TAKEN_BACK),
         deliveries.c.id > bindparam("after"),
         deliveries.c.transport == NAME,
         deliveries.c.created_at >= bindparam("since"),

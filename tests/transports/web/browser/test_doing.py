@@ -27,6 +27,10 @@ async def test_an_answer_is_asked_again_in_its_place(run_site, open_page):
         await page.get_by_role("button", name="Ask again", exact=True).click()
         await expect(page.answers).to_contain_text(["one", "three"])
         await expect(page.questions).to_contain_text(["hello", "hello again"])
+        tab = await page.open_tab(site.url)
+        for each in (page, tab):
+            await expect(each.answers).to_have_count(2)
+            await expect(each.locator("#log > li")).to_have_count(4)
 
 
 async def test_the_last_question_is_edited_in_its_place_and_an_earlier_one_asked_once_more(run_site, open_page):
@@ -45,6 +49,7 @@ async def test_the_last_question_is_edited_in_its_place_and_an_earlier_one_asked
         await page.keyboard.press("Enter")
         await expect(page.answers).to_contain_text(["You said: one", "You said: three"])
         await expect(page.questions).to_contain_text(["one", "three"])
+        await expect(page.locator("#log > li")).to_have_count(4)
         await expect(page.locator("#editing")).to_be_hidden()
         await page.questions.first.hover()
         await edits.first.click()
