@@ -117,3 +117,7 @@ export async function encode(file) {
   });
   return { name: file.name, mime_type: file.type, data: address.slice(address.indexOf(",") + 1) };
 }
+
+export function decode({ name, mime_type: type, data }) {
+  return new File([Uint8Array.from(atob(data), (byte) => byte.charCodeAt(0))], name, { type });
+}

@@ -1,15 +1,14 @@
 // Writing a message, and sending it until it has arrived.
 
-import { encode, setUpAttaching } from "./attaching.js";
+import { decode, encode, setUpAttaching } from "./attaching.js";
 import { setUpCompletion } from "./completion.js";
-import { newId, post } from "./posting.js";
+import { conversation, newId } from "./posting.js";
+import { dropUnsent, forgetUnsent, keepUnsent, nextWait, postUnsent, readUnsent, sendElsewhere } from "./unsent.js";
 import { dropWaiting, element, showWaiting } from "./view.js";
 
 const limits = document.body.dataset;
 const maxText = Number(limits.maxText);
-const FIRST_WAIT = 1_000; // milliseconds
-const LONGEST_WAIT = 15_000;
-const UNTIL_IT_SHOWS = 2_000;
+const UNTIL_IT_SHOWS = 2_000; // milliseconds
 
 export function setUpComposer({ complain, scrolling, isIdle, stop }) {
   const form = document.getElementById("composer");
@@ -60,11 +59,23 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
     showWaiting(message, "Sending…");
     scrolling.toEnd();
     try {
-      queue.push({ message, isPressed, edits, given: files, files: await Promise.all(files.map(encode)) });
+      const entry = { message, isPressed, edits, given: files, files: await Promise.all(files.map(encode)) };
+      queue.push({ ...entry, isKept: keepUnsent(entry) });
     } catch {
       return giveBack({ message, given: [] }, "A file could not be read: it may be a folder, or have changed.");
     }
     if (!isSending) await drain();
+  }
+
+  // Goes on with what had not arrived when the page was left, here and in other conversations.
+  function goOn() {
+    const unsent = readUnsent();
+    for (const each of unsent.filter((entry) => entry.conversation === conversation)) {
+      showWaiting(each.message, "Sending…");
+      queue.push(each);
+    }
+    if (queue.length) drain();
+    sendElsewhere(unsent.filter((entry) => entry.conversation !== conversation));
   }
 
   // One after the other: a message that has to be sent again is not overtaken.
@@ -79,14 +90,9 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
 
   async function deliver(entry) {
     const { message } = entry;
-    for (let wait = FIRST_WAIT; ; wait = Math.min(wait * 2, LONGEST_WAIT)) {
-      const answer = await post("/web/messages", {
-        id: message.client_id,
-        text: message.text,
-        files: entry.files,
-        edits: entry.edits,
-        is_pressed: entry.isPressed,
-      });
+    for (let wait = nextWait(); ; wait = nextWait(wait)) {
+      const answer = await postUnsent(entry);
+      if (answer.ok || !answer.isWorthRetrying) dropUnsent(message.client_id);
       if (answer.ok) {
         showWaiting(message, "Waiting…", { isAccepted: true });
         // The end of a quick command may have been told before this answer: then nothing else takes the note away.
@@ -107,10 +113,10 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
     });
   }
 
-  function giveBack({ message, given }, error) {
+  function giveBack({ message, given, files = [] }, error) {
     dropWaiting(message.client_id);
     if (!text.value) text.value = message.text;
-    attached.add(given);
+    attached.add(given.length ? given : files.map(decode));
     complain(error);
     update();
   }
@@ -166,7 +172,12 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
   text.addEventListener("input", update);
   text.addEventListener("keydown", onKey);
 
+  document.querySelector("form[action='/web/logout']")?.addEventListener("submit", () => forgetUnsent());
+  // What could not be kept is lost with the page.
+  addEventListener("beforeunload", (event) => queue.some((each) => !each.isKept) && event.preventDefault());
+
   write(readWritten());
+  goOn();
   if (matchMedia("(hover: hover)").matches) text.focus({ preventScroll: true }); // else it would open the keyboard
 }
 

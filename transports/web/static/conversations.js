@@ -3,6 +3,7 @@
 import { announce } from "./announcing.js";
 import { icon } from "./icons.js";
 import { conversation, post } from "./posting.js";
+import { forgetUnsent } from "./unsent.js";
 import { element } from "./view.js";
 
 const NARROW = matchMedia("(max-width: 60rem)");
@@ -137,6 +138,7 @@ async function finishDeleting(item, listed) {
   if (deleting.returnValue !== "delete") return item.querySelectorAll("button")[1]?.focus();
   const answer = await post("/web/conversations/delete", { conversation: listed.name });
   if (!answer.ok) return complain(answer.error);
+  forgetUnsent(listed.name);
   if (listed.name === conversation) return location.assign("/");
   announce("Deleted.");
   const next = item.nextElementSibling ?? item.previousElementSibling;

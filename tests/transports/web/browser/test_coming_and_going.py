@@ -66,6 +66,88 @@ async def test_a_lost_connection_is_said_and_nothing_is_lost_or_doubled(run_site
         complaints[:] = [text for text in complaints if text not in expected]
 
 
+async def break_off(site, page, text):
+    """Stop a site, and write a message there that does not arrive."""
+    await site.transport.stop()
+    await page.say(text)
+    await expect(page.locator("#waiting")).to_contain_text("Not sent yet. Trying again…")
+
+
+def without_lost_connections(complaints):
+    """Forget that pages complained of a site that was stopped."""
+    complaints[:] = [text for text in complaints if "503" not in text and "ERR_" not in text]
+
+
+async def test_a_message_that_did_not_arrive_outlives_its_page_and_is_sent_once(run_site, open_page, complaints):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        await page.say("one")
+        await expect(page.answers).to_have_count(1)
+        await break_off(site, page, "two")
+        await page.say("three")
+        await page.reload()
+        await expect(page.locator("#waiting .body")).to_have_text(["two", "three"])
+        await expect(page.locator("#text")).to_have_value("")
+        tab = await page.open_tab(site.url)
+        await expect(tab.locator("#waiting .body")).to_have_text(["two", "three"])
+        await page.close()
+        await site.transport.start(site.inbox, site.storage)
+        for _ in range(2):
+            await expect(tab.answers).to_contain_text(["You said: one", "You said: two", "You said: three"])
+            await expect(tab.locator("#waiting li")).to_have_count(0)
+            assert await tab.evaluate("localStorage.length") == 0
+            await tab.reload()
+        assert await site.count_events() == 3
+        without_lost_connections(complaints)
+
+
+async def test_a_message_that_did_not_arrive_is_sent_in_its_own_chat_from_another_one(run_site, open_page, complaints):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        await page.say("one")
+        await expect(page.answers).to_have_count(1)
+        await break_off(site, page, "two")
+        await page.get_by_role("button", name="New chat").click()
+        await page.wait_for_url("**/?conversation=*")
+        await expect(page.locator("#waiting li")).to_have_count(0)
+        async with page.expect_response(lambda each: each.url.endswith("/web/messages") and each.ok):
+            await site.transport.start(site.inbox, site.storage)
+        await expect(page.locator("#log li")).to_have_count(0)
+        await page.get_by_role("link", name="one").click()
+        await expect(page.answers).to_contain_text(["You said: one", "You said: two"])
+        without_lost_connections(complaints)
+
+
+async def test_what_somebody_else_did_not_send_is_neither_sent_nor_kept(run_site, open_page, complaints):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        await page.say("one")
+        await expect(page.answers).to_have_count(1)
+        await break_off(site, page, "two")
+        await page.context.clear_cookies()
+        await page.reload()
+        await expect(page.locator("#waiting li")).to_have_count(0)
+        assert await page.evaluate("localStorage.length") == 0
+        without_lost_connections(complaints)
+
+
+async def test_a_message_that_is_refused_after_all_is_given_back_with_its_file(run_site, open_page, complaints):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        note = {"name": "note.txt", "mimeType": "text/plain", "buffer": b"north"}
+        await page.locator("input[type=file]").set_input_files(note)
+        await break_off(site, page, "two")
+        refusal = {"error": "This is too much."}
+        await page.route("**/web/messages", lambda route: route.fulfill(status=413, json=refusal))
+        await page.reload()
+        await expect(page.get_by_role("alert")).to_have_text("This is too much.")
+        await expect(page.locator("#text")).to_have_value("two")
+        await expect(page.locator("#previews li")).to_contain_text("note.txt")
+        assert await page.evaluate("localStorage.length") == 0
+        without_lost_connections(complaints)
+        complaints[:] = [text for text in complaints if "413" not in text]
+
+
 async def test_another_tab_goes_on_in_the_old_chat_until_that_is_deleted(run_site, open_page):
     async with run_site() as site:
         page = await open_page(site.url)
