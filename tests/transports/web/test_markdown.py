@@ -145,6 +145,46 @@ def test_links_open_elsewhere_and_tell_nobody_where_from():
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("See https://e.example/a_b_c?x=1&y=2#top.", "https://e.example/a_b_c?x=1&amp;y=2#top"),
+        ("(HTTPS://E.example/a_(b))", "HTTPS://E.example/a_(b)"),
+        ("**http://localhost:8080/** and", "http://localhost:8080/"),
+        ("*see https://e.example/x*", "https://e.example/x"),
+        ("“https://e.example/x”", "https://e.example/x"),
+        ("'https://e.example/x'!", "https://e.example/x"),
+        ("| a |\n|---|\n| https://e.example/x |", "https://e.example/x"),
+        ("请看https://e.example/x。", "https://e.example/x"),
+        ("[not a link: https://e.example/x]", "https://e.example/x"),
+        ("https://e.example/x...\nmore", "https://e.example/x"),
+        ("https://e.example/$x$ and $x$", "https://e.example/$x$"),
+    ],
+)
+def test_an_address_is_a_link_without_the_marks_around_it(text, address):
+    links = re.findall(r'<a href="([^"]*)" target="_blank" rel="noopener noreferrer nofollow">([^<]*)</a>', check(text))
+    assert links == [(address, address)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`https://e.example`",
+        "```\nhttps://e.example\n```",
+        "$https://e.example$",
+        "javascript://e.example/%0aalert(1) ftp://e.example file:///etc mailto://x data://x xhttps://e.example",
+        "https:// https://. https://) http:/e.example www.e.example e.example",
+    ],
+)
+def test_what_is_code_or_leads_elsewhere_is_no_link(text):
+    assert "<a" not in check(text)
+
+
+def test_an_address_within_a_link_leads_where_the_link_does():
+    html = check("[see https://one.example](https://two.example) ![https://three.example](https://four.example)")
+    assert re.findall('href="([^"]*)"', html) == ["https://two.example", "https://four.example"]
+
+
 def test_pictures_of_other_places_are_links_to_them():
     html = check("![a cat](https://e.example/cat.png)")
     assert '<a href="https://e.example/cat.png"' in html
@@ -283,6 +323,10 @@ HEAVY = {
     "paragraphs": "a\n\n" * 40_000,
     "headings": "# a\n" * 40_000,
     "fences": "```\n" * 40_000,
+    "schemes": "https://" * 3_500,
+    "schemes of nothing": "a://" * 7_000,
+    "addresses": "https://e.example/x " * 1_400,
+    "brackets behind an address": "https://e.example/" + "),(" * 9_000 + ")" * 2_900,
     "definitions": "".join(f"[{each}]: https://example.com\n\n" for each in range(5_000)),
 }
 

@@ -13,6 +13,7 @@ from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
 from transports.too_long_messages import is_too_intricate
+from transports.web.outgoing.addresses import take_addresses
 from transports.web.outgoing.formulas import take_formulas
 from transports.web.outgoing.highlighting import highlight
 from transports.web.outgoing.sections import split_sections
@@ -118,6 +119,7 @@ def _markdown() -> MarkdownIt:
     # how the library lets one set it
     parser.validateLink = lambda url: url.strip().lower().startswith(_SCHEMES)  # type: ignore[method-assign]
     take_formulas(parser)
+    take_addresses(parser)
     return parser
 
 

@@ -1,0 +1,48 @@
+"""Addresses of web pages that stand in a text as they are: they are links, as those with brackets."""
+
+import re
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
+
+_SCHEME: Final = re.compile(r"(?<![A-Za-z0-9+.-])https?$", re.IGNORECASE)
+_LONGEST_SCHEME: Final = len("https")
+# What RFC 3986 forbids in an address ends it, and so do signs that close a sentence in other scripts.
+_REST: Final = re.compile(r"://[^\W_][^\s<>\[\]{}|\\^`\"“”„«»。，、；：！？（）【】「」『』《》〈〉،؛؟।…]*")  # noqa: RUF001
+_MARKS: Final = frozenset("?!.,:;*_~'’")  # noqa: RUF001 - at the end, they belong to the text around it
+
+
+def take_addresses(parser: MarkdownIt) -> None:
+    """Have a parser make links of addresses that begin with http:// or https://."""
+    parser.inline.ruler.before("newline", "address", _take)
+
+
+def _take(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - how the library calls it
+    """Make a link of the address whose scheme was just read as text."""
+    if not state.src.startswith("://", state.pos) or state.linkLevel > 0:
+        return False
+    scheme = _SCHEME.search(state.pending[-_LONGEST_SCHEME - 1 :])
+    rest = _REST.match(state.src, state.pos, state.posMax)
+    if scheme is None or rest is None:
+        return False
+    shown = f"{scheme[0]}{_without_end(rest[0])}"
+    target = state.md.normalizeLink(shown)
+    if not state.md.validateLink(target):
+        return False
+    if not silent:
+        state.pending = state.pending[: -len(scheme[0])]
+        state.push("link_open", "a", 1).attrs = {"href": target}
+        state.push("text", "", 0).content = shown
+        state.push("link_close", "a", -1)
+    state.pos += len(shown) - len(scheme[0])
+    return True
+
+
+def _without_end(rest: str) -> str:
+    """Return the rest of an address without the marks and brackets of the text around it."""
+    unopened, end = rest.count(")") - rest.count("("), len(rest)
+    while rest[end - 1] in _MARKS or (rest[end - 1] == ")" and unopened > 0):
+        unopened -= rest[end - 1] == ")"
+        end -= 1
+    return rest[:end]
