@@ -45,7 +45,7 @@ from botservice.turns.start.beginning import Beginning
 from botservice.turns.start.beginning_with_checks import Judging
 from botservice.turns.start.commands import Commands
 from botservice.turns.start.refusing import end_refused
-from botservice.turns.transport import Transport, is_shared, shows_history, was_spoken
+from botservice.turns.transport import Transport, is_shared, was_spoken
 from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
 from botservice.turns.unsent_parts import find_fairest_delivery
 from botservice.turns.waiting.records import find_due_turn
@@ -273,7 +273,7 @@ class ContextWork:
             claim,
             plan_deliveries=lambda answer: transport.plan(answer, turn.events),
             has_buttons=lambda: bool(capabilities_of(transport).buttons),
-            shows_history=shows_history(transport),
+            shows_history=getattr(transport, "shows_history", False),
             live=live,
             is_spoken=self._options.speaker is not None and was_spoken(transport, turn.events),
         )
