@@ -24,7 +24,7 @@ def _take(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - how the l
         return False
     scheme = _SCHEME.search(state.pending[-_LONGEST_SCHEME - 1 :])
     rest = _REST.match(state.src, state.pos, state.posMax)
-    if scheme is None or rest is None:
+    if scheme is None or rest is None or state.src.startswith("\\", rest.end()):  # it goes on with an escaped sign
         return False
     shown = f"{scheme[0]}{_without_end(rest[0])}"
     target = state.md.normalizeLink(shown)
