@@ -26,7 +26,7 @@ _MOST: Final = 6  # entries of one kind: it is read in a chat
 _LONGEST: Final = 160  # characters of one entry
 _LONGEST_QUESTION: Final = 80
 # No opening bracket is escaped, because that begins a formula: without the closing one there is no link.
-_MARKUP: Final = re.compile(r"[\\`*_<|~$]|\](?=[(\[:])|^[#>+-]|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
+_MARKUP: Final = re.compile(r"[\\`*_<|~$]|:(?=//)|\](?=[(\[:])|^[#>+-]|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
 _RECORD: Final = re.compile(r"^(?=\[\d{4}-\d\d-\d\d \d\d:\d\d UTC\] )", re.MULTILINE)
 _UTC: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 _NOTE: Final = re.compile(r"^\[\d{4}-\d\d-\d\d\] ", re.MULTILINE)

@@ -88,7 +88,7 @@ async def test_a_pipe_is_answered_by_the_service_that_runs(settings, tmp_path):
     async with served(settings) as service:
         screen = Screen(is_interactive=False)
         chat = await joined(tmp_path)
-        lines = PlainLines(io.StringIO("one\ntwo\n"))
+        lines = PlainLines(io.StringIO("one\n\u200b \ufeff\ntwo\n"))
         await chat.converse("pipe", lines, screen, is_interactive=False)
         assert screen.text.getvalue() == "You said: one\nYou said: two\n"
         context = await AgentContext.get_or_create(service.storage, {"transport": "terminal", "session_id": "pipe"})

@@ -23,6 +23,7 @@ from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
 from botservice.turns.waiting.parsing import order_of
 from botservice.turns.waiting.records import find_open
+from transports.blank_texts import is_blank
 from transports.terminal.lines import Lines, PlainLines
 from transports.terminal.screens import PlainScreen, Screen
 
@@ -101,7 +102,7 @@ class TerminalTransport:
             line = await self._lines.next()
             if line is None:
                 return
-            if line.strip():
+            if not is_blank(line):
                 await self._ask(self._chosen(line.strip()))
 
     def _chosen(self, line: str) -> str:

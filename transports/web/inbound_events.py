@@ -10,6 +10,7 @@ from typing import Any, Final
 from botservice.messages import Attachment, Author, InboundMessage
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
+from transports.blank_texts import is_blank
 from transports.files.size_limits import BROWSER_FILES_BYTES
 from transports.web.backend import Refusal
 from transports.web.files import parse_files, parse_text
@@ -100,7 +101,7 @@ def parse_post(fields: Mapping[str, Any]) -> Post:
     if len(text) > MAX_TEXT:
         raise Refusal(413, f"This message has {len(text):,} characters; at most {MAX_TEXT:,} can be sent at once.")
     files = parse_files(fields)
-    if not text.strip() and not files:
+    if not files and is_blank(text):
         raise Refusal(400, "There is nothing in this message.")
     name = " ".join((parse_text(fields, "name") or "").split())[:MAX_NAME]
     edits = parse_client_id(fields, "edits") if fields.get("edits") is not None else None

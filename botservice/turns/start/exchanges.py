@@ -10,6 +10,7 @@ from botservice.messages import Message
 from botservice.storage.tables.conversations import events, messages, steps, turns
 from botservice.turns.turn import API, Outcome, error_id
 
+_ATTEMPTED = (Outcome.ANSWERED.value, Outcome.STOPPED.value, Outcome.FAILED.value)
 _LAST_TURN = (
     select(turns.c.id)
     .join(events, events.c.turn_id == turns.c.id)
@@ -17,7 +18,7 @@ _LAST_TURN = (
     .where(
         turns.c.context_id == bindparam("context"),
         turns.c.id < bindparam("before"),
-        turns.c.outcome.in_([Outcome.ANSWERED.value, Outcome.STOPPED.value, Outcome.FAILED.value]),
+        turns.c.outcome.in_([*_ATTEMPTED, Outcome.REFUSED.value]),  # by a budget: what people say is not kept otherwise
         messages.c.position > bindparam("after"),
     )
     .order_by(turns.c.id.desc())
@@ -30,7 +31,7 @@ _LAST_ATTEMPT = (
     .where(
         turns.c.context_id == bindparam("context"),
         turns.c.id < bindparam("before"),
-        turns.c.outcome.in_([Outcome.ANSWERED.value, Outcome.STOPPED.value, Outcome.FAILED.value]),
+        turns.c.outcome.in_(_ATTEMPTED),
         exists().where(steps.c.turn_id == turns.c.id),
     )
     .order_by(turns.c.id.desc())

@@ -4,7 +4,9 @@ import asyncio
 
 from sqlalchemy import select
 
-from botservice import Command, LLMError
+from botservice import ChatResponse, Command, LLMError, TokenUsage
+from botservice.budgets.budgets import Budgets
+from botservice.policies import Scope, parse_limits
 from botservice.storage.tables.slack import feedback
 from transports.web import Access, WebTransport
 
@@ -151,3 +153,14 @@ async def test_the_manifest_is_there_for_a_browser_that_has_not_logged_in(run_si
             assert picture.headers["content-type"] == "image/png"
             width = int.from_bytes(picture.content[16:20])
             assert icon["sizes"] == f"{width}x{width}"
+
+
+async def test_a_question_that_no_budget_reached_for_is_the_one_that_is_asked_again(run_site):
+    limits = Budgets({Scope.PERSON: parse_limits("1000 tokens/month")}, answer_tokens=100)
+    async with run_site([ChatResponse("one", usage=TokenUsage(800, 50)), "two"], budgets=limits) as site:
+        visitor = await site.visitor()
+        await talk(visitor, "first")
+        await talk(visitor, "second", id="question-2")
+        assert await notices(visitor) != []
+        await talk(visitor, "third", id="edit-0001", edits="question-2")
+        assert [each["text"] for each in await shown(visitor)] == ["first", "one", "third"]

@@ -90,6 +90,16 @@ async def test_a_message_that_is_too_long_is_refused_with_a_reason(site):
     assert await site.count_events() == 1
 
 
+async def test_a_message_in_which_nothing_can_be_seen_is_refused(site):
+    visitor = await site.visitor()
+    for text in ("", " \n\t\u00a0", "\u200b\u200d\ufeff\u2060", "\u3164 \u2800", "\u00ad\ufe0f\U000e0020", "\x00\x1f"):
+        refused = await visitor.say(text)
+        assert (refused.status_code, refused.json()["error"]) == (400, "There is nothing in this message."), ascii(text)
+    for text in (".", "\u200b.", "👩\u200d🚒", "क्\u200dष"):
+        assert (await visitor.say(text)).status_code == 202
+    assert await site.count_events() == 4
+
+
 async def test_a_body_of_a_megabyte_or_of_twenty_does_no_harm(site):
     visitor = await site.visitor()
     assert (await visitor.say("x" * 1_000_000)).status_code == 413

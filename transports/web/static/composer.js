@@ -3,11 +3,13 @@
 import { decode, encode, setUpAttaching } from "./attaching.js";
 import { setUpCompletion } from "./completion.js";
 import { conversation, newId } from "./posting.js";
-import { dropUnsent, forgetUnsent, keepUnsent, nextWait, postUnsent, readUnsent, sendElsewhere } from "./unsent.js";
+import { dropUnsent, forgetOthers, forgetUnsent, keepUnsent, readUnsent } from "./unsent.js";
+import { nextWait, postUnsent, sendElsewhere } from "./unsent.js";
 import { dropWaiting, element, showWaiting } from "./view.js";
 
 const limits = document.body.dataset;
 const maxText = Number(limits.maxText);
+const BLANK = /^[\s\p{Cc}\p{Default_Ignorable_Code_Point}\u2800]*$/u; // nothing of it can be seen
 const UNTIL_IT_SHOWS = 2_000; // milliseconds
 
 export function setUpComposer({ complain, scrolling, isIdle, stop }) {
@@ -22,7 +24,7 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
   const completion = setUpCompletion(text);
 
   function update() {
-    send.disabled = !text.value.trim() && attached.isEmpty();
+    send.disabled = BLANK.test(text.value) && attached.isEmpty();
     keepWritten(edited ? "" : text.value);
     if (!CSS.supports("field-sizing", "content")) {
       text.style.height = "auto";
@@ -37,7 +39,7 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
 
   async function submit() {
     const written = text.value;
-    if (!written.trim() && attached.isEmpty()) return;
+    if (BLANK.test(written) && attached.isEmpty()) return;
     const length = [...written].length;
     if (length > maxText) {
       return complain(`This message has ${length.toLocaleString()} characters; at most ${maxText.toLocaleString()} can be sent at once.`);
@@ -69,6 +71,7 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
 
   // Goes on with what had not arrived when the page was left, here and in other conversations.
   function goOn() {
+    forgetOthers();
     const unsent = readUnsent();
     for (const each of unsent.filter((entry) => entry.conversation === conversation)) {
       showWaiting(each.message, "Sending…");

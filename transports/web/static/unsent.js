@@ -33,15 +33,17 @@ export function dropUnsent(clientId) {
   }
 }
 
-// Returns what this person has not sent, oldest first. What somebody else wrote here goes.
+// Returns what this person has not sent, oldest first.
 export function readUnsent() {
-  const found = [];
+  const mine = keysOfUnsent().map(read).filter((each) => each?.session === session);
+  return mine.map((each) => ({ ...each, given: [], isKept: true })).sort((one, other) => one.at - other.at);
+}
+
+// Forgets what somebody else has not sent, who used this browser before.
+export function forgetOthers() {
   for (const key of keysOfUnsent()) {
-    const entry = read(key);
-    if (entry?.session === session) found.push({ ...entry, given: [], isKept: true });
-    else localStorage.removeItem(key);
+    if (read(key)?.session !== session) localStorage.removeItem(key);
   }
-  return found.sort((one, other) => one.at - other.at);
 }
 
 // Forgets what was not sent in a conversation, or in all of them.

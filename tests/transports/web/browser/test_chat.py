@@ -155,6 +155,19 @@ async def test_images_are_sent_by_file_and_by_paste(run_site, open_page):
         await expect(page.answers).to_have_count(1)
 
 
+async def test_what_cannot_be_seen_is_not_sent(run_site, open_page):
+    async with run_site() as site:
+        page = await open_page(site.url)
+        field, send = page.get_by_role("textbox", name="Message"), page.get_by_role("button", name="Send")
+        await field.fill("\u200b\u2060\ufeff\u3164")
+        await expect(send).to_be_disabled()
+        await field.press("Enter")
+        await expect(page.locator("#waiting li, #log li")).to_have_count(0)
+        await field.fill("\u200b👩\u200d🚒")
+        await expect(send).to_be_enabled()
+        assert await site.count_events() == 0
+
+
 async def test_a_text_that_is_too_long_is_kept_and_the_reason_is_said(run_site, open_page):
     async with run_site() as site:
         page = await open_page(site.url)
