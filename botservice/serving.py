@@ -29,7 +29,7 @@ from botservice.errors import SettingsError
 from botservice.model_watch import watching_models
 from botservice.service import AgentService
 from botservice.settings import Settings
-from botservice.storage import DatabaseUrl
+from botservice.storage import DatabaseUrl, Storage
 from botservice.telemetry.exporting import tracing
 from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
@@ -390,16 +390,19 @@ def describe(application: Application) -> list[str]:
         lines["mcp"] = f"tools of {', '.join(servers)}"
     if application.worker is None:
         lines["worker"] = "in processes of its own: botservice worker"
-    paas = throwaway_disk(application.storage.is_sqlite)
-    if paas is not None:
-        lines["warning"] = f"{paas} is set: the disk here may not last; set DATABASE_URL to a Postgres"
+    short_lived = throwaway_storage(application.storage)
+    if short_lived is not None:
+        lines["warning"] = short_lived
     lines["listening"] = f"{settings.host}:{settings.port}"
     return ["botservice is running. Ctrl+C stops it.", *(f"  {name:<10} {value}" for name, value in lines.items())]
 
 
-def throwaway_disk(is_sqlite: bool) -> str | None:  # noqa: FBT001 - it is what the answer is about
-    """Return the variable that says that an SQLite file will be thrown away, or None if it is safe."""
-    return next((name for name in _THROWAWAY_DISKS if os.environ.get(name)), None) if is_sqlite else None
+def throwaway_storage(storage: Storage) -> str | None:
+    """Return why what is stored will be thrown away, and what to do about it, or None if it is safe."""
+    if storage.where.is_memory:
+        return "the database is in memory: all is gone when this ends; DATABASE_URL=sqlite:///bot.db keeps it"
+    paas = next((name for name in _THROWAWAY_DISKS if os.environ.get(name)), None) if storage.is_sqlite else None
+    return None if paas is None else f"{paas} is set: the disk here may not last; set DATABASE_URL to a Postgres"
 
 
 def _describe_model(application: Application) -> str:

@@ -311,6 +311,13 @@ async def test_it_says_what_is_on_and_what_turns_the_rest_on(sqlite_url: str, mo
         assert any("DYNO is set: the disk here may not last" in line for line in describe(application))
 
 
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])
+async def test_it_says_that_a_database_in_memory_ends_with_it(url: str) -> None:
+    async with served(database_url=url) as application:
+        (warning,) = [line for line in describe(application) if line.split()[0] == "warning"]
+        assert "in memory: all is gone when this ends; DATABASE_URL=sqlite:///bot.db keeps it" in warning
+
+
 async def test_it_names_the_model_and_the_bot_but_no_secret(sqlite_url: str) -> None:
     with OpenAIApi.running() as model, BotApi.running() as api:
         async with served(

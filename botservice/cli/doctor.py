@@ -2,10 +2,12 @@
 
 import asyncio
 import io
+import tempfile
 import time
 import wave
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -25,7 +27,7 @@ from botservice.messages import Attachment
 from botservice.model_watch import notices_of
 from botservice.policies import AccessMode, Scope, WebAccess
 from botservice.quoting import in_one_line
-from botservice.serving import listen, throwaway_disk
+from botservice.serving import listen, throwaway_storage
 from botservice.settings import WEB_TOOLS, Settings, is_loopback, reveal
 from botservice.storage import DatabaseUrl, Storage
 from botservice.storage.blobs import check_newest, count_plain
@@ -40,6 +42,7 @@ _SERVERS_SECONDS = 20.0
 _MODEL_SECONDS = 20.0  # so that the one of several that hangs is named
 _ANSWER_SECONDS = 10.0
 _HERTZ = 16_000
+_OF_DEFAULT_AGENT: Final = ("web", "skills")  # a bot of one's own has what its program says
 _QUESTION: Final = ({"role": "user", "content": "Say: ready"},)
 
 
@@ -91,6 +94,8 @@ async def check_everything(
         bot, service = check_bot(app)
     except BotServiceError as error:
         return [Finding("bot", redact(str(error)), is_wrong=True), *await check_all()]
+    for name in _OF_DEFAULT_AGENT:
+        del checks[name]
     checks |= {
         "model": lambda _: check_model(service),
         "tools": lambda _: check_toolsets(service),
@@ -119,17 +124,28 @@ async def _check(
 async def _check_database(settings: Settings) -> Finding:
     where = DatabaseUrl.parse(settings.database_url)
     if where.path is not None and not where.path.exists() and where.path.parent.is_dir():
-        return Finding("database", f"{where.path} is made at the first start", is_off=True)
-    async with Storage.open(settings.database_url, migrate=False) as storage:
+        return await asyncio.to_thread(_check_new_file, where.path)
+    opened = Storage.open(settings.database_url, migrate=False)
+    short_lived = throwaway_storage(opened)
+    if where.is_memory:
+        return Finding("database", short_lived or "", is_wrong=True)
+    async with opened as storage:
         started = time.monotonic()
         await storage.ping()
         taken = (time.monotonic() - started) * 1000
         await storage.check_disk(is_doubted=True)
-        paas = throwaway_disk(storage.is_sqlite)
-        if paas is not None:
-            text = f"{paas} is set: the disk here may not last; set DATABASE_URL to a Postgres"
-            return Finding("database", text, is_wrong=True)
+        if short_lived is not None:
+            return Finding("database", short_lived, is_wrong=True)
         return Finding("database", f"{storage.name} answers in {taken:.0f} ms")
+
+
+def _check_new_file(path: Path) -> Finding:
+    try:
+        tempfile.TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        text = f"{path} cannot be made: {error.strerror}; make its folder writable, or set DATABASE_URL"
+        return Finding("database", text, is_wrong=True)
+    return Finding("database", f"{path} is made at the first start", is_off=True)
 
 
 async def _check_model(settings: Settings) -> Finding:

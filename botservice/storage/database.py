@@ -149,8 +149,10 @@ class Storage:
         if self._migrates or not self.is_sqlite:  # otherwise it may be a file that can only be read
             try:
                 await self.ping()
-            except BaseException:
+            except BaseException as error:
                 await self.close()
+                if isinstance(error, StorageUnavailable):
+                    raise StorageUnavailable(f"cannot open the database {self.name}: {error}") from error
                 raise
         return self
 

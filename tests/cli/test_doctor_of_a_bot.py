@@ -59,6 +59,8 @@ def test_a_bot_s_agent_and_tools_are_named(run: Run, write_bot: Callable[..., st
     assert found["bot"] == "✓ bot_of_a_test:service: FunctionsBasedAgent, 2 tools: look, book (book asks first)"
     assert found["model"].startswith("· a demo script answers")
     assert found["tools"].startswith("· this bot names no MCP servers")
+    assert not {"web", "skills"} & set(found), "they are the default agent's"
+    assert {"web", "skills"} <= set(lines(run("doctor")[1]))
 
 
 def test_a_tool_that_a_model_is_told_nothing_of_is_wrong(run: Run, write_bot: Callable[..., str]) -> None:

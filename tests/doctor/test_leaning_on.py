@@ -123,6 +123,20 @@ async def test_sqlite_on_a_disk_that_does_not_last_is_wrong(sqlite_url: str, mon
     assert "Postgres" in finding.text
 
 
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])
+async def test_a_database_that_ends_with_its_process_is_wrong(url: str) -> None:
+    finding = await examine("database", database_url=url)
+    assert finding.is_wrong
+    assert "in memory: all is gone when this ends" in finding.text
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="a folder where not even root makes files")
+async def test_a_folder_where_no_database_can_be_made_is_wrong() -> None:
+    finding = await examine("database", database_url="sqlite:////proc/bot.db")
+    assert finding.is_wrong
+    assert "/proc/bot.db cannot be made: " in finding.text
+
+
 # The model
 
 

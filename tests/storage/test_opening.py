@@ -204,6 +204,19 @@ def test_a_database_that_cannot_be_written_is_refused_when_it_is_opened(public_f
 
 
 @pytest.mark.slow
+def test_a_database_that_cannot_be_written_is_refused_also_where_files_may_be_made_beside_it(public_folder):
+    public_folder.chmod(0o777)
+    done = subprocess.run(
+        [sys.executable, "-c", AS_NOBODY, f"sqlite:///{public_folder / 'bot.db'}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "readonly" in done.stdout, (done.stdout, done.stderr)
+    assert done.stdout.startswith("StorageUnavailable: cannot open the database sqlite:////tmp/botservice-readable")
+
+
+@pytest.mark.slow
 async def test_many_new_files_can_be_opened_at_the_same_moment(tmp_path):
     async def use(number):
         async with Storage.open(f"sqlite:///{tmp_path / str(number)}.db") as storage:
