@@ -1,6 +1,8 @@
 """What models cost: known of OpenAI's own, told by the owner for all others, and what was cached or written counts."""
 
+import re
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from botservice.settings import Settings
 from botservice.storage import Storage
 
 MILLION = 1_000_000
+MODEL = re.compile(r"gpt-([0-9.]+)")
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
@@ -45,6 +48,14 @@ def test_a_long_prompt_costs_twice_as_much_and_its_answer_half_as_much_again() -
     price = KNOWN_PRICES["gpt-6.1-terra"]
     assert price.of(272_000, 1000) == round((0.272 + 0.005) * NANO)
     assert price.of(272_001, 1000, 272_001) == -(-(2 * 272_001 * 50_000_000 + 1000 * 7_500_000_000) // MILLION)
+
+
+@pytest.mark.parametrize("page", ["access", "reference"])
+def test_the_documents_name_the_models_whose_prices_are_known(page: str) -> None:
+    versions = sorted([*map(int, found[1].split("."))] for found in map(MODEL.match, KNOWN_PRICES) if found)
+    first, last = (".".join(map(str, version)) for version in (versions[0], versions[-1]))
+    text = (Path(__file__).parents[2] / "docs" / f"{page}.md").read_text()
+    assert re.findall(r"gpt-[0-9.]+ to gpt-[0-9.]+[0-9]", text) == [f"gpt-{first} to gpt-{last}"]
 
 
 def test_openais_models_have_prices_from_the_start() -> None:
