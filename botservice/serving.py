@@ -24,7 +24,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from botservice import __version__
 from botservice.access.platforms import check_platforms
 from botservice.app import GRACE_SECONDS, Application, running
-from botservice.connection_limits import Connection, most_connections
+from botservice.connection_limits import (
+    MOST_QUEUED,
+    Connection,
+    UnacceptedConnections,
+    most_at_once,
+    most_connections,
+    too_few_files,
+)
 from botservice.errors import SettingsError
 from botservice.model_watch import watching_models
 from botservice.service import AgentService
@@ -286,6 +293,7 @@ async def _serve_web(
             server_header=False,
             http=Connection,
             limit_concurrency=most_connections(),
+            backlog=most_at_once(),
             h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
         ),
     )
@@ -294,6 +302,9 @@ async def _serve_web(
         ending.set()
         server.should_exit = True
 
+    loop = asyncio.get_running_loop()
+    if loop.get_exception_handler() is None:
+        loop.set_exception_handler(UnacceptedConnections())
     with _on_signals(lambda: _stop(exit_server)):
         if on_ready is not None:
             on_ready(application.settings)
@@ -337,6 +348,12 @@ class _Server(uvicorn.Server):
     def __init__(self, application: Application, config: uvicorn.Config) -> None:
         super().__init__(config)
         self._application = application
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, with a queue for more connections than are taken at once: asyncio knows one number for both."""
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(MOST_QUEUED)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop the transports first: the server would otherwise wait for a browser's event stream."""
@@ -393,6 +410,9 @@ def describe(application: Application) -> list[str]:
     short_lived = throwaway_storage(application.storage)
     if short_lived is not None:
         lines["warning"] = short_lived
+    files = too_few_files()
+    if files is not None:
+        lines["files"] = files
     lines["listening"] = f"{settings.host}:{settings.port}"
     return ["botservice is running. Ctrl+C stops it.", *(f"  {name:<10} {value}" for name, value in lines.items())]
 

@@ -97,7 +97,7 @@ def test_an_installed_wheel_makes_its_tables_and_works(installed, tmp_path, own_
 def test_the_wheel_brings_the_command(wheel):
     with zipfile.ZipFile(wheel) as archive:
         [name] = [name for name in archive.namelist() if name.endswith("entry_points.txt")]
-        assert "botservice = botservice.cli.main:main" in archive.read(name).decode()
+        assert "botservice = botservice.__main__:main" in archive.read(name).decode()
 
 
 @pytest.mark.slow

@@ -104,14 +104,11 @@ class EmbeddingIndexer:
         """
         async with self._one_at_a_time:
             has_work = bool(await self._find_batch())
-            await self._look_for_other_model()
-            if not has_work and (self._has_asked or not self._keeps_right):
-                return 0
-            claim = await self._take_right()
-            if claim is None:
-                return 0
             try:
-                return await self._catch_up(claim)
+                is_wanted = has_work or (self._keeps_right and not self._has_asked)
+                claim = await self._take_right() if is_wanted else None
+                await self._look_for_other_model()
+                return 0 if claim is None else await self._catch_up(claim)
             finally:
                 if not self._keeps_right:
                     await self._give_back()
@@ -140,6 +137,7 @@ class EmbeddingIndexer:
         if self._right is not None and self._replaceable == _ANY_VECTOR:
             # Once: whoever embeds with another model after that would be embedded against for ever.
             self._replaceable, _ = await self._storage.read(find_newest_vector)
+            self._newest_vector = self._replaceable
         self._is_standby = self._right is None and bool(self._told_of)
         return self._right
 

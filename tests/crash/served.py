@@ -65,8 +65,8 @@ class ServedBot:
         self._log.flush()
         return (self._folder / "serve.log").read_text(errors="replace")
 
-    def start(self) -> None:
-        """Start it and return when it listens."""
+    def start(self) -> list[str]:
+        """Start it and return what it says, when it listens."""
         self._process = self._begin()
         assert self._process.stdout is not None
         said = []
@@ -74,7 +74,7 @@ class ServedBot:
             said.append(line)
             if line.split()[0] == self.ready_line:
                 self.port = int(line.rsplit(":", 1)[1]) if self.ready_line == "listening" else 0
-                return
+                return said
         raise AssertionError(f"it ended with {self._process.wait()}: {''.join(said)}\n{self.log[-3000:]}")
 
     def _begin(self) -> subprocess.Popen[str] | WarmProcess:
