@@ -80,9 +80,7 @@ async def serve(
         SettingsError: the port is taken, or the settings do not allow for several processes.
         DatabaseInUse: another process works on the same SQLite file.
     """
-    if not has_worker or beside is not None:
-        check_split(settings, service)
-    _check_people(settings, service)
+    _check(settings, service, is_split=not has_worker or beside is not None)
     listener, ending = listen(settings), asyncio.Event()
     with listener:
         settings.port = listener.getsockname()[1]  # PORT=0 takes any
@@ -142,8 +140,7 @@ async def work(
     Raises:
         SettingsError: the settings do not allow for several processes.
     """
-    check_split(settings, service)
-    _check_people(settings, service)
+    _check(settings, service, is_split=True)
     async with (
         _traced(),
         running(settings, service, build_transports(settings, service), share=share) as application,
@@ -178,10 +175,12 @@ def check_split(settings: Settings, service: AgentService) -> None:
         )
 
 
-def _check_people(settings: Settings, service: AgentService) -> None:
-    """Refuse settings that name people where no platform is; what a bot's own transports serve, nobody else knows."""
+def _check(settings: Settings, service: AgentService, *, is_split: bool) -> None:
+    """Refuse settings that do not allow for several processes, or that name people where no platform is."""
+    if is_split:
+        check_split(settings, service)
     if not service.transports and service.access is None:
-        check_platforms(settings.owners | settings.allowed)
+        check_platforms(settings.owners | settings.allowed)  # what transports of its own serve, it alone knows
 
 
 def build_web_app(application: Application, metrics: Metrics | None = None) -> Starlette:

@@ -27,6 +27,7 @@ from botservice.messages import Attachment
 from botservice.model_watch import notices_of
 from botservice.policies import AccessMode, Scope, WebAccess
 from botservice.quoting import in_one_line
+from botservice.service import AgentService
 from botservice.serving import listen, throwaway_storage
 from botservice.settings import WEB_TOOLS, Settings, is_loopback, reveal
 from botservice.storage import DatabaseUrl, Storage
@@ -94,17 +95,20 @@ async def check_everything(
         bot, service = check_bot(app)
     except BotServiceError as error:
         return [Finding("bot", redact(str(error)), is_wrong=True), *await check_all()]
-    for name in _OF_DEFAULT_AGENT:
-        del checks[name]
-    checks |= {
-        "model": lambda _: check_model(service),
-        "tools": lambda _: check_toolsets(service),
-        "access": lambda settings: _check_access(settings, has_own_transports=bool(service.transports)),
-    }
+    checks = {name: check for name, check in checks.items() if name not in _OF_DEFAULT_AGENT} | _checks_of(service)
     try:
         return [bot, *await check_all()]
     finally:
         await service.close()
+
+
+def _checks_of(service: AgentService) -> dict[str, Callable[[Settings], Awaitable[Finding]]]:
+    """Return what is checked of a bot of one's own in another way."""
+    return {
+        "model": lambda _: check_model(service),
+        "tools": lambda _: check_toolsets(service),
+        "access": lambda settings: _check_access(settings, has_own_transports=bool(service.transports)),
+    }
 
 
 async def _check(
