@@ -1,1 +1,30 @@
-"""The commands of the terminal."""
+"""The commands of the terminal, and what Ctrl+C does while one is still being loaded."""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from types import FrameType
+
+_INTERRUPTED = 130  # what a shell says of a command that Ctrl+C has ended
+
+
+@contextlib.contextmanager
+def loading() -> Iterator[None]:
+    """End the process at once and without a word where Ctrl+C comes within the block, in which nothing is begun.
+
+    An exception instead would show the lines of imports; and where Python loses it, as it does in some moments of an
+    import, it leaves a lock taken for which others wait for ever.
+    """
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:  # as behind `nohup` or `&`
+        yield
+        return
+    signal.signal(signal.SIGINT, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _end(_: int, __: FrameType | None) -> None:
+    os._exit(_INTERRUPTED)

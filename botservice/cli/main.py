@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from botservice.cli import loading
 from botservice.cli.access import access_cli, usage
 from botservice.cli.chat import chat
 from botservice.cli.console import (
@@ -94,12 +95,13 @@ def serve(
 
         serve_again()
         return
-    from functools import partial
+    with loading():
+        from functools import partial
 
-    from botservice import serving
-    from botservice.cli.open_browser import open_page
-    from botservice.cli.worker_processes import keep_workers
-    from botservice.turns.turn import Share
+        from botservice import serving
+        from botservice.cli.open_browser import open_page
+        from botservice.cli.worker_processes import keep_workers
+        from botservice.turns.turn import Share
 
     settings = load_settings()
     if port is not None:
@@ -120,8 +122,9 @@ def worker(
     share: Annotated[str | None, typer.Option(hidden=True, help="INDEX/COUNT, from `serve --processes`.")] = None,
 ) -> None:
     """Work on turns without a web server, beside processes that `serve --no-worker`. It needs Postgres."""
-    from botservice import serving
-    from botservice.cli.worker_processes import end_with_parent, read_share
+    with loading():
+        from botservice import serving
+        from botservice.cli.worker_processes import end_with_parent, read_share
 
     settings = load_settings()
     service = build_service(settings, app)
