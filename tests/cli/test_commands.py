@@ -1,8 +1,6 @@
 """The commands, as somebody types them; what can go wrong is said in a line, and the exit code tells."""
 
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,15 +36,6 @@ def test_the_version_is_the_package_s(run: Run) -> None:
     code, said, error = run("--version")
     assert (code, error) == (0, "")
     assert said.split()[:2] == ["botservice", botservice.__version__]
-
-
-@pytest.mark.parametrize("option", ["--version", "--help"])
-def test_output_for_which_there_is_no_room_is_said_in_a_line(option: str) -> None:
-    command = [sys.executable, "-m", "botservice", option]
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    says = "botservice: cannot write what was asked for: No space left on device\n"
-    assert (done.returncode, done.stderr) == (1, says)
 
 
 def test_an_unknown_command_or_option_is_a_wrong_command_line(run: Run) -> None:
