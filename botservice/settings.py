@@ -1,6 +1,7 @@
 """The environment, read once."""
 
 import ipaddress
+import os
 import re
 from collections.abc import Callable
 from enum import StrEnum
@@ -228,7 +229,17 @@ def _check_lines(file: Path) -> None:
 
 
 def _is_unreadable(line: Binding) -> bool:
-    return line.error or (line.key is not None and (line.value is None or not _ENV_NAME.fullmatch(line.key)))
+    if line.error or line.key is None:
+        return line.error
+    if line.value is None:
+        return line.key not in os.environ  # whose value counts, as docker has it; one of the file would be dropped
+    return not _ENV_NAME.fullmatch(line.key) and _is_setting(line.original.string)
+
+
+def _is_setting(text: str) -> bool:
+    """Return whether a line begins with the name of a setting; names of other programs may be written in any way."""
+    found = _ENV_LINE.match(text)
+    return found is not None and found["name"].lower() in Settings.model_fields
 
 
 def _describe_line(text: str, number: int) -> str:
@@ -236,7 +247,7 @@ def _describe_line(text: str, number: int) -> str:
     number += text[: len(text) - len(text.lstrip())].count("\n")  # blank lines above belong to it
     found = _ENV_LINE.match(text)
     name = found["name"].upper() if found else ""
-    is_known = name.lower() in Settings.model_fields
+    is_known = _is_setting(text)
     remedy = "a quote is not closed, or text stands behind it" if found and found["equals"] else "write NAME=value"
     return f"line {number}{f' ({name})' if is_known else ''}: cannot be read; {remedy}"
 
@@ -391,8 +402,20 @@ class Settings(ModelSettings):
         fields = [getattr(self, name) for name in type(self).model_fields]
         found = [field.get_secret_value() for field in fields if isinstance(field, SecretStr)]
         addresses = (self.database_url, self.openai_base_url, self.telegram_api_url, self.slack_api_url)
-        passwords = [match[1] for each in addresses if each is not None and (match := _PASSWORD.match(each))]
+        passwords = [password for each in addresses if each is not None and (password := _password_in(each))]
         return [*found, *passwords, *map(unquote, passwords)]
+
+
+def _password_in(address: str) -> str | None:
+    """Return the password of an address; one of a database may hold what an address of the web cannot."""
+    if not address.startswith(("http://", "https://")):
+        match = _PASSWORD.match(address)
+        return None if match is None else match[1]
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return None
+    return parts.password or parts.username  # a token may stand where a user's name does
 
 
 def one_of(choices: type[T], name: str, value: str | None) -> T | None:

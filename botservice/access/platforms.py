@@ -7,6 +7,7 @@ from typing import Final
 from sqlalchemy import Connection, select
 
 from botservice.errors import SettingsError
+from botservice.storage.tables.access import access_roles
 from botservice.storage.tables.people import identities
 
 BUILT_IN: Final = ("telegram", "slack", "web", "terminal")
@@ -19,9 +20,10 @@ def platform_of(name: str) -> str:
 
 
 def is_heard_of(connection: Connection, platform: str) -> bool:
-    """Return whether a platform is built in, or somebody has written on it: transports of one's own have others."""
+    """Return whether a platform is built in, or somebody there has written or is named: own transports have others."""
     seen = select(identities.c.id).where(identities.c.platform == platform).limit(1)
-    return platform in BUILT_IN or connection.execute(seen).first() is not None
+    named = select(access_roles.c.subject).where(access_roles.c.subject.startswith(f"{platform}:", autoescape=True))
+    return platform in BUILT_IN or any(connection.execute(each).first() is not None for each in (seen, named.limit(1)))
 
 
 def nearest_platform(platform: str) -> str | None:

@@ -151,6 +151,8 @@ class EmbeddingIndexer:
         newest, model_key = await self._storage.read(find_newest_vector)
         if self._newest_vector is None:
             self._newest_vector = newest
+        if model_key == self._model_key:
+            self._told_of = ""
         if newest <= self._newest_vector or model_key in (self._model_key, self._told_of):
             return
         self._told_of = model_key

@@ -60,8 +60,13 @@ def read_oldest_compatible(connection: Connection) -> str | None:
 def try_disk(connection: Connection) -> None:
     """Write as much as a long message and take it away again: to begin a transaction takes no room on the disk."""
     probe = secrets.token_hex(_PROBE_BYTES)
+    if connection.dialect.name == "sqlite":  # which writes nothing before a commit
+        connection.execute(insert(schema_compatibility), {"oldest_version": probe})
+        connection.execute(delete(schema_compatibility).where(schema_compatibility.c.oldest_version == probe))
+        return
+    undone = connection.begin_nested()  # no DELETE: the table has no key, and may be replicated
     connection.execute(insert(schema_compatibility), {"oldest_version": probe})
-    connection.execute(delete(schema_compatibility).where(schema_compatibility.c.oldest_version == probe))
+    undone.rollback()
 
 
 def check_version(version: str | None, *, remedy: str, oldest_compatible: str | None = None) -> None:

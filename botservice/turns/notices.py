@@ -18,7 +18,13 @@ _LAY_OFF = (
     .where(deliveries.c.turn_id == bindparam("turn"))
     .values(buttons=None)
 )
+_TAKE_BACK = update(deliveries).where(deliveries.c.turn_id == bindparam("turn"), deliveries.c.finished_at.is_not(None))
 _CHAT_OF_TURN = select(turns.c.context_id, turns.c.transport).where(turns.c.id == bindparam("turn"))
+
+
+def take_back(connection: Connection, turn_id: int) -> None:
+    """Empty what was told of a turn whose question is asked again: no page shows it any more."""
+    execute(connection, _TAKE_BACK, {"turn": turn_id, "payload": {}})
 
 
 def owe_in_turn(connection: Connection, turn_id: int, payloads: Sequence[Payload], now: datetime) -> None:

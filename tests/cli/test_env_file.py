@@ -60,6 +60,14 @@ def test_no_command_begins_with_settings_that_it_could_not_read(
     assert error == "botservice: .env, line 1 (ACCESS): cannot be read; write NAME=value\n"
 
 
+def test_a_name_alone_stands_for_the_environment_s_value_and_other_programs_may_write_theirs_in_any_way(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCESS", "allow")
+    Path(".env").write_text("ACCESS\nlogging.level[0]=a\nspring/x:y=b\n")
+    assert run("access") == (0, "access is allow\n", "")
+
+
 def test_all_lines_that_cannot_be_read_are_named_at_once(run: Run) -> None:
     Path(".env").write_text("ACCESS: allow\nPORT=0\nWHAT IS THIS\nPORT\n")
     error = run("access")[2]

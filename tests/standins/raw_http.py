@@ -46,10 +46,11 @@ class RawServer:
 @asynccontextmanager
 async def raw_server(answer: Answer, tls: ssl.SSLContext | None = None) -> AsyncIterator[RawServer]:
     """Serve until the block ends; every request is handed to answer with what its answer is written to."""
-    server = RawServer()
+    server, serving = RawServer(), set[asyncio.Task[object] | None]()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         server.connections += 1
+        serving.add(asyncio.current_task())
         number = server.connections
         try:
             while True:
@@ -64,7 +65,12 @@ async def raw_server(answer: Answer, tls: ssl.SSLContext | None = None) -> Async
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls) as listener:
         server.port = listener.sockets[0].getsockname()[1]
-        yield server
+        try:
+            yield server
+        finally:  # since Python 3.12, a server ends when all that it serves has
+            for task in serving:
+                if task is not None:
+                    task.cancel()
 
 
 async def _read_request(reader: asyncio.StreamReader, connection: int) -> RawRequest:

@@ -257,7 +257,7 @@ def _proxy_for(url: str) -> str | None:
     """
     parts, proxies = urlsplit(url), getproxies()
     found = proxies.get(parts.scheme) or proxies.get("all")
-    if not found or proxy_bypass(parts.netloc):  # a port may be named as well
+    if not found or proxy_bypass(parts.hostname or "") or proxy_bypass(parts.netloc):  # with its port
         return None
     kind, separator, _ = found.partition("://")
     if separator and kind.lower() not in ("http", "https"):

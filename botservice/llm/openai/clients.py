@@ -254,7 +254,8 @@ def _make_way(base_url: str, odd: set[str]) -> Way:
     try:
         http = make()
     except (ImportError, ValueError, httpx2.InvalidURL) as error:  # it makes a way to each proxy of the environment
-        if not proxy_bypass(urlsplit(base_url).hostname or ""):
+        where = urlsplit(base_url)
+        if not (proxy_bypass(where.hostname or "") or proxy_bypass(where.netloc)):
             named = "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a proxy that models cannot be asked by"
             raise SettingsError(f"{named}: unset it, or name one of kind http:// or https://") from error
         http = make(trust_env=False)

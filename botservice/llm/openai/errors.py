@@ -177,12 +177,18 @@ def _word(code: Any) -> str | None:
 def _retry_after(error: "openai.APIStatusError") -> float | None:
     """Return in how many seconds a server wants to be asked again: it says a number of them, or a date (RFC 9110)."""
     headers = error.response.headers
-    said = headers.get("retry-after", "")
-    try:
-        seconds = float(headers["retry-after-ms"]) / 1000 if "retry-after-ms" in headers else float(said)
-    except ValueError:
+    milliseconds, said = _number(headers.get("retry-after-ms", "")), headers.get("retry-after", "")
+    seconds = _number(said) if milliseconds is None else milliseconds / 1000
+    if seconds is None:
         return _seconds_until(said)
     return max(0.0, seconds) if seconds < float("inf") else None
+
+
+def _number(said: str) -> float | None:
+    try:
+        return float(said)
+    except ValueError:
+        return None
 
 
 def _seconds_until(date: str) -> float | None:

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, bindparam, exists, func, or_, select
 from botservice.history.rows import delete_rows, find_window, read_messages, select_messages
 from botservice.messages import Message
 from botservice.storage.tables.conversations import events, messages, steps, turns
+from botservice.turns.notices import take_back
 from botservice.turns.turn import API, Outcome, error_id
 
 _ATTEMPTED = (Outcome.ANSWERED.value, Outcome.STOPPED.value, Outcome.FAILED.value)
@@ -73,8 +74,9 @@ class Exchange:
     message_ids: tuple[int, ...]
 
     def delete(self, connection: Connection, context_id: int) -> None:
-        """Take it out of the history."""
+        """Take it out of the history, with what was told of it."""
         delete_rows(connection, context_id, self.message_ids)
+        take_back(connection, self.turn_id)
 
 
 def find_last_exchange(connection: Connection, context_id: int, before_turn: int) -> Exchange | None:

@@ -2,11 +2,12 @@
 
 import asyncio
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from botservice import ChatResponse, Command, LLMError, TokenUsage
 from botservice.budgets.budgets import Budgets
 from botservice.policies import Scope, parse_limits
+from botservice.storage.tables.conversations import events
 from botservice.storage.tables.slack import feedback
 from transports.web import Access, WebTransport
 
@@ -77,6 +78,9 @@ async def test_an_apology_goes_with_the_question_that_is_asked_again(run_site):
         await talk(visitor, "/retry", is_pressed=True)
         assert await notices(visitor) == []
         assert [each["text"] for each in await shown(visitor)] == ["hello", "better"]
+        # Events go before what was told of them does.
+        await site.storage.write(lambda connection: connection.execute(delete(events)))
+        assert await notices(visitor) == []
 
 
 async def test_an_edit_that_is_posted_twice_is_asked_once(site):

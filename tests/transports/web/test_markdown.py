@@ -159,6 +159,8 @@ def test_links_open_elsewhere_and_tell_nobody_where_from():
         ("[not a link: https://e.example/x]", "https://e.example/x"),
         ("https://e.example/x...\nmore", "https://e.example/x"),
         ("https://e.example/$x$ and $x$", "https://e.example/$x$"),
+        ("https://e.example/?x=1&amp;y=2", "https://e.example/?x=1&amp;y=2"),
+        ("https://e.example/x&lt;br&gt;", "https://e.example/x"),
     ],
 )
 def test_an_address_is_a_link_without_the_marks_around_it(text, address):

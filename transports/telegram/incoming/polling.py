@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import logging
+import math
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
@@ -23,6 +25,7 @@ _CONFLICT_PAUSE_SECONDS = 5.0
 _STORAGE_PAUSE_SECONDS = 1.0
 _STANDBY_SECONDS = 1.0
 _GIVING_WAY_SECONDS = 3.0  # so that who waits in standby surely comes
+_GIVEN_WAY_SECONDS = 30.0
 _FIRST_POLLER, _POLLERS = -1_000, 1 << 30  # no context has such ids: one for each bot
 
 
@@ -36,7 +39,7 @@ class Poller:
         self._offset: int | None = None
         self._failures = 0
         self._gives_way = False
-        self._has_given_way = False
+        self._gave_way_at = -math.inf
 
     async def run_alone(self, claims: Claims, bot_id: int) -> None:
         """Poll until cancelled, whenever no other process on the same database takes in for the bot.
@@ -48,7 +51,7 @@ class Poller:
                 await self._run(claim)
             if self._gives_way:
                 await asyncio.sleep(_GIVING_WAY_SECONDS)
-                self._has_given_way = True
+                self._gave_way_at = time.monotonic()
 
     async def _run(self, claim: Claim) -> None:
         """Poll as long as the claim is held, from the first update that Telegram still has: others polled meanwhile."""
@@ -60,7 +63,7 @@ class Poller:
                 if claim.is_held:  # otherwise the process that polls now has ended it
                     await self._recover(error)
                 continue
-            self._failures, self._has_given_way = 0, False
+            self._failures = 0
             if updates:
                 await self._store(updates)
 
@@ -98,7 +101,7 @@ class Poller:
             advice = "another process polls with this TELEGRAM_BOT_TOKEN: stop it, or set PUBLIC_URL to use a webhook"
             logger.error("telegram.conflict", extra={"advice": advice})
             return _CONFLICT_PAUSE_SECONDS
-        if not self._has_given_way:
+        if time.monotonic() - self._gave_way_at > _GIVEN_WAY_SECONDS:  # not just now: a process may keep it
             self._gives_way = True
             return 0.0
         logger.warning("telegram.webhook_removed", extra={"advice": "PUBLIC_URL is not set, so the bot is polled"})

@@ -4,12 +4,14 @@ import re
 from typing import Final
 
 from markdown_it import MarkdownIt
+from markdown_it.common.utils import unescapeAll
 from markdown_it.rules_inline import StateInline
 
 _SCHEME: Final = re.compile(r"(?<![A-Za-z0-9+.-])https?$", re.IGNORECASE)
 _LONGEST_SCHEME: Final = len("https")
 # What RFC 3986 forbids in an address ends it, and so do signs that close a sentence in other scripts.
-_REST: Final = re.compile(r"://[^\W_][^\s<>\[\]{}|\\^`\"“”„«»。，、；：！？（）【】「」『』《》〈〉،؛؟।…]*")  # noqa: RUF001
+_ENDS: Final = r"\s<>\[\]{}|\\^`\"“”„«»。，、；：！？（）【】「」『』《》〈〉،؛؟।…"  # noqa: RUF001
+_REST: Final = re.compile(rf"://[^\W_](?:(?!&[lg]t;)[^{_ENDS}])*")
 _MARKS: Final = frozenset("?!.,:;*_~'’")  # noqa: RUF001 - at the end, they belong to the text around it
 
 
@@ -26,7 +28,8 @@ def _take(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - how the l
     rest = _REST.match(state.src, state.pos, state.posMax)
     if scheme is None or rest is None or state.src.startswith("\\", rest.end()):  # it goes on with an escaped sign
         return False
-    shown = f"{scheme[0]}{_without_end(rest[0])}"
+    written = f"{scheme[0]}{_without_end(rest[0])}"
+    shown = unescapeAll(written)  # models copy addresses out of pages, with &amp; in them
     target = state.md.normalizeLink(shown)
     if not state.md.validateLink(target):
         return False
@@ -35,7 +38,7 @@ def _take(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - how the l
         state.push("link_open", "a", 1).attrs = {"href": target}
         state.push("text", "", 0).content = shown
         state.push("link_close", "a", -1)
-    state.pos += len(shown) - len(scheme[0])
+    state.pos += len(written) - len(scheme[0])
     return True
 
 

@@ -3,7 +3,7 @@
 import { decode, encode, setUpAttaching } from "./attaching.js";
 import { setUpCompletion } from "./completion.js";
 import { conversation, newId } from "./posting.js";
-import { dropUnsent, forgetOthers, forgetUnsent, keepUnsent, readUnsent } from "./unsent.js";
+import { dropUnsent, forgetOthers, forgetUnsent, isGone, isOld, keepUnsent, readUnsent } from "./unsent.js";
 import { nextWait, postUnsent, sendElsewhere } from "./unsent.js";
 import { dropWaiting, element, showWaiting } from "./view.js";
 
@@ -20,6 +20,7 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
   const queue = [];
   let edited = null; // the message that is written anew
   let isSending = false;
+  let encoding = 0; // messages whose files are being read
   const attached = setUpAttaching({ complain, onChange: update });
   const completion = setUpCompletion(text);
 
@@ -60,11 +61,14 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
     const message = { client_id: newId(), text: written, files: files.length };
     showWaiting(message, "Sending…");
     scrolling.toEnd();
+    encoding += 1;
     try {
       const entry = { message, isPressed, edits, given: files, files: await Promise.all(files.map(encode)) };
       queue.push({ ...entry, isKept: keepUnsent(entry) });
     } catch {
       return giveBack({ message, given: [] }, "A file could not be read: it may be a folder, or have changed.");
+    } finally {
+      encoding -= 1;
     }
     if (!isSending) await drain();
   }
@@ -74,6 +78,11 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
     forgetOthers();
     const unsent = readUnsent();
     for (const each of unsent.filter((entry) => entry.conversation === conversation)) {
+      if (isOld(each)) {
+        dropUnsent(each.message.client_id);
+        giveBack(each, "This was written days ago, and nobody knows whether it arrived. Send it if it is still meant.");
+        continue;
+      }
       showWaiting(each.message, "Sending…");
       queue.push(each);
     }
@@ -94,6 +103,7 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
   async function deliver(entry) {
     const { message } = entry;
     for (let wait = nextWait(); ; wait = nextWait(wait)) {
+      if (isGone(entry)) return dropWaiting(message.client_id);
       const answer = await postUnsent(entry);
       if (answer.ok || !answer.isWorthRetrying) dropUnsent(message.client_id);
       if (answer.ok) {
@@ -118,7 +128,7 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
 
   function giveBack({ message, given, files = [] }, error) {
     dropWaiting(message.client_id);
-    if (!text.value) text.value = message.text;
+    text.value = [text.value, message.text].filter(Boolean).join("\n\n");
     attached.add(given.length ? given : files.map(decode));
     complain(error);
     update();
@@ -177,7 +187,7 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
 
   document.querySelector("form[action='/web/logout']")?.addEventListener("submit", () => forgetUnsent());
   // What could not be kept is lost with the page.
-  addEventListener("beforeunload", (event) => queue.some((each) => !each.isKept) && event.preventDefault());
+  addEventListener("beforeunload", (event) => (encoding || queue.some((each) => !each.isKept)) && event.preventDefault());
 
   write(readWritten());
   goOn();

@@ -5,6 +5,7 @@ import { conversation, post, session } from "./posting.js";
 const PREFIX = "unsent-";
 const MOST = 20; // of a conversation
 const LONGEST = 500_000; // characters of one, with its files
+const LONGEST_KEPT = 2 * 24 * 3_600_000; // milliseconds: the server knows for longer what has arrived, and takes it once
 const FIRST_WAIT = 1_000; // milliseconds
 const LONGEST_WAIT = 15_000;
 
@@ -23,6 +24,16 @@ export function keepUnsent({ message, files, edits, isPressed }) {
   } catch {
     return false;
   }
+}
+
+// Returns whether an entry is too old to be sent without a word: it may have arrived, or be meant no more.
+export function isOld({ at }) {
+  return Date.now() - at > LONGEST_KEPT;
+}
+
+// Returns whether an entry was kept and is no more: sent by another page, or deleted with its conversation.
+export function isGone({ message, isKept }) {
+  return isKept && read(PREFIX + message.client_id) === null;
 }
 
 export function dropUnsent(clientId) {
@@ -58,10 +69,18 @@ export function postUnsent({ message, files, edits, isPressed, conversation: nam
   return post("/web/messages", { ...fields, conversation: named });
 }
 
-// Sends what was written in conversations that are not open. What is refused for good stays until its own is.
-export async function sendElsewhere(entries) {
+// Sends what was written in conversations that are not open, in each by itself. What is refused for good stays until its
+// own is open, and so does what is old.
+export function sendElsewhere(entries) {
+  const fresh = entries.filter((each) => !isOld(each));
+  for (const name of new Set(fresh.map((each) => each.conversation))) {
+    sendInOrder(fresh.filter((each) => each.conversation === name));
+  }
+}
+
+async function sendInOrder(entries) {
   for (const entry of entries) {
-    for (let wait = nextWait(); ; wait = nextWait(wait)) {
+    for (let wait = nextWait(); !isGone(entry); wait = nextWait(wait)) {
       const answer = await postUnsent(entry);
       if (answer.ok) dropUnsent(entry.message.client_id);
       if (answer.ok) document.dispatchEvent(new CustomEvent("changed"));

@@ -118,6 +118,36 @@ async def test_a_message_that_did_not_arrive_is_sent_in_its_own_chat_from_anothe
         without_lost_connections(complaints)
 
 
+async def test_what_was_written_days_ago_comes_back_into_the_field_and_what_is_deleted_is_not_sent(
+    run_site, open_page, complaints
+) -> None:
+    async with run_site() as site:
+        page = await open_page(site.url)
+        await page.say("one")
+        await expect(page.answers).to_have_count(1)
+        await break_off(site, page, "two")
+        await page.evaluate(
+            """() => {
+                for (const key of Object.keys(localStorage)) {
+                    const old = { ...JSON.parse(localStorage[key]), at: Date.now() - 3 * 24 * 3600 * 1000 };
+                    localStorage[key] = JSON.stringify(old);
+                }
+            }"""
+        )
+        await page.reload()
+        await expect(page.locator("#text")).to_have_value("two")
+        await expect(page.locator("#waiting li")).to_have_count(0)
+        await page.locator("#text").fill("")
+        await break_off(site, page, "three")
+        await page.evaluate("localStorage.clear()")
+        await site.transport.start(site.inbox, site.storage)
+        await expect(page.locator("#waiting li")).to_have_count(0)
+        await page.say("four")
+        await expect(page.answers).to_contain_text(["You said: one", "You said: four"])
+        assert await site.count_events() == 2
+        without_lost_connections(complaints)
+
+
 async def test_what_somebody_else_did_not_send_is_neither_sent_nor_kept(run_site, open_page, complaints):
     async with run_site() as site:
         page = await open_page(site.url)
