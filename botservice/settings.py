@@ -1,7 +1,6 @@
 """The environment, read once."""
 
 import ipaddress
-import os
 import re
 from collections.abc import Callable
 from enum import StrEnum
@@ -9,10 +8,10 @@ from pathlib import Path
 from typing import Annotated, Any, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from dotenv.parser import Binding, parse_stream
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from botservice.env_files import check_lines
 from botservice.errors import SettingsError
 from botservice.policies import AccessMode, Limit, Prices, WebAccess, parse_identities, parse_limits, parse_prices
 from botservice.setting_choices import (
@@ -51,8 +50,6 @@ _PASSWORD = re.compile(r"[^:]+://[^:@/]*:(.+)@")
 _BOT_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
 _API_KEY = re.compile(r"[!-~]+")  # it travels in a header
 _A_LIMIT = "limits such as: 10 messages/minute, 200k tokens/day, 20 money/month (tokens and money by day or month)"
-_ENV_NAME = re.compile(r"[\w .-]+")
-_ENV_LINE = re.compile(r"\s*(?:export\s+)?[\"']?(?P<name>\w+)\s*(?P<equals>=?)")
 _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")  # Bot API, setWebhook
 
 # What a person is told that a setting must be, where it is not.
@@ -214,44 +211,6 @@ def _tools(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _check_lines(file: Path) -> None:
-    """Refuse a file of settings that has lines which cannot be read: what they say would be left out, in silence."""
-    if not file.is_file():  # it need not be there, and a pipe gives its text only once
-        return
-    with file.open(encoding="utf-8") as text:
-        wrong = [
-            f"{file}, {_describe_line(each.original.string, each.original.line)}"
-            for each in parse_stream(text)
-            if _is_unreadable(each)
-        ]
-    if wrong:
-        raise SettingsError("\n".join(wrong))
-
-
-def _is_unreadable(line: Binding) -> bool:
-    if line.error or line.key is None:
-        return line.error
-    if line.value is None:
-        return line.key not in os.environ  # whose value counts, as docker has it; one of the file would be dropped
-    return not _ENV_NAME.fullmatch(line.key) and _is_setting(line.original.string)
-
-
-def _is_setting(text: str) -> bool:
-    """Return whether a line begins with the name of a setting; names of other programs may be written in any way."""
-    found = _ENV_LINE.match(text)
-    return found is not None and found["name"].lower() in Settings.model_fields
-
-
-def _describe_line(text: str, number: int) -> str:
-    """Return what is wrong with a line, without anything of it but a setting's name: the rest may be a secret."""
-    number += text[: len(text) - len(text.lstrip())].count("\n")  # blank lines above belong to it
-    found = _ENV_LINE.match(text)
-    name = found["name"].upper() if found else ""
-    is_known = _is_setting(text)
-    remedy = "a quote is not closed, or text stands behind it" if found and found["equals"] else "write NAME=value"
-    return f"line {number}{f' ({name})' if is_known else ''}: cannot be read; {remedy}"
-
-
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 
 
@@ -276,7 +235,7 @@ class _Environment(BaseSettings):
         """
         try:
             if env_file is not None:
-                _check_lines(env_file)
+                check_lines(env_file, Settings.model_fields)
             return cls(**{"_env_file": env_file, **overrides})
         except ValidationError as error:
             names = dict.fromkeys(str(each["loc"][0]).lower() for each in error.errors())

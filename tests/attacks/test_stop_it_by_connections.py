@@ -24,7 +24,7 @@ class LimitedBot(ServedBot):
 
     def _begin(self) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            ["prlimit", f"--nofile={self.files}:{self.files}", sys.executable, "-m", "botservice", "serve"],
+            ["sh", "-c", f'ulimit -n {self.files}; exec "$@"', "sh", sys.executable, "-m", "botservice", "serve"],
             cwd=self._folder,
             env=self._environment,
             stdout=subprocess.PIPE,
