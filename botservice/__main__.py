@@ -1,6 +1,6 @@
 """`python -m botservice` is the command `botservice`."""
 
-from botservice.cli import loading
+from botservice.loading import loading
 
 
 def main() -> None:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from botservice.cli import loading
 from botservice.cli.access import access_cli, usage
 from botservice.cli.chat import chat
 from botservice.cli.console import (
@@ -34,6 +33,7 @@ from botservice.cli.prove import prove
 from botservice.cli.replay import replay
 from botservice.cli.turns import turns_cli
 from botservice.errors import BotServiceError
+from botservice.loading import loading
 from botservice.setting_choices import LogLevel
 
 if TYPE_CHECKING:
