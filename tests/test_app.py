@@ -147,6 +147,7 @@ async def test_it_is_not_ready_while_its_worker_does_not_run(sqlite_url: str) ->
         assert (await http.get("/healthz")).status_code == 200
 
 
+@pytest.mark.slow
 async def test_it_is_not_ready_while_the_disk_is_full_and_ready_again_when_there_is_room(sqlite_url: str) -> None:
     async with served(database_url=sqlite_url) as application, client(application) as http:
         assert (await http.get("/readyz")).status_code == 200

@@ -14,6 +14,8 @@ import pytest
 from crash.served import ServedBot
 from standins.bot_api import BotApi
 
+pytestmark = pytest.mark.slow  # processes of their own
+
 PATIENCE_SECONDS = 60
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from crash.served import ROOT
 
+pytestmark = pytest.mark.slow  # processes of their own
+
 INTERRUPTS = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
 
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow  # processes of their own
+
 
 def in_shell(command: str, typed: bytes = b"") -> tuple[int, str]:
     """Run botservice in a shell, as `botservice COMMAND`, and return its exit code and its errors."""
