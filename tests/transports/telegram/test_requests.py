@@ -137,15 +137,16 @@ async def test_a_file_that_comes_too_slowly_or_is_too_long_is_given_up():
             await asyncio.sleep(0.01 if "slow" in request.line else 0)
 
     async with raw_server(drip) as server:
-        requests = Requests(2, Limits(bytes_a_second=1e9, connect=0.1, pool=0.1))
+        hasty, patient = Requests(1, Limits(bytes_a_second=1e9, connect=0.1, pool=0.1)), Requests(1)
         try:
             with pytest.raises(TimedOut):
-                await requests.do_request(f"{server.base_url}/slow", "GET", read_timeout=0.2)
+                await hasty.do_request(f"{server.base_url}/slow", "GET", read_timeout=0.2)
             with pytest.raises(NetworkError, match="ClientPayloadError"):
-                await requests.do_request(f"{server.base_url}/long", "GET", read_timeout=60)
+                await patient.do_request(f"{server.base_url}/long", "GET", read_timeout=60)
         finally:
             is_over.set()
-            await requests.shutdown()
+            await hasty.shutdown()
+            await patient.shutdown()
 
 
 async def test_calls_go_through_the_proxy_that_the_environment_names(api, monkeypatch):
