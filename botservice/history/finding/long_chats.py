@@ -16,7 +16,7 @@ from botservice.history.finding.word_blocks import read_blocks
 from botservice.history.ranking import Document, SearchIndex
 from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.blocks import LONGEST_STRETCH, block_of, key_of, unpack
-from botservice.history.ranking.candidates import FoundWord, Positions, choose
+from botservice.history.ranking.candidates import FoundWord, Positions, choose_positions
 from botservice.history.ranking.evidence import Census
 from botservice.history.ranking.weights import DEFAULT
 from botservice.history.ranking.words.dates import Span
@@ -76,7 +76,7 @@ def search_long_chat(
         found = [_inside(each, wanted) for each in found]
     wanted_times = newest.spans_of(question.text, question.asked_at)
     inside = [_positions_of(connection, context_id, span, last_position) for span in wanted_times[:_MOST_SPANS]]
-    chosen = choose(found, last_position + 1, DEFAULT, most=candidates, said_within=inside)
+    chosen = choose_positions(found, last_position + 1, DEFAULT, most=candidates, said_within=inside)
     if not len(chosen):
         return []
     index = _index_of(connection, context_id, chosen)

@@ -61,6 +61,20 @@ def largest(values: NDArray[np.float32], place: int) -> float:
     return float(np.partition(values, len(values) - place)[len(values) - place])
 
 
+def highest(values: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+    """Return where the largest count of values above 0 stand, in no order; of equals the last."""
+    if len(values) > count:
+        least = largest(values, count)
+        (found,) = (values >= least).nonzero()
+        if least > 0 and len(found) > count:
+            top = values[found]
+            above, equal = found[top > least], found[top == least]
+            return np.concatenate([above, equal[len(equal) - (count - len(above)) :]])
+        if least > 0:
+            return found
+    return (values > 0).nonzero()[0]
+
+
 def _differs(ordered: NDArray[Number]) -> NDArray[np.bool_]:
     """Return whether each value differs from the one before it."""
     differs = np.ones(len(ordered), np.bool_)

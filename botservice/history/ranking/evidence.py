@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.columns import Columns
 from botservice.history.ranking.people import People
 from botservice.history.ranking.postings import Postings
@@ -17,8 +18,11 @@ from botservice.history.ranking.weights import Weights
 from botservice.history.ranking.words.forms import form_keys, related_keys
 
 Scores = NDArray[np.float32]
+Places = NDArray[np.int32]
 
 MAX_WORDS: Final = 16
+_OFTEN: Final = 100  # messages that have a word: what only looks like it adds nothing (measured: docs/search.md)
+_FEW: Final = 16  # one place in so many: sorting them takes less than going through all
 NOWHERE: Final = np.zeros(0, np.int64)
 
 
@@ -63,6 +67,16 @@ class Evidence:
     places: NDArray[np.integer[Any]]
     counts: Scores
     others: Scores | None = None
+
+
+def strength_of(part: Evidence, norms: Scores, weights: Weights) -> Scores:
+    """Return how much of a word the messages have where it stands: 1 for once in a message of average length.
+
+    Args:
+        norms: What a word is weighed against in each message of the chat.
+    """
+    strength: Scores = part.counts * np.float32(weights.k1 + 1) / (part.counts + norms[part.places])
+    return strength if part.others is None else np.maximum(strength, part.others)
 
 
 def rarity(messages: int, having: int) -> float:
@@ -111,21 +125,21 @@ def _of_word(
     other_keys = related_keys(word, spoken)
     forms = chat.vocabulary.having(form_keys(word, spoken))
     related = chat.vocabulary.having(other_keys) - forms if other_keys else set()
-    alike = [(number, likeness**2) for number, likeness in chat.vocabulary.alike(word) if number not in forms]
+    alike = []
+    if sum(map(chat.postings.count, forms)) < _OFTEN:
+        alike = [(number, likeness**2) for number, likeness in chat.vocabulary.alike(word) if number not in forms]
     has_alike = has_related = None
     places: NDArray[np.integer[Any]]
     if len(forms) == 1 and not (alike or related):
         places, counts = _counted_once(chat, word, min(forms), weights, hidden)
         having = len(places)
     else:
-        counted = _counted(chat, word, forms, weights)
-        has_alike, has_related = _greatest(chat, alike[::-1]), _greatest(chat, [(number, 1.0) for number in related])
-        is_there = counted > 0
-        for has_other in (has_alike, has_related):
-            if has_other is not None:
-                is_there |= has_other > 0
-        is_there[hidden] = False
-        (places,) = is_there.nonzero()
+        counted, *standing = _counted(chat, word, forms, weights)
+        if alike:
+            has_alike = _greatest(chat, alike[::-1], standing)
+        if related:
+            has_related = _greatest(chat, [(number, 1.0) for number in related], standing)
+        places = _all_but(hidden, standing, len(chat.columns))
         counts = counted[places]
         having = int(np.count_nonzero(counts))
     if not len(places):
@@ -162,21 +176,40 @@ def _counted_once(
     return places, counts if form == chat.vocabulary.find(word) else weights.inflected * counts
 
 
-def _counted(chat: Chat, word: str, forms: set[int], weights: Weights) -> Scores:
-    """Return how often each message has a word, its inflections a little less."""
+def _counted(chat: Chat, word: str, forms: set[int], weights: Weights) -> tuple[Scores, *tuple[Places, ...]]:
+    """Return how often each message has a word, its inflections a little less; and where each of them stands."""
     same = chat.vocabulary.find(word)
     found = np.zeros(len(chat.columns), np.float32)
+    standing = []
     for form in sorted(forms):
         where, counts = chat.postings.get(form)
         found[where] += counts if form == same else weights.inflected * counts
-    return found
+        standing.append(where)
+    return found, *standing
 
 
-def _greatest(chat: Chat, words: list[tuple[int, float]]) -> Scores | None:
-    """Return the greatest value of the words that each message has, which come in the order of their values."""
-    if not words:
-        return None
+def _greatest(chat: Chat, words: list[tuple[int, float]], standing: list[Places]) -> Scores:
+    """Return the greatest value of the words that each message has, which come in the order of their values.
+
+    Where they stand is added to standing.
+    """
     found = np.zeros(len(chat.columns), np.float32)
-    for number, value in words:
-        found[chat.postings.get(number)[0]] = value
+    parts = [chat.postings.places_of(number) for number, _ in words]
+    places = np.concatenate(parts)
+    found[places] = np.repeat(np.array([value for _, value in words], np.float32), [len(part) for part in parts])
+    standing.append(places)
     return found
+
+
+def _all_but(hidden: NDArray[np.int64], standing: list[Places], size: int) -> NDArray[np.integer[Any]]:
+    """Return all places of standing but hidden ones, once each, ascending."""
+    places = np.concatenate(standing) if standing else NOWHERE
+    if len(places) * _FEW < size:
+        places = each_once(places)
+        for place in hidden.tolist():
+            places = places[places != place]
+        return places
+    is_there = np.zeros(size, np.bool_)
+    is_there[places] = True
+    is_there[hidden] = False
+    return is_there.nonzero()[0]

@@ -133,6 +133,15 @@ class Postings:
         base = int(self._starts[word + 1] - self._starts[word]) if word + 1 < len(self._starts) else 0
         return base + len(self._tail.get(word, ([],))[0])
 
+    def places_of(self, word: int) -> Positions:
+        """Return where word stands, in no order."""
+        self._settle()
+        found = self._positions[:0]
+        if word + 1 < len(self._starts):
+            found = self._positions[self._starts.item(word) : self._starts.item(word + 1)]
+        tail = self._tail.get(word)
+        return found if tail is None else np.concatenate([found, np.array(tail[0], np.int32)])
+
     def get(self, word: int) -> tuple[Positions, Counts]:
         """Return where word stands and how often."""
         self._settle()

@@ -1,17 +1,17 @@
 """From a question to a ranking: words, the talk around them, who spoke and when."""
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from botservice.history.ranking.arrays import largest, look_up
+from botservice.history.ranking.arrays import highest, look_up, scaled
+from botservice.history.ranking.candidates import choose
 from botservice.history.ranking.columns import Columns, Part
 from botservice.history.ranking.context import Talk, with_those_around
-from botservice.history.ranking.evidence import Chat, Evidence, Scores, find_evidence
+from botservice.history.ranking.evidence import Chat, Evidence, Scores, find_evidence, strength_of
 from botservice.history.ranking.query import Query
 from botservice.history.ranking.renewal import renew
 from botservice.history.ranking.weights import Weights
@@ -22,9 +22,9 @@ _POOL: Final = 20  # times k: enough to fill k places after repeats are left out
 _RENEWED: Final = 40  # places among which what is newer is looked for: more than any prompt takes
 _MOST_RENEWED: Final = 160  # with those that equal the last: each is compared with each
 _LEAST_SPREAD: Final = 1e-6
-_MANY: Final = 4_000  # messages: of fewer, looking at all takes no longer
-_FEW: Final = 2  # one in so many
-_SURELY: Final = 1.001  # more than what is lost in rounding
+_LONG: Final = 4_000  # messages: of fewer, ranking all takes no longer than choosing some
+_CANDIDATES: Final = 150  # messages of a longer chat that are ranked, each with those around it
+_MORE: Final = 8  # times as many, where too many of those say the same
 _LEAST_STRENGTH: Final = 0.25  # below it, a word is only looked like
 _CELLS: Final = 1 << 16  # numbers that are worked on at once: what stays in the processor's cache
 
@@ -52,113 +52,98 @@ class Request:
     is_each_once: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Messages:
+    """The messages that are ranked, and what speaks for each of them.
+
+    Attributes:
+        factor: What its words and meaning are multiplied by; 0 for what is not to be found.
+        alone: What it is worth without them; None for nothing.
+        meaning: How near it is by its vector from 0 to 1, and whether that is enough alone; None without vectors.
+    """
+
+    columns: Columns
+    evidence: list[Evidence]
+    factor: Scores
+    alone: Scores | None
+    meaning: tuple[Scores, NDArray[np.bool_]] | None
+
+    def besides_words(self, weights: Weights) -> Scores | None:
+        """Return what each is worth without its words; None for nothing."""
+        if self.meaning is None:
+            return self.alone
+        meant = np.float32(weights.dense) * self.meaning[0] * self.factor
+        return meant if self.alone is None else meant + self.alone
+
+    def among(self, places: NDArray[np.int64]) -> "_Messages":
+        """Return those at places alone."""
+        return _Messages(
+            Part(self.columns, places),
+            [_among(part, places) for part in self.evidence],
+            self.factor[places],
+            None if self.alone is None else self.alone[places],
+            None if self.meaning is None else (self.meaning[0][places], self.meaning[1][places]),
+        )
+
+
 def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tuple[int, float]]:
     """Return ids and scores of the best k messages."""
-    query = request.query
-    named: set[int] = set().union(*(chat.people.named(word) for word in query.words))
-    evidence = find_evidence(chat, query, weights, request.hidden)
-    if not (named or query.spans or request.dense is not None):  # these speak for messages without any of the words
-        few = _choose_places(chat, request, evidence, weights)
-        if few is not None:
-            places, rest = few
-            if not len(places):
-                return []
-            found = _best_of(*_narrowed(chat, request, evidence, places), named, k, weights, rest)
-            if found is not None:
-                return found
-    return _best_of(chat, request, evidence, named, k, weights) or []
+    named: set[int] = set().union(*(chat.people.named(word) for word in request.query.words))
+    every = _Messages(
+        chat.columns,
+        find_evidence(chat, request.query, weights, request.hidden),
+        *_by_circumstances(chat, request, named, weights),
+        None if request.dense is None else _meaning(_without(request.hidden, request.dense), weights),
+    )
+    if len(chat.columns) < _LONG:
+        return _best_of(every, request, k, weights) or []
+    most, is_all, found = max(_CANDIDATES, 5 * k), False, None
+    while found is None and not is_all:
+        places, is_all = _candidates(every, request, most, weights)
+        found = _best_of(every.among(places), request, k, weights, is_all=is_all) if len(places) else []
+        most *= _MORE
+    return found or []
+
+
+def _candidates(
+    messages: _Messages, request: Request, most: int, weights: Weights
+) -> tuple[NDArray[np.int64], bool]:
+    """Return the places of so many messages that are worth ranking with those around them, and whether that is all."""
+    columns, size = messages.columns, len(messages.columns)
+    besides = messages.besides_words(weights)
+    norms = _norms(columns, weights)
+    chosen, is_all = choose(messages.evidence, norms, messages.factor, besides, weights, most=most)
+    (repeats,) = (columns.column("text") == request.fingerprint).nonzero()
+    # Twice the reach: what is within reach of a message has all around it that reaches it.
+    places = with_those_around(np.concatenate([chosen, repeats[-most:]]), size, 2 * weights.reach)
+    return places, is_all and len(repeats) <= most
 
 
 def _best_of(
-    chat: Chat, request: Request, evidence: list[Evidence], named: set[int], k: int, weights: Weights, rest: float = 0.0
+    messages: _Messages, request: Request, k: int, weights: Weights, *, is_all: bool = True
 ) -> list[tuple[int, float]] | None:
-    """Return ids and scores of the best k messages; None if others may be as good.
-
-    Args:
-        rest: What the words are worth together that others may have.
-    """
-    columns, query = chat.columns, request.query
-    content = _by_content(chat, request, evidence, weights)
-    score = content.score * _boost(chat, query, named, request.asker, weights)
-    if query.spans:
-        near = np.max([nearness(columns.column("time"), span) for span in query.spans], axis=0)
-        score = score * (1 + weights.date * near) + weights.date_alone * near
-    if named:
-        score += weights.author_alone * _is_of(columns, named)
+    """Return ids and scores of the best k messages; None if these are not all, and too many of them say the same."""
+    columns = messages.columns
+    content = _by_content(messages, weights)
+    score = content.score * messages.factor
+    if messages.alone is not None:
+        score += messages.alone
     (repeats,) = (columns.column("text") == request.fingerprint).nonzero()
     if len(repeats):
-        score[repeats] += float(score.max(initial=0)) + 1
-    score *= columns.is_alive
-    score[request.hidden] = 0
-    score[request.shown] = 0
-    if request.said_within is not None:
-        since, until = request.said_within
-        times = columns.column("time")
-        score[(times < since) | (times >= until)] = 0
-    order = _in_order(score, _top(score, max(_POOL * k, _MOST_RENEWED)))
+        score[repeats] += (float(score.max(initial=0)) + 1) * (messages.factor[repeats] > 0)
+    order = _in_order(score, highest(score, max(_POOL * k, _MOST_RENEWED)))
     values = score[order]
     count = max(k, _RENEWED)
-    most = content.most_of(rest, weights)
-    if rest and (len(order) < count or values.item(count - 1) <= most):
-        return None
     if len(order) > count:  # with those that equal the last
         count = min(int(np.count_nonzero(values >= values[count - 1])), max(count, _MOST_RENEWED))
     places = np.sort(order[:count])
     if renew(score, places, content.gains, content.words_at(places), columns, weights):
         order = _in_order(score, order)
-    best = _best(score, order, columns, k, is_all=not rest)
-    if rest and (len(best) < k or score.item(best[-1]) <= most):
+    best = _best(score, order, columns, k, is_all=is_all)
+    if best is None:
         return None
     falling = np.minimum.accumulate(score[best])  # what was said again scores no more than what stands before it
     return _each_once(columns, best, falling) if request.is_each_once else _with_ids(columns, best, falling)
-
-
-def _choose_places(
-    chat: Chat, request: Request, evidence: list[Evidence], weights: Weights
-) -> tuple[NDArray[np.int64], float] | None:
-    """Return the messages around the rare words, if they are few of many, and what the other words are worth together.
-
-    None for all messages. Those without any of the words are not found, but for a repeat of a question without words.
-    """
-    if len(chat.columns) < _MANY:
-        return None
-    rare, count, rest = [], 0, 0.0
-    for part in sorted(evidence, key=lambda each: len(each.places)):
-        count += len(part.places) * (4 * weights.reach + 1) * _FEW
-        if count > len(chat.columns):
-            rest += part.gain
-        else:
-            rare.append(part.places)
-    if not evidence:
-        rare.append((chat.columns.column("text") == request.fingerprint).nonzero()[0])
-    if not rare:
-        return None
-    # Twice the reach: what is within reach of a rare word has all around it that reaches it.
-    places = with_those_around(np.concatenate(rare), len(chat.columns), 2 * weights.reach)
-    return None if rest and len(places) < _RENEWED else (places, rest)
-
-
-def _few_around(places: Sequence[NDArray[np.integer[Any]]], size: int, reach: int) -> NDArray[np.int64] | None:
-    """Return places in a chat of size and all within reach of them, if they are few of many; None for all."""
-    if size < _MANY or sum(map(len, places)) * (2 * reach + 1) * _FEW > size:
-        return None
-    return with_those_around(np.concatenate(places), size, reach)
-
-
-def _narrowed(
-    chat: Chat, request: Request, evidence: list[Evidence], places: NDArray[np.int64]
-) -> tuple[Chat, Request, list[Evidence]]:
-    """Return all this for the messages at places alone."""
-
-    def within(some: NDArray[np.int64]) -> NDArray[np.int64]:
-        where, is_there = look_up(places, some)
-        return where[is_there]
-
-    return (
-        replace(chat, columns=Part(chat.columns, places)),
-        replace(request, hidden=within(request.hidden), shown=within(request.shown)),
-        [_among(part, places) for part in evidence],
-    )
 
 
 def _among(part: Evidence, places: NDArray[np.int64]) -> Evidence:
@@ -166,7 +151,7 @@ def _among(part: Evidence, places: NDArray[np.int64]) -> Evidence:
     where, is_there = look_up(part.places, places)
     where = where[is_there]
     others = None if part.others is None else part.others[where]
-    return replace(part, places=is_there.nonzero()[0], counts=part.counts[where], others=others)
+    return Evidence(part.gain, is_there.nonzero()[0], part.counts[where], others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,86 +159,62 @@ class _Content:
     """What each message and the talk around it have of a question's words and of its meaning.
 
     Attributes:
-        tops: The most that any has of the words by itself and in the talk around, before that is scaled to 1.
         gains: What each word is worth, a row for each.
-        parts: How much of some words (rows) the messages at some places (columns) have; None for all messages.
+        strength: How much of some words (rows) the messages (columns) have.
     """
 
     score: Scores
-    tops: tuple[float, float]
     gains: Scores
-    parts: list[tuple[NDArray[np.int64] | None, Scores]]
-
-    def most_of(self, rest: float, weights: Weights) -> float:
-        """Return more than messages can score that have some words alone, which are worth so much together."""
-        if not rest:
-            return 0.0
-        if rest * (weights.k1 + 1) >= min(self.tops):
-            return math.inf  # the most would be more, too
-        own, around = (weights.k1 + 1) * rest / self.tops[0], rest / self.tops[1]
-        beside = weights.previous + weights.after_question + weights.next
-        boost = 1 + weights.user + max(weights.asker, weights.listener) + max(weights.when, weights.how_many)
-        return _SURELY * boost * ((1 + beside) * own + weights.window * around)
+    strength: list[Scores]
 
     def words_at(self, places: NDArray[np.int64]) -> Scores:
         """Return which words (rows) the messages at places (columns) have: 1 or 0."""
-        rows = []
-        for near, strength in self.parts:
-            if near is None:
-                rows.append(strength.take(places, axis=1) >= _LEAST_STRENGTH)
-            else:
-                where, is_there = look_up(near, places)
-                rows.append((strength.take(where, axis=1) >= _LEAST_STRENGTH) & is_there)
+        rows = [strength.take(places, axis=1) >= _LEAST_STRENGTH for strength in self.strength]
         return np.concatenate(rows, dtype=np.float32) if rows else np.zeros((0, len(places)), np.float32)
 
 
-def _by_content(chat: Chat, request: Request, evidence: list[Evidence], weights: Weights) -> _Content:
+def _by_content(messages: _Messages, weights: Weights) -> _Content:
     """Return what each message and the talk around it have of a question's words and of its meaning."""
-    columns, size = chat.columns, len(chat.columns)
-    talk, totals = Talk(columns, weights), np.zeros((2, size), np.float32)
-    average, lengths = columns.mean_length or 1.0, columns.column("length")
-    norms = np.asarray(weights.k1 * (1 - weights.b + weights.b * lengths / average), np.float32)
+    columns, evidence, size = messages.columns, messages.evidence, len(messages.columns)
+    talk, norms = Talk(columns, weights), _norms(columns, weights)
+    own, around = np.zeros(size, np.float32), np.zeros(size, np.float32)
     gains = np.array([[part.gain] for part in evidence], np.float32)
-    found: list[tuple[NDArray[np.int64] | None, Scores]] = []
+    found: list[Scores] = []
     at_once = max(1, _CELLS // size)
     for first in range(0, len(evidence), at_once):
-        parts = evidence[first : first + at_once]
-        near = _few_around([part.places for part in parts], size, weights.reach)
-        strength = _strength(parts, near, norms if near is None else norms[near], weights)
-        among = talk if near is None else Talk(Part(columns, near), weights)
+        strength = _strength(evidence[first : first + at_once], norms, weights)
         worth = gains[first : first + at_once]
-        own, around = totals if near is None else totals[:, near]
-        for row, reached in zip(worth * strength, worth * among.near(np.minimum(strength, 1)), strict=True):
+        for row, reached in zip(worth * strength, worth * talk.near(np.minimum(strength, 1)), strict=True):
             own += row
             around += reached
-        if near is not None:
-            totals[:, near] = own, around
-        found.append((near, strength))
-    tops = np.maximum.reduce(totals, axis=1)
-    own, around = totals / np.where(tops > 0, tops, 1)[:, None]
+        found.append(strength)
+    own, around = scaled(own), scaled(around)
     is_hit = (own > 0) | (around >= weights.least_around)
     gained = weights.window * around
-    if request.dense is not None:
-        meaning, is_near = _meaning(_without(request.hidden, request.dense), weights)
+    if messages.meaning is not None:
+        meaning, is_near = messages.meaning
         is_hit |= is_near
         own += weights.dense * meaning
         gained += weights.dense_window * talk.near(meaning[None])[0]
     score = own + talk.from_neighbours(own) + gained
     score *= is_hit
-    return _Content(score, (float(tops[0]), float(tops[1])), gains, found)
+    return _Content(score, gains, found)
 
 
-def _strength(parts: list[Evidence], near: NDArray[np.int64] | None, norms: Scores, weights: Weights) -> Scores:
+def _norms(columns: Columns, weights: Weights) -> Scores:
+    """Return what a word is weighed against in each message, by its length."""
+    average = columns.mean_length or 1.0
+    share = columns.column("length") * np.float32(weights.k1 * weights.b / average)
+    share += np.float32(weights.k1 * (1 - weights.b))
+    return share
+
+
+def _strength(parts: Sequence[Evidence], norms: Scores, weights: Weights) -> Scores:
     """Return how much of each word (rows) the messages have: 1 for once in a message of average length."""
-    counts = np.zeros((len(parts), len(norms)), np.float32)
-    places = [part.places if near is None else near.searchsorted(part.places) for part in parts]
-    for row, part, where in zip(counts, parts, places, strict=True):
-        row[where] = part.counts
-    strength: Scores = counts * (weights.k1 + 1) / (counts + norms)
-    for row, part, where in zip(strength, parts, places, strict=True):
-        if part.others is not None:
-            row[where] = np.maximum(row[where], part.others)
-    return strength
+    found = np.zeros((len(parts), len(norms)), np.float32)
+    for row, part in zip(found, parts, strict=True):
+        row[part.places] = strength_of(part, norms, weights)
+    return found
 
 
 def _without(hidden: NDArray[np.int64], dense: Scores) -> Scores:
@@ -275,6 +236,29 @@ def _meaning(dense: Scores, weights: Weights) -> tuple[Scores, NDArray[np.bool_]
         mean = 0.0
     above = np.where(known, np.clip((dense - mean) / max(best - mean, _LEAST_SPREAD), 0, 1), 0).astype(np.float32)
     return above, known & (dense >= weights.least_similarity) & (above > 0)
+
+
+def _by_circumstances(
+    chat: Chat, request: Request, named: set[int], weights: Weights
+) -> tuple[Scores, Scores | None]:
+    """Return what the words of each message are multiplied by and what it is worth without them: who spoke, and when."""
+    columns, query = chat.columns, request.query
+    factor, alone = _boost(chat, query, named, request.asker, weights), None
+    if named:
+        alone = np.float32(weights.author_alone) * _is_of(columns, named)
+    if query.spans:
+        near = np.max([nearness(columns.column("time"), span) for span in query.spans], axis=0).astype(np.float32)
+        factor *= 1 + np.float32(weights.date) * near
+        when = np.float32(weights.date_alone) * near
+        alone = when if alone is None else alone + when
+    factor *= columns.is_alive
+    factor[request.hidden] = 0
+    factor[request.shown] = 0
+    if request.said_within is not None:
+        since, until = request.said_within
+        times = columns.column("time")
+        factor[(times < since) | (times >= until)] = 0
+    return factor, None if alone is None else alone * (factor > 0)
 
 
 def _boost(chat: Chat, query: Query, named: set[int], asker: Author | None, weights: Weights) -> Scores:
@@ -307,10 +291,14 @@ def _in_order(score: Scores, places: NDArray[np.int64]) -> NDArray[np.int64]:
     return order
 
 
-def _best(score: Scores, order: NDArray[np.int64], columns: Columns, k: int, *, is_all: bool) -> NDArray[np.int64]:
-    """Return the k that come first in order, the best of all; repeats after all."""
+def _best(
+    score: Scores, order: NDArray[np.int64], columns: Columns, k: int, *, is_all: bool
+) -> NDArray[np.int64] | None:
+    """Return the k that come first in order, the best of all; repeats after all. None if there may be others."""
     chosen, repeats = _without_repeats(order, columns, k)
-    if len(chosen) < k and is_all:
+    if len(chosen) < k:
+        if not is_all:
+            return None
         chosen, repeats = _without_repeats(_in_order(score, (score > 0).nonzero()[0]), columns, k)
     return np.array([*chosen, *repeats][:k], np.int64)
 
@@ -330,20 +318,6 @@ def _each_once(columns: Columns, places: NDArray[np.int64], scores: Scores) -> l
         elif at > newest[0]:
             kept[key] = at, number, newest[2]
     return [(number, value) for _, number, value in kept.values()]
-
-
-def _top(score: Scores, count: int) -> NDArray[np.int64]:
-    """Return where the best count of scores above 0 are, the newer of equals: a chat may say the same ever again."""
-    if len(score) > count:
-        least = largest(score, count)
-        (found,) = (score >= least).nonzero()
-        if least > 0 and len(found) > count:
-            top = score[found]
-            above, equal = found[top > least], found[top == least]
-            return np.concatenate([above, equal[len(equal) - (count - len(above)) :]])
-        if least > 0:
-            return found
-    return (score > 0).nonzero()[0]
 
 
 def _without_repeats(order: NDArray[np.int64], columns: Columns, k: int) -> tuple[list[int], list[int]]:
