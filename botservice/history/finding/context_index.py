@@ -1,5 +1,6 @@
 """The index of one chat in memory, and how it keeps up with what is stored: a page at a time."""
 
+import math
 import threading
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,8 +20,8 @@ from botservice.storage.tables.conversations import messages
 
 PAGE = 500  # messages that are taken in at once: the readers of a storage are few, and others wait for them
 _COMPACT_AT = 20  # messages taken in at once
-_AT_HAND = 4_000  # messages in the chat
-_BYTES_AT_HAND = 6 * 1024 * 1024  # of the index: vectors take longer to compare the longer they are
+_SECONDS_AT_HAND = 0.004  # that a search takes: about as long as a thread keeps the interpreter from the event loop
+_FORGOTTEN = 0.8  # what counts of how long a search took, for each that came after it
 _CHARACTERS_AT_HAND = 5_000  # that are taken in
 _LONGEST_AT_HAND = 1_000  # characters of a question
 
@@ -66,6 +67,7 @@ class ContextIndex:
         full: That stretch, once it is.
         answered: The last question: every step of a turn asks the same again.
         size_bytes: What it took at the end of the last search.
+        seconds: What a search lately took at most.
     """
 
     context_id: int
@@ -81,22 +83,28 @@ class ContextIndex:
     last_vector: int = 0
     answered: _Answered | None = None
     size_bytes: int = 0
+    seconds: float = math.inf
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
-    def is_small(self) -> bool:
-        """Whether it has taken in a chat, and searching that takes about a millisecond."""
-        return 0 < self.last_position <= _AT_HAND and self.size_bytes <= _BYTES_AT_HAND and not self.is_long
+    def is_quick(self) -> bool:
+        """Whether it has taken in a chat, and searching that takes a few milliseconds."""
+        return self.seconds < _SECONDS_AT_HAND and self.last_position > 0 and not self.is_long
 
     def is_at_hand(self, state: Row[*tuple[Any, ...]], model_key: str | None, asked: str) -> bool:
-        """Return whether a search takes about a millisecond: it has nearly all messages, which are few."""
+        """Return whether a search takes a few milliseconds: it has nearly all messages, and the last ones did."""
         return (
-            self.is_small
+            self.is_quick
             and len(asked) <= _LONGEST_AT_HAND
             and state.last_position - _COMPACT_AT <= self.last_position
             and self.deletion_version == state.deletion_version
             and self.vector_model == model_key
         )
+
+    def took(self, seconds: float) -> None:
+        """Note how long a search took."""
+        known = self.seconds if self.seconds < math.inf else 0.0
+        self.seconds = max(seconds, _FORGOTTEN * known)
 
     def catch_up(
         self,
@@ -151,7 +159,7 @@ class ContextIndex:
     def _take_page(self, connection: Connection, last: int, recent: RecentMessages) -> bool:
         """Take in what is new up to a position, but a page at most; return whether that was all."""
         documents, end = self._read_page(connection, last, recent)
-        if sum(len(each.text) for each in documents) > _CHARACTERS_AT_HAND:
+        if sum(len(each.text) for each in documents) > _CHARACTERS_AT_HAND or not self.index.has_room:
             leave_to_thread(connection)
         self.index.add(documents)
         self.last_position = last if end is None else end

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -79,9 +80,9 @@ class SearchIndexes:
         return self._size
 
     def is_quick(self, context_id: int) -> bool:
-        """Return whether a context is likely searched in about a millisecond, by its words alone."""
+        """Return whether a context is likely searched in a few milliseconds, by its words alone."""
         entry = self._indexes.get(context_id)
-        return self.question_vectors is None and entry is not None and entry.is_small
+        return self.question_vectors is None and entry is not None and entry.is_quick
 
     async def vector_of(self, storage: Storage, context_id: int, text: str) -> "NDArray[Any] | None":
         """Return the meaning of a question to a context; None if there is nothing to compare it with, or no time."""
@@ -105,7 +106,7 @@ class SearchIndexes:
     ) -> list[SearchHit] | None:
         """Return the k messages of a context that answer a question best, best first; None: ask once more.
 
-        It holds the thread that reads no longer than one page takes; an event loop, about a millisecond.
+        It holds the thread that reads no longer than one page takes; an event loop, a few milliseconds.
         """
         found = self._search(connection, context_id, question, counter)
         return None if found is None else found[0]
@@ -131,7 +132,9 @@ class SearchIndexes:
                 return None
             found = entry.found_for(question)
             if found is None:
+                started = time.perf_counter()
                 found = self._find(connection, entry, question)
+                entry.took(time.perf_counter() - started)
                 entry.remember(question, found)
         version, last, encoding = state.deletion_version, state.last_position, None if counter is None else counter.name
         recent = self._recent.catch_up(connection, context_id, version=version, last=last, encoding=encoding)

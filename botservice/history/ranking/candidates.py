@@ -28,17 +28,13 @@ Positions = NDArray[np.int64]
 _BITS: Final = 2
 _WIDTH: Final = 1 << _BITS  # messages of a stretch
 _BESIDE: Final = np.float32(0.9)  # what is left of a word from one stretch to the next
+_PLACES: Final = 4_000  # of each word, at least
+_PLACES_OF: Final = 10  # one message in so many
 _STRETCHES: Final = 4  # for each message that is wanted
 
 
 def choose(
-    found: Sequence[Evidence],
-    norms: Scores,
-    factor: Scores,
-    alone: Scores | None,
-    weights: Weights,
-    *,
-    most: int,
+    found: Sequence[Evidence], norms: Scores, factor: Scores, alone: Scores | None, weights: Weights, *, most: int
 ) -> tuple[Positions, bool]:
     """Return the places of the messages that are likely best, and whether others are worth nothing.
 
@@ -52,7 +48,7 @@ def choose(
     """
     size = len(factor)
     own, around = np.zeros(size, np.float32), np.zeros((size >> _BITS) + 3, np.float32)
-    for part in found:
+    for part in (_newest(each, max(_PLACES, size // _PLACES_OF)) for each in found):
         strength = strength_of(part, norms, weights)
         own[part.places] += np.float32(part.gain) * strength
         near = np.zeros_like(around)
@@ -73,6 +69,14 @@ def choose(
         score += alone[places]
     chosen = places[highest(score, most)]
     return chosen, len(stretches) < _STRETCHES * most and len(chosen) < most
+
+
+def _newest(part: Evidence, count: int) -> Evidence:
+    """Return so many of the places of a word: of one that stands nearly everywhere, the others tell nothing."""
+    if len(part.places) <= count:
+        return part
+    others = None if part.others is None else part.others[-count:]
+    return Evidence(part.gain, part.places[-count:], part.counts[-count:], others)
 
 
 def _best_in_stretches(values: Scores) -> Scores:

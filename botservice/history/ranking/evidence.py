@@ -203,7 +203,7 @@ def _greatest(chat: Chat, words: list[tuple[int, float]], standing: list[Places]
 
 def _all_but(hidden: NDArray[np.int64], standing: list[Places], size: int) -> NDArray[np.integer[Any]]:
     """Return all places of standing but hidden ones, once each, ascending."""
-    places = np.concatenate(standing) if standing else NOWHERE
+    places: NDArray[np.integer[Any]] = np.concatenate(standing) if standing else NOWHERE
     if len(places) * _FEW < size:
         places = each_once(places)
         for place in hidden.tolist():

@@ -40,6 +40,15 @@ class Postings:
         arrays += sum(column.nbytes for entries in self._aside for column in entries)
         return arrays + 350 * len(self._tail) + 40 * self._tail_size
 
+    @property
+    def has_room(self) -> bool:
+        """Whether a few messages are taken in without sorting all anew."""
+        return not self._aside and self._tail_size + _ASIDE_AT <= self._most_in_tail
+
+    @property
+    def _most_in_tail(self) -> int:
+        return max(_MERGE_AT, len(self._positions) // 8)
+
     def add(self, words: NDArray[np.int32], positions: NDArray[np.int32]) -> None:
         """Add occurrences: words[i] stands in the message at positions[i]."""
         if len(words) <= _ASIDE_AT:
@@ -66,7 +75,7 @@ class Postings:
             where.insert(place, position)
             many.insert(place, min(count, 255))
         self._tail_size += len(entries)
-        if self._tail_size > max(_MERGE_AT, len(self._positions) // 8):
+        if self._tail_size > self._most_in_tail:
             self._merge()
 
     def _merge(self) -> None:

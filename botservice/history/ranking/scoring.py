@@ -105,9 +105,7 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
     return found or []
 
 
-def _candidates(
-    messages: _Messages, request: Request, most: int, weights: Weights
-) -> tuple[NDArray[np.int64], bool]:
+def _candidates(messages: _Messages, request: Request, most: int, weights: Weights) -> tuple[NDArray[np.int64], bool]:
     """Return the places of so many messages that are worth ranking with those around them, and whether that is all."""
     columns, size = messages.columns, len(messages.columns)
     besides = messages.besides_words(weights)
@@ -238,10 +236,8 @@ def _meaning(dense: Scores, weights: Weights) -> tuple[Scores, NDArray[np.bool_]
     return above, known & (dense >= weights.least_similarity) & (above > 0)
 
 
-def _by_circumstances(
-    chat: Chat, request: Request, named: set[int], weights: Weights
-) -> tuple[Scores, Scores | None]:
-    """Return what the words of each message are multiplied by and what it is worth without them: who spoke, and when."""
+def _by_circumstances(chat: Chat, request: Request, named: set[int], weights: Weights) -> tuple[Scores, Scores | None]:
+    """Return what each message's words are multiplied by, and what it is worth without: by who spoke, and when."""
     columns, query = chat.columns, request.query
     factor, alone = _boost(chat, query, named, request.asker, weights), None
     if named:

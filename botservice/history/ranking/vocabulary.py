@@ -40,6 +40,11 @@ class Vocabulary:
         """Estimated bytes."""
         return len(self) * _BYTES_PER_WORD + len(self._groups) * _BYTES_PER_STEM + self._grams.size_bytes
 
+    @property
+    def has_room(self) -> bool:
+        """Whether a few words are learned without sorting all anew."""
+        return self._grams.has_room_for(self._ids)
+
     def find(self, word: str) -> int | None:
         """Return the id of word, or None if the chat does not have it."""
         return self._ids.get(word)

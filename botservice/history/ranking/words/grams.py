@@ -17,6 +17,7 @@ _MIN_LIKENESS: Final = 0.5
 _LEAST_SHARED: Final = 3  # pairs that two words of at least four letters share if they are that like
 _MAX_FOUND: Final = 24
 _MERGE_AT: Final = 4096  # pairs
+_FEW: Final = 32  # words
 _EDGE: Final = 2  # the code of what stands before and behind a word
 _CODES: Final = 0x110000
 _FROM_TO: Final = np.array([[0], [1]])  # what is behind a whole number is before the next one
@@ -90,6 +91,14 @@ class GramIndex:
         pairs = sum(each.grams.nbytes + each.owners.nbytes for each in (self._pairs, self._newest))
         return self._numbers.nbytes + self._lengths.nbytes + pairs
 
+    def has_room_for(self, words: dict[str, int]) -> bool:
+        """Return whether extend takes in a few words more than these without sorting all pairs anew."""
+        return len(self._newest.grams) + (len(words) - self._seen + _FEW) * _MAX_LENGTH <= self._most_in_newest
+
+    @property
+    def _most_in_newest(self) -> int:
+        return max(_MERGE_AT, len(self._pairs.grams) // 8)
+
     def extend(self, words: dict[str, int]) -> None:
         """Take in what words has grown by since the last call; its values are not looked at."""
         if len(words) == self._seen:
@@ -102,7 +111,7 @@ class GramIndex:
         folded = [_letters(word)[:_MAX_LENGTH] for word in new.values()]
         grams, owners = _grams(folded)
         self._newest.add(grams, (owners + len(self._numbers)).astype(np.int32))
-        if len(self._newest.grams) > max(_MERGE_AT, len(self._pairs.grams) // 8):
+        if len(self._newest.grams) > self._most_in_newest:
             self._pairs.add(self._newest.grams, self._newest.owners)
             self._newest = _Pairs()
         self._numbers = np.concatenate([self._numbers, np.array(list(new), np.int64)])
