@@ -44,11 +44,6 @@ def scaled(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     return scores / np.float32(top) if top > 0 else scores
 
 
-def mean(values: NDArray[np.float32]) -> float:
-    """Return what values.mean() does, of which there is one at least, in a fourth of its time."""
-    return float(np.float32(float(np.add.reduce(values)) / len(values)))
-
-
 def largest(values: NDArray[np.float32], place: int) -> float:
     """Return the value at a place, from 1, where the largest comes first; there are as many."""
     # Partitioning takes long over many values: first those above the largest of as many parts, which are no more.

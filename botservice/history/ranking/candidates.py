@@ -33,23 +33,35 @@ _PLACES_OF: Final = 10  # one message in so many
 _STRETCHES: Final = 4  # for each message that is wanted
 
 
-def choose(
-    found: Sequence[Evidence], norms: Scores, factor: Scores, alone: Scores | None, weights: Weights, *, most: int
-) -> tuple[Positions, bool]:
-    """Return the places of the messages that are likely best, and whether others are worth nothing.
+@dataclass(frozen=True, slots=True)
+class Chances:
+    """What tells, besides where its words stand, how likely each message of a chat is among the best.
+
+    Attributes:
+        lengths: How many words it has.
+        average: How many they have on average.
+        factor: What its words are multiplied by; 0 for what is not to be found.
+        alone: What it is worth without them; None for nothing.
+        is_even: Whether the factors of two stretches are much the same.
+    """
+
+    lengths: Scores
+    average: float
+    factor: Scores
+    alone: Scores | None
+    is_even: bool
+
+
+def choose(found: Sequence[Evidence], chances: Chances, weights: Weights, *, most: int) -> tuple[Positions, bool]:
+    """Return the places of so many messages that are likely best, and whether all others are worth nothing.
 
     It looks at stretches of a few messages each for the talk around them, which takes a tenth of the time.
-
-    Args:
-        norms: What a word is weighed against in each message.
-        factor: What its words are worth by who spoke and when; 0 for what is not to be found.
-        alone: What it is worth without them.
-        most: How many messages.
     """
+    factor, alone = chances.factor, chances.alone
     size = len(factor)
     own, around = np.zeros(size, np.float32), np.zeros((size >> _BITS) + 3, np.float32)
     for part in (_newest(each, max(_PLACES, size // _PLACES_OF)) for each in found):
-        strength = strength_of(part, norms, weights)
+        strength = strength_of(part, chances.lengths, chances.average, weights)
         own[part.places] += np.float32(part.gain) * strength
         near = np.zeros_like(around)
         near[(part.places >> _BITS) + 1] = np.float32(part.gain) * np.minimum(strength, 1)
@@ -57,9 +69,9 @@ def choose(
         beside *= _BESIDE
         around[1:-1] += np.maximum(near[1:-1], beside)
     around = scaled(around[1:-1]) * np.float32(weights.window)
-    likely = around * _best_in_stretches(factor)
+    likely = around if chances.is_even else around * _best_in_stretches(factor)
     if alone is not None:
-        likely += _best_in_stretches(alone)
+        likely = likely + _best_in_stretches(alone)
     stretches = highest(likely, _STRETCHES * most)
     places = ((stretches << _BITS)[:, None] + np.arange(_WIDTH)).ravel()
     places = places[places < size]
@@ -152,9 +164,9 @@ def choose_positions(
     for inside in said_within:
         factor[inside.start : inside.stop] *= np.float32(1 + weights.date)
         alone[inside.start : inside.stop] += np.float32(weights.date_alone)
-    norms = np.broadcast_to(np.float32(weights.k1), size)  # how long each message is does not stand there
+    lengths = np.broadcast_to(np.float32(1), size)  # they are not written down
     evidence = [_evidence_of(word, size) for word in found if len(word.forms) or len(word.others)]
-    chosen, _ = choose(evidence, norms, factor, alone, weights, most=most)
+    chosen, _ = choose(evidence, Chances(lengths, 1.0, factor, alone, not said_within), weights, most=most)
     return with_those_around(chosen, size, weights.reach)
 
 

@@ -5,7 +5,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from botservice.history.ranking.arrays import mean
 from botservice.history.ranking.weights import Weights
 
 _TALK_SECONDS: Final = 6 * 3600
@@ -70,7 +69,7 @@ class Columns:
         kinds = {**_KINDS, **_WORKED_OUT}
         self._arrays: dict[str, NDArray[Any]] = {name: np.zeros(_FIRST_ROOM, kind) for name, kind in kinds.items()}
         self._alive = np.zeros(_FIRST_ROOM, np.bool_)
-        self._size = 0
+        self._size = self._words = 0
 
     def __len__(self) -> int:
         return self._size
@@ -94,6 +93,7 @@ class Columns:
             self._alive = np.resize(self._alive, room)
         self._alive[self._size : end] = True
         self._size, first = end, self._size
+        self._words += sum(rows.length)
         if len(rows.id) == 1:
             values: Any
             for name, values in zip(_KINDS, rows, strict=True):
@@ -106,6 +106,7 @@ class Columns:
 
     def put(self, position: int, row: Rows) -> None:
         """Write one row over another."""
+        self._words += row.length[0] - int(self._arrays["length"][position])
         for name, values in zip(_KINDS, row, strict=True):
             self._arrays[name][position : position + 1] = values
         self._work_out(position, min(position + 2, self._size))
@@ -145,6 +146,7 @@ class Columns:
     def remove(self, positions: NDArray[np.int32]) -> None:
         """Mark rows as removed."""
         self._alive[positions] = False
+        self._words -= int(self._arrays["length"][positions].sum())
         self._arrays["length"][positions] = 0
 
     def column(self, name: str) -> NDArray[Any]:
@@ -153,8 +155,8 @@ class Columns:
 
     @property
     def mean_length(self) -> float:
-        """The mean of all lengths, of which there is one at least."""
-        return mean(self.column("length"))
+        """The mean of all lengths, 0 of removed rows; there is one row at least."""
+        return self._words / self._size
 
     @property
     def is_alive(self) -> NDArray[np.bool_]:

@@ -69,13 +69,16 @@ class Evidence:
     others: Scores | None = None
 
 
-def strength_of(part: Evidence, norms: Scores, weights: Weights) -> Scores:
+def strength_of(part: Evidence, lengths: Scores, average: float, weights: Weights) -> Scores:
     """Return how much of a word the messages have where it stands: 1 for once in a message of average length.
 
     Args:
-        norms: What a word is weighed against in each message of the chat.
+        lengths: How many words each message of the chat has.
+        average: How many they have on average.
     """
-    strength: Scores = part.counts * np.float32(weights.k1 + 1) / (part.counts + norms[part.places])
+    norms = lengths[part.places] * np.float32(weights.k1 * weights.b / average)
+    norms += np.float32(weights.k1 * (1 - weights.b))
+    strength: Scores = part.counts * np.float32(weights.k1 + 1) / (part.counts + norms)
     return strength if part.others is None else np.maximum(strength, part.others)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botservice.history.ranking.arrays import highest, look_up, scaled
-from botservice.history.ranking.candidates import choose
+from botservice.history.ranking.candidates import Chances, choose
 from botservice.history.ranking.columns import Columns, Part
 from botservice.history.ranking.context import Talk, with_those_around
 from botservice.history.ranking.evidence import Chat, Evidence, Scores, find_evidence, strength_of
@@ -109,8 +109,9 @@ def _candidates(messages: _Messages, request: Request, most: int, weights: Weigh
     """Return the places of so many messages that are worth ranking with those around them, and whether that is all."""
     columns, size = messages.columns, len(messages.columns)
     besides = messages.besides_words(weights)
-    norms = _norms(columns, weights)
-    chosen, is_all = choose(messages.evidence, norms, messages.factor, besides, weights, most=most)
+    is_even = besides is None and request.said_within is None
+    chances = Chances(columns.column("length"), columns.mean_length or 1.0, messages.factor, besides, is_even)
+    chosen, is_all = choose(messages.evidence, chances, weights, most=most)
     (repeats,) = (columns.column("text") == request.fingerprint).nonzero()
     # Twice the reach: what is within reach of a message has all around it that reaches it.
     places = with_those_around(np.concatenate([chosen, repeats[-most:]]), size, 2 * weights.reach)
@@ -174,13 +175,13 @@ class _Content:
 def _by_content(messages: _Messages, weights: Weights) -> _Content:
     """Return what each message and the talk around it have of a question's words and of its meaning."""
     columns, evidence, size = messages.columns, messages.evidence, len(messages.columns)
-    talk, norms = Talk(columns, weights), _norms(columns, weights)
+    talk = Talk(columns, weights)
     own, around = np.zeros(size, np.float32), np.zeros(size, np.float32)
     gains = np.array([[part.gain] for part in evidence], np.float32)
     found: list[Scores] = []
     at_once = max(1, _CELLS // size)
     for first in range(0, len(evidence), at_once):
-        strength = _strength(evidence[first : first + at_once], norms, weights)
+        strength = _strength(evidence[first : first + at_once], columns, weights)
         worth = gains[first : first + at_once]
         for row, reached in zip(worth * strength, worth * talk.near(np.minimum(strength, 1)), strict=True):
             own += row
@@ -199,19 +200,12 @@ def _by_content(messages: _Messages, weights: Weights) -> _Content:
     return _Content(score, gains, found)
 
 
-def _norms(columns: Columns, weights: Weights) -> Scores:
-    """Return what a word is weighed against in each message, by its length."""
-    average = columns.mean_length or 1.0
-    share = columns.column("length") * np.float32(weights.k1 * weights.b / average)
-    share += np.float32(weights.k1 * (1 - weights.b))
-    return share
-
-
-def _strength(parts: Sequence[Evidence], norms: Scores, weights: Weights) -> Scores:
+def _strength(parts: Sequence[Evidence], columns: Columns, weights: Weights) -> Scores:
     """Return how much of each word (rows) the messages have: 1 for once in a message of average length."""
-    found = np.zeros((len(parts), len(norms)), np.float32)
+    lengths, average = columns.column("length"), columns.mean_length or 1.0
+    found = np.zeros((len(parts), len(columns)), np.float32)
     for row, part in zip(found, parts, strict=True):
-        row[part.places] = strength_of(part, norms, weights)
+        row[part.places] = strength_of(part, lengths, average, weights)
     return found
 
 
