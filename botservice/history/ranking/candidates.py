@@ -34,34 +34,41 @@ _STRETCHES: Final = 4  # for each message that is wanted
 
 
 @dataclass(frozen=True, slots=True)
-class Chances:
-    """What tells, besides where its words stand, how likely each message of a chat is among the best.
+class Likely:
+    """Messages of a chat that are likely among the best.
 
     Attributes:
-        lengths: How many words it has.
+        places: Where they stand.
+        content: What each and the talk around it have of the question's words, roughly.
+        is_all: Whether all others have nothing.
+    """
+
+    places: Positions
+    content: Scores
+    is_all: bool
+
+
+def find_likely(
+    evidence: Sequence[Evidence],
+    lengths: Scores,
+    average: float,
+    weights: Weights,
+    *,
+    most: int,
+    worth: tuple[Scores, Scores] | None = None,
+) -> Likely:
+    """Return the messages of the likely best stretches: there, the talk around them is the same, or nearly.
+
+    Args:
+        lengths: How many words each message of the chat has.
         average: How many they have on average.
-        factor: What its words are multiplied by; 0 for what is not to be found.
-        alone: What it is worth without them; None for nothing.
-        is_even: Whether the factors of two stretches are much the same.
+        most: How many messages are wanted of them.
+        worth: What the words of each message are multiplied by, and what it is worth without; None for much the same.
     """
-
-    lengths: Scores
-    average: float
-    factor: Scores
-    alone: Scores | None
-    is_even: bool
-
-
-def choose(found: Sequence[Evidence], chances: Chances, weights: Weights, *, most: int) -> tuple[Positions, bool]:
-    """Return the places of so many messages that are likely best, and whether all others are worth nothing.
-
-    It looks at stretches of a few messages each for the talk around them, which takes a tenth of the time.
-    """
-    factor, alone = chances.factor, chances.alone
-    size = len(factor)
-    own, around = np.zeros(size, np.float32), np.zeros((size >> _BITS) + 3, np.float32)
-    for part in (_newest(each, max(_PLACES, size // _PLACES_OF)) for each in found):
-        strength = strength_of(part, chances.lengths, chances.average, weights)
+    size = len(lengths)
+    own, around = np.zeros(size + _WIDTH, np.float32), np.zeros((size >> _BITS) + 3, np.float32)
+    for part in (_newest(each, max(_PLACES, size // _PLACES_OF)) for each in evidence):
+        strength = strength_of(part, lengths, average, weights)
         own[part.places] += np.float32(part.gain) * strength
         near = np.zeros_like(around)
         near[(part.places >> _BITS) + 1] = np.float32(part.gain) * np.minimum(strength, 1)
@@ -69,18 +76,12 @@ def choose(found: Sequence[Evidence], chances: Chances, weights: Weights, *, mos
         beside *= _BESIDE
         around[1:-1] += np.maximum(near[1:-1], beside)
     around = scaled(around[1:-1]) * np.float32(weights.window)
-    likely = around if chances.is_even else around * _best_in_stretches(factor)
-    if alone is not None:
-        likely = likely + _best_in_stretches(alone)
+    likely = around if worth is None else around * _best_in_stretches(worth[0]) + _best_in_stretches(worth[1])
     stretches = highest(likely, _STRETCHES * most)
     places = ((stretches << _BITS)[:, None] + np.arange(_WIDTH)).ravel()
-    places = places[places < size]
-    score = own[places] / (own.max(initial=0) or 1) + around[places >> _BITS]
-    score *= factor[places]
-    if alone is not None:
-        score += alone[places]
-    chosen = places[highest(score, most)]
-    return chosen, len(stretches) < _STRETCHES * most and len(chosen) < most
+    content = scaled(own[places]) + around[places >> _BITS]
+    is_there = places < size
+    return Likely(places[is_there], content[is_there], len(stretches) < _STRETCHES * most)
 
 
 def _newest(part: Evidence, count: int) -> Evidence:
@@ -166,7 +167,10 @@ def choose_positions(
         alone[inside.start : inside.stop] += np.float32(weights.date_alone)
     lengths = np.broadcast_to(np.float32(1), size)  # they are not written down
     evidence = [_evidence_of(word, size) for word in found if len(word.forms) or len(word.others)]
-    chosen, _ = choose(evidence, Chances(lengths, 1.0, factor, alone, not said_within), weights, most=most)
+    worth = (factor, alone) if said_within else None
+    likely = find_likely(evidence, lengths, 1.0, weights, most=most, worth=worth)
+    score = likely.content * factor[likely.places] + alone[likely.places]
+    chosen = likely.places[highest(score, most)]
     return with_those_around(chosen, size, weights.reach)
 
 

@@ -1,14 +1,14 @@
 """From a question to a ranking: words, the talk around them, who spoke and when."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from botservice.history.ranking.arrays import highest, look_up, scaled
-from botservice.history.ranking.candidates import Chances, choose
+from botservice.history.ranking.candidates import find_likely
 from botservice.history.ranking.columns import Columns, Part
 from botservice.history.ranking.context import Talk, with_those_around
 from botservice.history.ranking.evidence import Chat, Evidence, Scores, find_evidence, strength_of
@@ -54,82 +54,114 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class _Messages:
-    """The messages that are ranked, and what speaks for each of them.
+    """The messages that are ranked, and what is known of them.
 
     Attributes:
-        factor: What its words and meaning are multiplied by; 0 for what is not to be found.
-        alone: What it is worth without them; None for nothing.
-        meaning: How near it is by its vector from 0 to 1, and whether that is enough alone; None without vectors.
+        hidden: Places of those that are not to be found; shown ones are among them.
+        meaning: How near each is by its vector from 0 to 1, and whether that is enough alone; None without vectors.
     """
 
     columns: Columns
     evidence: list[Evidence]
-    factor: Scores
-    alone: Scores | None
+    hidden: NDArray[np.int64]
     meaning: tuple[Scores, NDArray[np.bool_]] | None
 
-    def besides_words(self, weights: Weights) -> Scores | None:
-        """Return what each is worth without its words; None for nothing."""
-        if self.meaning is None:
-            return self.alone
-        meant = np.float32(weights.dense) * self.meaning[0] * self.factor
-        return meant if self.alone is None else meant + self.alone
-
     def among(self, places: NDArray[np.int64]) -> "_Messages":
-        """Return those at places alone."""
+        """Return those at places alone, which are ascending."""
+        where, is_there = look_up(places, self.hidden)
         return _Messages(
             Part(self.columns, places),
             [_among(part, places) for part in self.evidence],
-            self.factor[places],
-            None if self.alone is None else self.alone[places],
+            where[is_there],
             None if self.meaning is None else (self.meaning[0][places], self.meaning[1][places]),
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _People:
+    """Those that a question is about, by their numbers: whoever is named, and whoever asks."""
+
+    named: set[int]
+    asking: set[int]
+
+
 def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tuple[int, float]]:
     """Return ids and scores of the best k messages."""
-    named: set[int] = set().union(*(chat.people.named(word) for word in request.query.words))
+    people = _People(
+        set().union(*(chat.people.named(word) for word in request.query.words)),
+        set() if request.asker is None else chat.people.numbers_of(request.asker),
+    )
     every = _Messages(
         chat.columns,
         find_evidence(chat, request.query, weights, request.hidden),
-        *_by_circumstances(chat, request, named, weights),
+        np.concatenate([request.hidden, request.shown]),
         None if request.dense is None else _meaning(_without(request.hidden, request.dense), weights),
     )
     if len(chat.columns) < _LONG:
-        return _best_of(every, request, k, weights) or []
+        return _best_of(every, request, people, k, weights) or []
     most, is_all, found = max(_CANDIDATES, 5 * k), False, None
     while found is None and not is_all:
-        places, is_all = _candidates(every, request, most, weights)
-        found = _best_of(every.among(places), request, k, weights, is_all=is_all) if len(places) else []
+        places, is_all = _choose(every, request, people, most, weights)
+        found = _best_of(every.among(places), request, people, k, weights, is_all=is_all) if len(places) else []
         most *= _MORE
     return found or []
 
 
-def _candidates(messages: _Messages, request: Request, most: int, weights: Weights) -> tuple[NDArray[np.int64], bool]:
+def _choose(
+    messages: _Messages, request: Request, people: _People, most: int, weights: Weights
+) -> tuple[NDArray[np.int64], bool]:
     """Return the places of so many messages that are worth ranking with those around them, and whether that is all."""
-    columns, size = messages.columns, len(messages.columns)
-    besides = messages.besides_words(weights)
-    is_even = besides is None and request.said_within is None
-    chances = Chances(columns.column("length"), columns.mean_length or 1.0, messages.factor, besides, is_even)
-    chosen, is_all = choose(messages.evidence, chances, weights, most=most)
-    (repeats,) = (columns.column("text") == request.fingerprint).nonzero()
-    # Twice the reach: what is within reach of a message has all around it that reaches it.
-    places = with_those_around(np.concatenate([chosen, repeats[-most:]]), size, 2 * weights.reach)
-    return places, is_all and len(repeats) <= most
+    columns, worth = messages.columns, None
+    if people.named or request.query.spans or request.said_within is not None or messages.meaning is not None:
+        worth = _worth(messages, request, people, weights)
+    likely = find_likely(
+        messages.evidence, columns.column("length"), columns.mean_length or 1.0, weights, most=most, worth=worth
+    )
+    score, places = likely.content, likely.places
+    if worth is None and len(places):
+        order = places.argsort()
+        score, places = score[order], places[order]
+        score = score * _by_circumstances(replace(messages, evidence=[]).among(places), request, people, weights)[0]
+    elif worth is not None:
+        score = score * worth[0][places] + worth[1][places]
+    chosen, repeats = places[highest(score, most)], _repeats(messages, request)
+    around = with_those_around(np.concatenate([chosen, repeats[-most:]]), len(columns), weights.reach)
+    return around, likely.is_all and max(len(chosen), len(repeats)) < most
+
+
+def _worth(messages: _Messages, request: Request, people: _People, weights: Weights) -> tuple[Scores, Scores]:
+    """Return what the words of each message are multiplied by, and what it is worth without them."""
+    factor, alone = _by_circumstances(messages, request, people, weights)
+    if alone is None:
+        alone = np.zeros_like(factor)
+    if messages.meaning is not None:
+        alone += np.float32(weights.dense) * messages.meaning[0] * factor
+    return factor, alone
+
+
+def _repeats(messages: _Messages, request: Request) -> NDArray[np.int64]:
+    """Return where messages stand that say just what is asked."""
+    said = messages.columns.column("text")
+    places: NDArray[np.int64] = np.arange(len(said))
+    if messages.evidence:  # they have all of its words, so the rarest, too
+        places = min((part.places for part in messages.evidence), key=len).astype(np.int64)
+    is_repeat: NDArray[np.bool_] = said[places] == request.fingerprint
+    return places[is_repeat]
 
 
 def _best_of(
-    messages: _Messages, request: Request, k: int, weights: Weights, *, is_all: bool = True
+    messages: _Messages, request: Request, people: _People, k: int, weights: Weights, *, is_all: bool = True
 ) -> list[tuple[int, float]] | None:
     """Return ids and scores of the best k messages; None if these are not all, and too many of them say the same."""
     columns = messages.columns
+    factor, alone = _by_circumstances(messages, request, people, weights)
     content = _by_content(messages, weights)
-    score = content.score * messages.factor
-    if messages.alone is not None:
-        score += messages.alone
+    score = content.score * factor
+    if alone is not None:
+        score += alone
     (repeats,) = (columns.column("text") == request.fingerprint).nonzero()
     if len(repeats):
-        score[repeats] += (float(score.max(initial=0)) + 1) * (messages.factor[repeats] > 0)
+        score[repeats] += (float(score.max(initial=0)) + 1) * (factor[repeats] > 0)
     order = _in_order(score, highest(score, max(_POOL * k, _MOST_RENEWED)))
     values = score[order]
     count = max(k, _RENEWED)
@@ -230,20 +262,21 @@ def _meaning(dense: Scores, weights: Weights) -> tuple[Scores, NDArray[np.bool_]
     return above, known & (dense >= weights.least_similarity) & (above > 0)
 
 
-def _by_circumstances(chat: Chat, request: Request, named: set[int], weights: Weights) -> tuple[Scores, Scores | None]:
+def _by_circumstances(
+    messages: _Messages, request: Request, people: _People, weights: Weights
+) -> tuple[Scores, Scores | None]:
     """Return what each message's words are multiplied by, and what it is worth without: by who spoke, and when."""
-    columns, query = chat.columns, request.query
-    factor, alone = _boost(chat, query, named, request.asker, weights), None
-    if named:
-        alone = np.float32(weights.author_alone) * _is_of(columns, named)
+    columns, query = messages.columns, request.query
+    factor, alone = _boost(columns, query, people, weights), None
+    if people.named:
+        alone = np.float32(weights.author_alone) * _is_of(columns, people.named)
     if query.spans:
         near = np.max([nearness(columns.column("time"), span) for span in query.spans], axis=0).astype(np.float32)
         factor *= 1 + np.float32(weights.date) * near
         when = np.float32(weights.date_alone) * near
         alone = when if alone is None else alone + when
     factor *= columns.is_alive
-    factor[request.hidden] = 0
-    factor[request.shown] = 0
+    factor[messages.hidden] = 0
     if request.said_within is not None:
         since, until = request.said_within
         times = columns.column("time")
@@ -251,20 +284,19 @@ def _by_circumstances(chat: Chat, request: Request, named: set[int], weights: We
     return factor, None if alone is None else alone * (factor > 0)
 
 
-def _boost(chat: Chat, query: Query, named: set[int], asker: Author | None, weights: Weights) -> Scores:
-    is_user = chat.columns.column("is_user")
-    boost: Scores = chat.columns.column("standing").copy()
-    if named:
-        boost += weights.author * _is_of(chat.columns, named)
+def _boost(columns: Columns, query: Query, people: _People, weights: Weights) -> Scores:
+    is_user = columns.column("is_user")
+    boost: Scores = columns.column("standing").copy()
+    if people.named:
+        boost += weights.author * _is_of(columns, people.named)
     elif query.is_about_speaker:
-        asking = chat.people.numbers_of(asker) if asker is not None else set()
-        boost += weights.asker * (_is_of(chat.columns, asking) if asking else is_user)
+        boost += weights.asker * (_is_of(columns, people.asking) if people.asking else is_user)
     elif query.is_about_listener:
         boost += weights.listener * ~is_user
     if query.asks_when:
-        boost += weights.when * chat.columns.column("has_time")
+        boost += weights.when * columns.column("has_time")
     elif query.asks_number:
-        boost += weights.how_many * chat.columns.column("has_number")
+        boost += weights.how_many * columns.column("has_number")
     return boost
 
 
