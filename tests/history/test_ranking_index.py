@@ -334,3 +334,91 @@ def test_of_a_long_chat_the_same_is_found_as_of_a_shorter_one_with_the_same_talk
         results.append([(number > middle, number - filler * (1 + (number > middle))) for number in hits])
     assert len(results[0]) > 5
     assert results[0] == results[1]
+
+
+LONG = 6_000  # messages: of fewer than 4,000, all are ranked
+
+
+@pytest.fixture(scope="module")
+def long_chat():
+    """A long chat of many words in which Ann and Ben talk, with a little that is worth finding."""
+    chance = np.random.default_rng(7)
+    words = [f"w{chr(97 + n % 26)}{chr(97 + n // 26 % 26)}{n}x" for n in range(3_000)]
+    texts = [" ".join(words[int(3_000 * part**3)] for part in chance.random(8)) for _ in range(LONG)]
+    special = {
+        500: "the spare key hangs behind the blue barrel",
+        501: "good to know",
+        4_000: "is the barrel still blue?",
+    }
+    special |= dict.fromkeys(range(1000, 3000), "the tide is high") | {700: "the tide was low when we came"}
+    special |= {2: "the tide is high and the high tide has a tide", 5: "is the tide high?"}
+    documents = [
+        document(n, special.get(n, text), name="Ann" if n % 3 else "Ben", at=START + timedelta(hours=n))
+        for n, text in enumerate(texts, 1)
+    ]
+    index = SearchIndex()
+    index.add(documents)
+    return index
+
+
+def test_in_a_long_chat_what_has_most_of_the_words_is_found_first(long_chat):
+    assert found(long_chat, "where does the spare key for the barrel hang?", k=5)[0] == 500
+
+
+def test_in_a_long_chat_a_verbatim_repeat_stands_first(long_chat):
+    assert found(long_chat, "Is the tide high?", k=5)[0] == 5
+
+
+def test_in_a_long_chat_what_is_said_ever_again_hides_nothing(long_chat):
+    hits = found(long_chat, "tide", k=20)
+    assert {2, 5, 700} < set(hits)
+    assert len(set(hits)) == 20
+
+
+def test_in_a_long_chat_nothing_is_found_that_was_said_at_another_time(long_chat):
+    within = (START + timedelta(hours=1_010)).timestamp(), (START + timedelta(hours=1_015)).timestamp()
+    assert sorted(found(long_chat, "high tide", k=20, said_within=within)) == list(range(1_010, 1_015))
+
+
+def test_in_a_long_chat_a_name_finds_what_its_bearer_said(long_chat):
+    hits = found(long_chat, "what did Ben say?", k=10)
+    assert len(hits) == 10
+    assert all(number % 3 == 0 for number in hits)
+
+
+def test_in_a_long_chat_a_date_finds_what_was_said_then(long_chat):
+    day = START + timedelta(days=100)
+    hits = found(long_chat, f"what was said on {day.day} {day:%B}?", k=10, now=START + timedelta(days=300))
+    assert hits
+    assert all((START + timedelta(hours=number)).date() == day.date() for number in hits)
+
+
+def test_in_a_long_chat_nothing_hidden_is_found_and_all_that_there_is(long_chat):
+    assert {500, 4_000} < set(found(long_chat, "barrel", k=20))
+    assert 4_000 not in found(long_chat, "barrel", k=20, exclude=[4_000])
+    assert 500 not in found(long_chat, "barrel", k=20, shown=[500])
+    assert found(long_chat, "barrel quince", k=5_000)[0] in {500, 4_000}
+    assert found(long_chat, "quince", k=20) == []
+
+
+def test_in_a_long_chat_vectors_find_what_shares_no_word():
+    index = index_of(*(f"talk number{n}" for n in range(LONG)))
+    matrix = np.random.default_rng(3).normal(size=(LONG, 16))
+    index.set_vectors(range(1, LONG + 1), matrix)
+    assert found(index, "something else", k=3, query_vector=matrix[1_234])[0] == 1_235
+
+
+def test_what_a_turn_brings_is_taken_in_without_moving_all_of_a_long_chat():
+    index = index_of(*(f"note {n} of wax{n % 900}" for n in range(4_200)))
+    index.compact()
+    moved, number = [], 5_000
+    while number < 7_500:
+        columns, base = index._columns._alive, index._postings._positions
+        has_room = index.has_room
+        index.add([document(number + n, f"thing{number} of wax{n} and more of it {n}") for n in range(4)])
+        found(index, "waxen thing")
+        if columns is not index._columns._alive or base is not index._postings._positions:
+            moved.append(has_room)
+        number += 4
+    assert moved
+    assert not any(moved)
