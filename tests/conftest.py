@@ -12,6 +12,7 @@ import zlib
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
+import certifi
 import pytest
 from sqlalchemy import Connection, Engine, create_engine, make_url
 from sqlalchemy.pool import NullPool
@@ -39,6 +40,7 @@ _RESTART = (
 )
 _MEMORY = "/dev/shm"
 """A folder in memory, on Linux: every commit of SQLite waits for the disk elsewhere."""
+_AUTHORITIES = Path(__file__).parent / "data" / "nobody.pem"
 _BYTES_OF_A_RUN = 4 * 1024 * 1024 * 1024
 _SPOKEN_OF = {"slow", "browser"}
 """Marks that the text of a file, or its path, names where a test of it has them."""
@@ -57,9 +59,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)  # after -m and -k
 def pytest_configure() -> None:
-    """Have files of tests in memory where there is room, and have processes that tests start hear Ctrl+C."""
+    """Have files of tests in memory where there is room, trust nobody, and have processes of tests hear Ctrl+C."""
     if tempfile.gettempdir() == "/tmp" and _has_room(_MEMORY):
         os.environ["TMPDIR"] = tempfile.tempdir = _MEMORY
+    # No client of a test leaves this machine, and reading 140 authorities takes longer than most tests.
+    os.environ.pop("SSL_CERT_FILE", None)
+    certifi.where = lambda: str(_AUTHORITIES)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so is told whoever runs in a shell's background
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

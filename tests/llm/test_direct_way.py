@@ -11,11 +11,12 @@ import pytest
 from standins.certificates import certificate_for
 from standins.raw_http import RawRequest, chunk, raw_server, response
 
+from botservice.http.tls import tls_context
 from botservice.llm.openai.direct import DirectTransport
 
 
 def client(tls: ssl.SSLContext | None = None, idle_seconds: float = 60.0) -> httpx2.AsyncClient:
-    tls = tls or ssl.create_default_context()
+    tls = tls or tls_context()
     return httpx2.AsyncClient(transport=DirectTransport(tls, idle_seconds=idle_seconds, odd=set()), timeout=None)
 
 

@@ -327,6 +327,7 @@ HEAVY = {
     "fences": "```\n" * 40_000,
     "schemes": "https://" * 3_500,
     "schemes of nothing": "a://" * 7_000,
+    "addresses that go on with an escape": "(https://a" * 2_800 + "\\_",
     "addresses": "https://e.example/x " * 1_400,
     "brackets behind an address": "https://e.example/" + "),(" * 9_000 + ")" * 2_900,
     "definitions": "".join(f"[{each}]: https://example.com\n\n" for each in range(5_000)),

@@ -11,7 +11,8 @@ _SCHEME: Final = re.compile(r"(?<![A-Za-z0-9+.-])https?$", re.IGNORECASE)
 _LONGEST_SCHEME: Final = len("https")
 # What RFC 3986 forbids in an address ends it, and so do signs that close a sentence in other scripts.
 _ENDS: Final = r"\s<>\[\]{}|\\^`\"“”„«»。，、；：！？（）【】「」『』《》〈〉،؛؟।…"  # noqa: RUF001
-_REST: Final = re.compile(rf"://[^\W_](?:(?!&[lg]t;)[^{_ENDS}])*")
+_LONGEST: Final = 2_000  # characters: in a text of many, each is looked through to its end
+_REST: Final = re.compile(rf"://[^\W_](?:(?!&[lg]t;)[^{_ENDS}]){{0,{_LONGEST}}}")
 _MARKS: Final = frozenset("?!.,:;*_~'’")  # noqa: RUF001 - at the end, they belong to the text around it
 
 
@@ -25,8 +26,10 @@ def _take(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - how the l
     if not state.src.startswith("://", state.pos) or state.linkLevel > 0:
         return False
     scheme = _SCHEME.search(state.pending[-_LONGEST_SCHEME - 1 :])
-    rest = _REST.match(state.src, state.pos, state.posMax)
-    if scheme is None or rest is None or state.src.startswith("\\", rest.end()):  # it goes on with an escaped sign
+    rest = None if scheme is None else _REST.match(state.src, state.pos, state.posMax)
+    if scheme is None or rest is None or len(rest[0]) > _LONGEST:
+        return False
+    if state.src.startswith("\\", rest.end()):  # it goes on with an escaped sign
         return False
     written = f"{scheme[0]}{_without_end(rest[0])}"
     shown = unescapeAll(written)  # models copy addresses out of pages, with &amp; in them
