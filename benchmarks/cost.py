@@ -1,7 +1,7 @@
 """What a whole turn costs against a bare call of the openai client, which stores nothing: CPU and time, as ratios.
 
-    python benchmarks/cost.py [--messages 10 1000 10000] [--tools 2] [--postgres | --url postgresql://…] [--turns 40]
-                              [--rounds 7] [--pieces 20] [--wire chat | responses] [--profile FILE]
+    python benchmarks/cost.py [--messages 10 1000 10000] [--words 30000] [--tools 2] [--turns 40] [--rounds 7]
+                              [--postgres | --url postgresql://…] [--pieces 20] [--wire chat | responses] [--profile FILE]
     python benchmarks/cost.py --transport telegram | slack
     python benchmarks/cost.py --load 100 [--postgres]
     python benchmarks/cost.py --process
@@ -18,6 +18,9 @@ The service does all that it does by default: it stores the question, the steps,
 of 20 messages and searches the chat. CPU is that of this process with all of its threads, Postgres's own not included.
 Each figure is the median of the rounds. Bytes are what the turns added to the database, divided by two for each turn.
 With --postgres (a server of its own) or --url each line comes once by SQLite and once by Postgres.
+
+With --words the chat is made of so many words, of which a few are frequent and most are rare, as people's are: a search
+takes longer then. Without, it is made of a few and a number.
 
 --transport measures from the platform's delivery, by webhook, until its method for sending was called and answered; the
 platform is a process of its own. --load has so many chats ask at once; a turn's time counts from that moment, or from
@@ -112,8 +115,8 @@ class Measuring:
                 write = await stack.enter_async_context(answering(options.transport, service, storage))
                 spend_turns = partial(spend_at_once, write)
             else:
-                context = await new_chat(storage, count)
-                spend_turns = partial(spend, lambda number: service.prompt(context, question(number)))
+                context = await new_chat(storage, count, options.words)
+                spend_turns = partial(spend, lambda number: service.prompt(context, question(number, options.words)))
             await spend_turns(15)
             await asked_since(self._base_url)
             await spend_turns(1)
@@ -187,6 +190,7 @@ def main():
     """Start the server, and measure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--messages", type=int, nargs="+", default=[10, 1_000, 10_000])
+    parser.add_argument("--words", type=int, default=0)
     parser.add_argument("--tools", type=int, default=0)
     database = parser.add_mutually_exclusive_group()
     database.add_argument("--url")

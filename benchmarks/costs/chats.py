@@ -1,5 +1,6 @@
 """Chats to ask in, and the service that is asked: with all that it does by default."""
 
+import random
 import time
 from datetime import UTC, datetime, timedelta
 
@@ -13,6 +14,8 @@ from botservice.storage.tables.conversations import contexts, messages
 WINDOW = 20
 WORDS = ("the harbour lamp was green when we came home and somebody had put bread on the table").split()  # noqa: SIM905
 _AT_ONCE = 500
+_SYLLABLES = ("ka", "lo", "mi", "ter", "ban", "sor", "vi", "ne", "qua", "dre", "pol", "sti", "fu", "gar", "hen", "jo")
+_TELLING = 30  # the first rank of words that a question is about
 _SIZES = {
     True: "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
     False: "SELECT pg_database_size(current_database())",
@@ -30,13 +33,33 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
-def sentence(number):
-    """Return some words that differ from message to message."""
+def word(rank):
+    """Return one of very many words, by how frequent it is: 1 for the most frequent one."""
+    number, letters = rank * 7_919, []
+    while number:
+        number, place = divmod(number, len(_SYLLABLES))
+        letters.append(_SYLLABLES[place])
+    return "".join(letters)
+
+
+def sentence(number, words=0):
+    """Return some words that differ from message to message, a rank half as often as the one of half its number.
+
+    Args:
+        words: Of how many, as people's words are; 0 for a few.
+    """
+    if words:
+        chance = random.Random(number)
+        return " ".join(word(int(words ** chance.random())) for _ in range(12))
     return " ".join(WORDS[(number * step + step) % len(WORDS)] for step in range(1, 13)) + f" {number}"
 
 
-def question(number):
-    """Return what is asked, another thing each time."""
+def question(number, words=0):
+    """Return what is asked, another thing each time; no words that are as frequent as those that tell nothing."""
+    if words:
+        chance = random.Random(-number - 1)
+        asked = (word(int(_TELLING * (words / _TELLING) ** chance.random())) for _ in range(4))
+        return f"what about {' '.join(asked)}?"
     return f"what about number {number} and the {WORDS[number % len(WORDS)]}?"
 
 
@@ -46,8 +69,8 @@ def make_service(storage, llm):
     return AgentService(FunctionsBasedAgent(tools=[add], llm=llm, search_k=20, message_selector=selector), storage)
 
 
-async def new_chat(storage, count):
-    """Return a new conversation with count messages, as if people had written them."""
+async def new_chat(storage, count, words=0):
+    """Return a new conversation with count messages, as if people had written them, of so many words."""
     context = await AgentContext.get_or_create(storage, {"id": f"{count}-{time.time_ns()}"})
     begun, counter = datetime(2026, 1, 1, tzinfo=UTC), counter_for(MODEL)
 
@@ -57,9 +80,9 @@ async def new_chat(storage, count):
                 "context_id": context.id,
                 "position": number + 1,
                 "role": "user" if number % 2 == 0 else "assistant",
-                "text": sentence(number),
+                "text": sentence(number, words),
                 "created_at": begun + timedelta(minutes=number),
-                "token_count": counter.count(sentence(number)),
+                "token_count": counter.count(sentence(number, words)),
                 "token_encoding": counter.name,
             }
             for number in range(first, last)
