@@ -1,7 +1,8 @@
 """What a whole turn costs against a bare call of the openai client, which stores nothing: CPU and time, as ratios.
 
     python benchmarks/cost.py [--messages 10 1000 10000] [--words 30000] [--tools 2] [--turns 40] [--rounds 7]
-                              [--postgres | --url postgresql://…] [--pieces 20] [--wire chat | responses] [--profile FILE]
+                              [--postgres | --url postgresql://…] [--pieces 20] [--wire chat | responses]
+                              [--profile FILE]
     python benchmarks/cost.py --transport telegram | slack
     python benchmarks/cost.py --load 100 [--postgres]
     python benchmarks/cost.py --process

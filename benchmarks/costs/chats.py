@@ -14,7 +14,7 @@ from botservice.storage.tables.conversations import contexts, messages
 WINDOW = 20
 WORDS = ("the harbour lamp was green when we came home and somebody had put bread on the table").split()  # noqa: SIM905
 _AT_ONCE = 500
-_SYLLABLES = ("ka", "lo", "mi", "ter", "ban", "sor", "vi", "ne", "qua", "dre", "pol", "sti", "fu", "gar", "hen", "jo")
+_SYLLABLES = [first + second for first in "bcdfghjklmnpqrstvwxz" for second in "aeiou"]
 _TELLING = 30  # the first rank of words that a question is about
 _SIZES = {
     True: "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",

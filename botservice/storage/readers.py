@@ -28,7 +28,7 @@ Query = Callable[[Connection], Any]
 Outcome = tuple[Any, BaseException | None]
 
 _MAX_BATCH = 16
-_LONGEST_IN_PLACE_SECONDS = 0.005
+_LONGEST_IN_PLACE_SECONDS = 0.01
 _LARGEST_IN_PLACE_BYTES = 256 * 1024  # of one value, such as a file's bytes
 _IN_PLACE = "botservice_in_place"  # of a connection
 _STEPS_UNWATCHED = 1_000  # of SQLite's own machine: some tens of microseconds

@@ -20,7 +20,7 @@ from botservice.storage.tables.conversations import messages
 
 PAGE = 500  # messages that are taken in at once: the readers of a storage are few, and others wait for them
 _COMPACT_AT = 20  # messages taken in at once
-_SECONDS_AT_HAND = 0.004  # that a search takes: about as long as a thread keeps the interpreter from the event loop
+_SECONDS_AT_HAND = 0.006  # that a search takes: about as long as a thread keeps the interpreter from the event loop
 _FORGOTTEN = 0.8  # what counts of how long a search took, for each that came after it
 _CHARACTERS_AT_HAND = 5_000  # that are taken in
 _LONGEST_AT_HAND = 1_000  # characters of a question
