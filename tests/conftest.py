@@ -63,7 +63,8 @@ def pytest_configure() -> None:
     if tempfile.gettempdir() == "/tmp" and _has_room(_MEMORY):
         os.environ["TMPDIR"] = tempfile.tempdir = _MEMORY
     # No client of a test leaves this machine, and reading 140 authorities takes longer than most tests.
-    os.environ.pop("SSL_CERT_FILE", None)
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        os.environ.pop(name, None)
     certifi.where = lambda: str(_AUTHORITIES)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so is told whoever runs in a shell's background
         signal.signal(signal.SIGINT, signal.default_int_handler)
