@@ -23,6 +23,8 @@ from standins.openai_api import (
     server_error,
 )
 
+pytestmark = pytest.mark.slow
+
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
 TOOL: dict[str, Any] = {
     "type": "function",

@@ -8,6 +8,8 @@ import pytest
 from openai import AsyncOpenAI
 from standins.openai_api import RESPONSES, Ending, OpenAIApi, Reply, ToolUse
 
+pytestmark = pytest.mark.slow
+
 HELLO: list[Any] = [{"role": "user", "content": "hello"}]
 TOOL: dict[str, Any] = {"type": "function", "name": "add", "parameters": {"type": "object"}, "strict": False}
 SEALED = ["reasoning.encrypted_content"]

@@ -25,6 +25,8 @@ from botservice.storage.rekeying import encrypt_files
 from botservice.storage.sqlite.files import back_up, shrink, write_private
 from botservice.upkeep.commands import compact_database
 
+pytestmark = pytest.mark.slow
+
 KEY = "a key of a test " * 3
 FILES = 120
 CHATS = 5
@@ -151,7 +153,6 @@ def test_compaction_that_is_stopped_while_it_makes_the_file_smaller_leaves_it_wh
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-@pytest.mark.slow
 def test_a_migration_that_is_stopped_changes_nothing_and_can_be_done_again(
     request: pytest.FixtureRequest, tmp_path: Path, kind: str
 ) -> None:
@@ -272,7 +273,6 @@ def _read(terminal: int) -> bytes:
 
 
 @pytest.mark.parametrize("command", ["encrypt", "compact"])
-@pytest.mark.slow
 def test_a_command_on_a_terminal_shows_a_bar_and_ends_with_130(
     on_terminal: Callable[..., tuple[int, str]], tmp_path: Path, sqlite_url: str, command: str
 ) -> None:

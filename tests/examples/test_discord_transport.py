@@ -20,6 +20,8 @@ from botservice import AgentService, Button, FunctionsBasedAgent, ScriptedChatLL
 from botservice.app import running
 from botservice.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).parents[2] / "examples" / "discord_transport"
 MODULES = ("answers", "client", "growing", "interactions", "transport")
 
@@ -186,7 +188,6 @@ async def test_what_discord_has_not_signed_is_not_taken(discord, api, storage_ur
         assert (await asyncio.to_thread(api.deliver, b'{"type": 1}')).json() == {"type": 1}
 
 
-@pytest.mark.slow
 def test_an_answer_goes_on_after_its_process_was_killed_and_stands_there_once(api, tmp_path):
     gate = Gate()
     replies = iter([Reply(text="never said", wait=gate), Reply(text="Here I am again.")])

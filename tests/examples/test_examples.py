@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from standins.openai_api import OpenAIApi, ToolUse
 
+pytestmark = pytest.mark.slow
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = sorted(
     path for path in EXAMPLES.glob("*.py") if "asyncio.run(" in path.read_text() or "\nmain()" in path.read_text()
@@ -75,7 +77,6 @@ MODES = {
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.slow
 def test_the_monitoring_agent_runs_in_each_mode(mode, monkeypatch, capfd):
     run(monkeypatch, EXAMPLES / "monitoring_agent", "--mode", mode)
     shown = capfd.readouterr().out

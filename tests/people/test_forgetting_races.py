@@ -27,6 +27,8 @@ from botservice.turns.outbox import Outbox, find_next_delivery
 from botservice.turns.records import insert_turn
 from botservice.upkeep import Upkeep
 
+pytestmark = pytest.mark.slow
+
 MARK = "owed4711word"
 COMMANDS = Catalogue([FORGET, EXPORT, MEMORY])
 
@@ -162,7 +164,6 @@ async def test_a_chat_that_never_stands_still_is_forgotten_all_the_same(storage)
     assert await find_bytes(storage, MARK) == []
 
 
-@pytest.mark.slow
 async def test_forgetting_that_comes_to_no_end_says_so_and_goes_on_when_it_is_asked_again(storage):
     count = 0
 
@@ -214,7 +215,6 @@ async def archives(storage):
     ("order", "chat"),
     [("/forget message", "group1"), ("/forget chat yes", "group1"), ("/forget me yes", "alice"), ("by bob", "group1")],
 )
-@pytest.mark.slow
 async def test_an_archive_goes_when_anything_in_it_is_forgotten(storage, order, chat):
     async with talking(storage) as bot:
         say = bot.messenger.say
