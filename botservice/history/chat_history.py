@@ -365,7 +365,7 @@ async def search_indexes(storage: Storage) -> "SearchIndexes":
 
 
 def _indexes_at_hand(storage: Storage, context_id: int) -> "SearchIndexes | None":
-    """Return the indexes if a chat is searched in one read with its window: on SQLite, if it is small and indexed."""
+    """Return the indexes if a chat is searched in one read with its window: on SQLite, if that is quick."""
     if not (storage.is_sqlite and hasattr(sys.modules.get(_SEARCH), "SearchIndexes")):
         return None
     from botservice.history.finding.search import SearchIndexes

@@ -24,6 +24,7 @@ _SECONDS_AT_HAND = 0.006  # that a search takes: about as long as a thread keeps
 _FORGOTTEN = 0.8  # what counts of how long a search took, for each that came after it
 _CHARACTERS_AT_HAND = 5_000  # that are taken in
 _LONGEST_AT_HAND = 1_000  # characters of a question
+_USUAL_LENGTH = 300  # likewise: twice as long a one may take twice as long
 
 _PAGE_OF_MESSAGES = (
     MESSAGES.where(messages.c.position > bindparam("after"), messages.c.position <= bindparam("last"))
@@ -96,6 +97,7 @@ class ContextIndex:
         return (
             self.is_quick
             and len(asked) <= _LONGEST_AT_HAND
+            and self.seconds * len(asked) <= _SECONDS_AT_HAND * _USUAL_LENGTH
             and state.last_position - _COMPACT_AT <= self.last_position
             and self.deletion_version == state.deletion_version
             and self.vector_model == model_key

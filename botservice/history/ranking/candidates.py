@@ -67,7 +67,7 @@ def find_likely(
     """
     size = len(lengths)
     own, around = np.zeros(size + _WIDTH, np.float32), np.zeros((size >> _BITS) + 3, np.float32)
-    for part in (_newest(each, max(_PLACES, size // _PLACES_OF)) for each in evidence):
+    for part in (_newest(each, max(_PLACES, size // _PLACES_OF, most)) for each in evidence):
         strength = strength_of(part, lengths, average, weights)
         own[part.places] += np.float32(part.gain) * strength
         near = np.zeros_like(around)
