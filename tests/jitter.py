@@ -141,7 +141,7 @@ def _shake_storage() -> None:
     from botservice.storage import readers, writer
 
     _held(writer.Writer, "_commit", "write")
-    _held(writer, "resolve", "written")
+    _held(writer, "_resolve", "written")
     _held(readers._Reader, "attempt", "reading")
     _held(readers, "_resolve", "been-read")
 

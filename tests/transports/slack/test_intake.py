@@ -96,6 +96,7 @@ async def test_a_mention_in_the_middle_of_a_thread_brings_its_beginning(
         parent = api.person_says("The server is down", channel="C0GENERAL", user="U0BOB")
         api.person_says("Since when?", channel="C0GENERAL", thread_ts=parent)
         api.person_says("An hour", channel="C0GENERAL", user="U0BOB", thread_ts=parent)
+        await api.all_taken()  # or one may come behind the mention
         api.person_says(f"{MENTION} what is down?", channel="C0GENERAL", thread_ts=parent)
         await api.until(lambda: api.said("C0GENERAL"))
     context = await AgentContext.get_or_create(
