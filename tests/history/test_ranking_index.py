@@ -401,6 +401,36 @@ def test_in_a_long_chat_nothing_hidden_is_found_and_all_that_there_is(long_chat)
     assert found(long_chat, "quince", k=20) == []
 
 
+def tea_time(count):
+    """A chat that speaks of nothing but tea, a message a minute."""
+    index = SearchIndex()
+    said = (document(n, f"tea kettle{n}", name=None, at=START + timedelta(minutes=n)) for n in range(1, count + 1))
+    index.add(list(said))
+    return index
+
+
+def test_in_a_long_chat_a_word_of_all_messages_is_found_at_the_time_that_is_asked_for():
+    index = tea_time(5_000)
+    for first in (1, 2_000, 4_800):
+        within = tuple((START + timedelta(minutes=minute)).timestamp() for minute in (first, first + 60))
+        hits = found(index, "tea", k=60, said_within=within)
+        assert sorted(hits) == list(range(first, first + 60))
+
+
+def test_in_a_long_chat_a_word_of_all_messages_is_found_on_the_day_that_is_asked_for():
+    day = START + timedelta(days=2)
+    index = tea_time(12_000)
+    hits = found(index, f"what did we say of tea on {day.day} {day:%B}?", k=20, now=START + timedelta(days=60))
+    assert len(hits) == 20
+    assert all((START + timedelta(minutes=number)).date() == day.date() for number in hits)
+
+
+def test_in_a_long_chat_the_one_old_message_that_has_both_frequent_words_is_found_first():
+    texts = [("dog", "vet", "bus", "rain", "soup", "map", "lamp")[n % 7] + f" note{n}" for n in range(12_000)]
+    texts[90] = "dog vet"
+    assert found(index_of(*texts), "dog vet", k=5)[0] == 91
+
+
 def test_in_a_long_chat_vectors_find_what_shares_no_word():
     index = index_of(*(f"talk number{n}" for n in range(LONG)))
     matrix = np.random.default_rng(3).normal(size=(LONG, 16))

@@ -28,8 +28,6 @@ Positions = NDArray[np.int64]
 _BITS: Final = 2
 _WIDTH: Final = 1 << _BITS  # messages of a stretch
 _BESIDE: Final = np.float32(0.9)  # what is left of a word from one stretch to the next
-_PLACES: Final = 4_000  # of each word, at least
-_PLACES_OF: Final = 10  # one message in so many
 _STRETCHES: Final = 4  # for each message that is wanted
 
 
@@ -38,7 +36,7 @@ class Likely:
     """Messages of a chat that are likely among the best.
 
     Attributes:
-        places: Where they stand.
+        places: Where they stand, ascending.
         content: What each and the talk around it have of the question's words, roughly.
         is_all: Whether all others have nothing.
     """
@@ -67,29 +65,23 @@ def find_likely(
     """
     size = len(lengths)
     own, around = np.zeros(size + _WIDTH, np.float32), np.zeros((size >> _BITS) + 3, np.float32)
-    for part in (_newest(each, max(_PLACES, size // _PLACES_OF, most)) for each in evidence):
+    for part in evidence:
         strength = strength_of(part, lengths, average, weights)
         own[part.places] += np.float32(part.gain) * strength
         near = np.zeros_like(around)
-        near[(part.places >> _BITS) + 1] = np.float32(part.gain) * np.minimum(strength, 1)
+        np.maximum.at(near, (part.places >> _BITS) + 1, np.float32(part.gain) * np.minimum(strength, 1))
         beside = np.maximum(near[:-2], near[2:])
         beside *= _BESIDE
         around[1:-1] += np.maximum(near[1:-1], beside)
-    around = scaled(around[1:-1]) * np.float32(weights.window)
-    likely = around if worth is None else around * _best_in_stretches(worth[0]) + _best_in_stretches(worth[1])
-    stretches = highest(likely, _STRETCHES * most)
+    own, around = scaled(own), scaled(around[1:-1]) * np.float32(weights.window)
+    likely = around + _best_in_stretches(own[:size])
+    if worth is not None:
+        likely = likely * _best_in_stretches(worth[0]) + _best_in_stretches(worth[1])
+    stretches = np.sort(highest(likely, _STRETCHES * most))
     places = ((stretches << _BITS)[:, None] + np.arange(_WIDTH)).ravel()
-    content = scaled(own[places]) + around[places >> _BITS]
+    content = own[places] + around[places >> _BITS]
     is_there = places < size
     return Likely(places[is_there], content[is_there], len(stretches) < _STRETCHES * most)
-
-
-def _newest(part: Evidence, count: int) -> Evidence:
-    """Return so many of the places of a word: of one that stands nearly everywhere, the others tell nothing."""
-    if len(part.places) <= count:
-        return part
-    others = None if part.others is None else part.others[-count:]
-    return Evidence(part.gain, part.places[-count:], part.counts[-count:], others)
 
 
 def _best_in_stretches(values: Scores) -> Scores:

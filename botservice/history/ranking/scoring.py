@@ -119,8 +119,6 @@ def _choose(
     )
     score, places = likely.content, likely.places
     if worth is None and len(places):
-        order = places.argsort()
-        score, places = score[order], places[order]
         score = score * _by_circumstances(replace(messages, evidence=[]).among(places), request, people, weights)[0]
     elif worth is not None:
         score = score * worth[0][places] + worth[1][places]
@@ -319,9 +317,9 @@ def _best(
     """Return the k that come first in order, the best of all; repeats after all. None if there may be others."""
     chosen, repeats = _without_repeats(order, columns, k)
     if len(chosen) < k:
-        if not is_all:
-            return None
         chosen, repeats = _without_repeats(_in_order(score, (score > 0).nonzero()[0]), columns, k)
+        if len(chosen) < k and not is_all:
+            return None
     return np.array([*chosen, *repeats][:k], np.int64)
 
 
