@@ -184,7 +184,7 @@ def export(
     """Write everything that is kept of a conversation, or of a person in all of theirs, as JSON."""
     from botservice.cli.addresses import find_context_id, parse_person
     from botservice.overview.conversations import export_context
-    from botservice.privacy.archive import as_values, make_archive, read_person
+    from botservice.privacy.exported_data import as_values, make_archive, read_person
 
     _check_one_of(context, person)
 

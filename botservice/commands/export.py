@@ -7,8 +7,8 @@ from sqlalchemy import Connection
 from botservice.commands.asker import find_asker, unknown
 from botservice.commands.command import Command
 from botservice.messages import Attachment
-from botservice.privacy.archive import make_archive, read_person
-from botservice.privacy.exports import begin_export, note_export
+from botservice.privacy.export_records import begin_export, note_export
+from botservice.privacy.exported_data import make_archive, read_person
 from botservice.storage.blobs import store_blob
 from botservice.tools.threads import run_in_thread
 from botservice.turns.start.commands import CommandAnswer, CommandRequest

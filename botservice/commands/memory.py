@@ -13,7 +13,7 @@ from botservice.commands.notes import delete_asked_note, list_notes
 from botservice.messages import Button
 from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, facts_of, share_fact, texts_going
 from botservice.people.identities import identities_of
-from botservice.privacy.exports import drop_exports_of
+from botservice.privacy.export_records import drop_exports_of
 from botservice.privacy.records import clear_quotes, erase_quotes
 from botservice.quoting import shortened, show_plain
 from botservice.turns.start.commands import CommandAnswer, CommandRequest

@@ -18,7 +18,7 @@ from botservice.privacy.clearing_long_chats import clear_work, empty_chat, forge
 from botservice.privacy.deletion_counts import Forgotten, count_facts, take_stock
 from botservice.privacy.deletion_survey import Survey, is_current, survey_context
 from botservice.privacy.erasing import erase_chat, erase_messages
-from botservice.privacy.exports import drop_exports
+from botservice.privacy.export_records import drop_exports
 from botservice.privacy.late_messages import note_people, note_words
 from botservice.privacy.names_left import forget_chat_notices, note_forgotten, rename_earlier_events, rename_events
 from botservice.privacy.own_messages import contexts_of, is_alone, own_message_ids

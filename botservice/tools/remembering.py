@@ -11,7 +11,7 @@ from botservice.llm.tokens import counter_for
 from botservice.messages import Author
 from botservice.people.facts import Refused, delete_facts, keep_fact, visible_facts
 from botservice.people.identities import find_identity
-from botservice.privacy.exports import drop_exports_of
+from botservice.privacy.export_records import drop_exports_of
 from botservice.tools.tool import tool
 
 _MOST = 24

@@ -15,7 +15,7 @@ from sqlalchemy import Table
 from botservice.budgets.records import drop_expired
 from botservice.budgets.usage import find_strangers, forget_usage
 from botservice.errors import BotServiceError
-from botservice.privacy.exports import drop_old_exports
+from botservice.privacy.export_records import drop_old_exports
 from botservice.privacy.late_messages import drop_notes
 from botservice.privacy.names_left import release_forgotten
 from botservice.privacy.rights import forget_rights

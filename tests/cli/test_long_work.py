@@ -19,7 +19,7 @@ from sqlalchemy.pool import NullPool
 
 from botservice import AgentContext, Attachment, Author, Storage
 from botservice.cli.long_work import Lines, long_work
-from botservice.privacy.archive import read_person
+from botservice.privacy.exported_data import read_person
 from botservice.progressing import Progress
 from botservice.storage.rekeying import encrypt_files
 from botservice.storage.sqlite.files import back_up, shrink, write_private

@@ -27,7 +27,7 @@ from botservice.commands.notes import erase_note
 from botservice.history.changes import NewWords, change_message
 from botservice.people.facts import facts_of
 from botservice.people.identities import find_identity
-from botservice.privacy.archive import as_values, read_person
+from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.metadata import metadata

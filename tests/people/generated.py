@@ -24,7 +24,7 @@ from botservice.commands.memory import MEMORY
 from botservice.llm import ChatResponse
 from botservice.people.facts import facts_of, visible_facts
 from botservice.people.identities import find_identity
-from botservice.privacy.archive import as_values, make_archive, read_person
+from botservice.privacy.exported_data import as_values, make_archive, read_person
 from botservice.tools.remembering import remember
 from botservice.turns.inbox import Inbox, Pressure
 from botservice.turns.start.commands import parse_command

@@ -17,7 +17,7 @@ from botservice.history.changes import NewWords, change_message
 from botservice.history.rows import NewMessage, insert_message
 from botservice.messages import Role
 from botservice.people.facts import Refused, keep_fact
-from botservice.privacy.archive import as_values, read_person
+from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.storage.tables.conversations import messages
 from transports.telegram.inbound_events import BotIdentity

@@ -11,7 +11,7 @@ from botservice import Attachment, Author
 from botservice.llm import ChatResponse
 from botservice.people.facts import keep_fact
 from botservice.people.identities import find_identity, join_identities
-from botservice.privacy.archive import as_values, make_archive, read_person
+from botservice.privacy.exported_data import as_values, make_archive, read_person
 
 PERSON = Author("messenger", "alice")
 

@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from botservice import Attachment, Author
 from botservice.people.older_texts import take_apart
-from botservice.privacy.archive import as_values, read_person
+from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person
 from botservice.privacy.upgrading_references import bring_over_contexts
 from botservice.references import Reference, ReferenceKind

@@ -19,7 +19,7 @@ from botservice.commands.memory import MEMORY
 from botservice.errors import DeliveryError, StorageError, TurnGrew
 from botservice.people.facts import keep_fact
 from botservice.people.identities import find_identity
-from botservice.privacy.exports import begin_export, note_export
+from botservice.privacy.export_records import begin_export, note_export
 from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.storage.tables.conversations import blobs, deliveries, turns
 from botservice.storage.tables.people import exports

@@ -2,8 +2,8 @@
 
 from botservice import AgentContext, Author, Storage
 from botservice.overview.conversations import list_contexts
-from botservice.privacy.archive import as_values, read_person
 from botservice.privacy.deletion_counts import Forgotten
+from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person
 
 ALICE = Author("telegram", "1", "Alice")

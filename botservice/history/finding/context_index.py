@@ -22,9 +22,9 @@ PAGE = 500  # messages that are taken in at once: the readers of a storage are f
 _COMPACT_AT = 20  # messages taken in at once
 _SECONDS_AT_HAND = 0.006  # that a search takes: about as long as a thread keeps the interpreter from the event loop
 _FORGOTTEN = 0.8  # what counts of how long a search took, for each that came after it
-_CHARACTERS_AT_HAND = 5_000  # that are taken in
+_BYTES_AT_HAND = 4_000  # of text that is taken in
 _LONGEST_AT_HAND = 1_000  # characters of a question
-_USUAL_LENGTH = 300  # likewise: twice as long a one may take twice as long
+_USUAL_LENGTH = 300  # likewise: a question of twice as many may take twice as long
 
 _PAGE_OF_MESSAGES = (
     MESSAGES.where(messages.c.position > bindparam("after"), messages.c.position <= bindparam("last"))
@@ -67,8 +67,7 @@ class ContextIndex:
         making: The last position of a stretch that is taken in to be written down; None if that is done.
         full: That stretch, once it is.
         answered: The last question: every step of a turn asks the same again.
-        size_bytes: What it took at the end of the last search.
-        seconds: What a search lately took at most.
+        seconds: What a search for a question of usual length lately took at most.
     """
 
     context_id: int
@@ -83,7 +82,6 @@ class ContextIndex:
     vector_model: str | None = None
     last_vector: int = 0
     answered: _Answered | None = None
-    size_bytes: int = 0
     seconds: float = math.inf
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -97,16 +95,16 @@ class ContextIndex:
         return (
             self.is_quick
             and len(asked) <= _LONGEST_AT_HAND
-            and self.seconds * len(asked) <= _SECONDS_AT_HAND * _USUAL_LENGTH
+            and self.seconds * _usual_lengths(asked) < _SECONDS_AT_HAND
             and state.last_position - _COMPACT_AT <= self.last_position
             and self.deletion_version == state.deletion_version
             and self.vector_model == model_key
         )
 
-    def took(self, seconds: float) -> None:
+    def took(self, seconds: float, asked: str) -> None:
         """Note how long a search took."""
         known = self.seconds if self.seconds < math.inf else 0.0
-        self.seconds = max(seconds, _FORGOTTEN * known)
+        self.seconds = max(seconds / _usual_lengths(asked), _FORGOTTEN * known)
 
     def catch_up(
         self,
@@ -160,14 +158,16 @@ class ContextIndex:
 
     def _take_page(self, connection: Connection, last: int, recent: RecentMessages) -> bool:
         """Take in what is new up to a position, but a page at most; return whether that was all."""
+        if not (has_room := self.index.has_room):
+            leave_to_thread(connection)
         documents, end = self._read_page(connection, last, recent)
-        if sum(len(each.text) for each in documents) > _CHARACTERS_AT_HAND or not self.index.has_room:
+        if sum(len(each.text.encode()) for each in documents) > _BYTES_AT_HAND:
             leave_to_thread(connection)
         self.index.add(documents)
         self.last_position = last if end is None else end
         if end is not None:
             return False
-        if len(documents) > _COMPACT_AT:
+        if len(documents) > _COMPACT_AT or not has_room:
             self.index.compact()
         return True
 
@@ -214,3 +214,8 @@ class ContextIndex:
         self.index.set_vectors(page.message_ids, page.matrix)
         self.last_vector = page.last_id
         return len(page.message_ids) < PAGE
+
+
+def _usual_lengths(asked: str) -> float:
+    """Return how often the usual length of a question goes into one; 1 for shorter ones."""
+    return max(1.0, len(asked) / _USUAL_LENGTH)

@@ -33,7 +33,7 @@ _WEAK: Final = frozenset({"a", "an", "the", "and", "so", "ok", "okay", "please",
 _BATCH: Final = 1_000  # small, so that a thread that indexes leaves the interpreter to others
 _FEW: Final = 8  # messages
 _SHORT: Final = 2_000  # characters
-_SMALL: Final = 4_000  # messages, of which all is soon moved
+_SMALL: Final = 60_000  # words of messages: so many are sorted in a few milliseconds
 _BASE_BYTES: Final = 4_000
 
 _Occurrences = tuple[NDArray[np.int32], NDArray[np.int32]]  # words, and the positions that they stand at
@@ -82,9 +82,9 @@ class SearchIndex:
 
     @property
     def has_room(self) -> bool:
-        """Whether a few messages are taken in, and found, without long work: of a long chat, all is moved at times."""
+        """Whether a few messages are taken in, and found, without moving all of a long chat."""
         parts = self._columns, self._postings, self._vocabulary
-        return len(self._columns) <= _SMALL or all(part.has_room for part in parts)
+        return len(self._postings) <= _SMALL or all(part.has_room for part in parts)
 
     def add(self, documents: Sequence[Document]) -> None:
         """Append documents, in conversation order; one that is known already is updated in its place."""
@@ -95,8 +95,9 @@ class SearchIndex:
             self.update(document)
 
     def compact(self) -> None:
-        """Take less room; worth its time once after many messages were added."""
+        """Take less room, and have room for more; worth its time once after many messages were added."""
         self._postings.compact()
+        self._vocabulary.compact()
 
     def _append(self, documents: list[Document]) -> None:
         if len(documents) <= _FEW and sum(len(each.text) for each in documents) <= _SHORT:

@@ -33,6 +33,9 @@ class Postings:
         self._tail: dict[int, tuple[array[int], array[int]]] = {}
         self._tail_size = 0
 
+    def __len__(self) -> int:
+        return len(self._positions) + self._tail_size
+
     @property
     def size_bytes(self) -> int:
         """Estimated bytes."""
@@ -99,7 +102,7 @@ class Postings:
 
     def compact(self) -> None:
         """Put everything into the arrays: many chats at rest take less room then, and less of the garbage collector."""
-        if self._tail_size > _COMPACT_AT:
+        if self._aside or self._tail_size > _COMPACT_AT:
             self._merge()
 
     def _words(self) -> NDArray[np.int32]:

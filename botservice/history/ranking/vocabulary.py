@@ -45,6 +45,11 @@ class Vocabulary:
         """Whether a few words are learned without sorting all anew."""
         return self._grams.has_room_for(self._ids)
 
+    def compact(self) -> None:
+        """Sort all words in, so that there is room for others."""
+        self._grams.extend(self._ids)
+        self._grams.compact()
+
     def find(self, word: str) -> int | None:
         """Return the id of word, or None if the chat does not have it."""
         return self._ids.get(word)

@@ -10,7 +10,7 @@ from standins.slack_api import BOT_USER, SlackApi
 
 from botservice import AgentContext, Author, Message, Storage, ToolCall
 from botservice.people.facts import Refused
-from botservice.privacy.archive import as_values, read_person
+from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person
 from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.conversations import contexts, deliveries, turns

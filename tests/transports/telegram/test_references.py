@@ -10,7 +10,7 @@ from standins.bot_api import BotApi, Person
 from standins.bot_api.media import attached
 
 from botservice import AgentContext, Author, Message, Storage
-from botservice.privacy.archive import as_values, read_person
+from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person
 from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.conversations import deliveries, turns

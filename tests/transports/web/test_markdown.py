@@ -366,6 +366,13 @@ def test_long_code_is_still_a_block_of_code():
     )
 
 
+@pytest.mark.parametrize("sign", ["", "\\_"])
+def test_no_address_within_one_that_is_no_link_is_one(sign):
+    length = 10 if sign else 2_000
+    html = check(f"https://bank.example/{'a' * length}?next=https://evil.example/x{sign} but https://e.example/y")
+    assert re.findall('href="([^"]*)"', html) == ["https://e.example/y"]
+
+
 def test_a_long_answer_is_formatted_where_one_paragraph_of_it_is_not():
     html = check("**bold**\n\n" + "x" * 40_000 + "\n\n*after*")
     assert html.startswith("<p><strong>bold</strong></p>")

@@ -92,7 +92,7 @@ class GramIndex:
         return self._numbers.nbytes + self._lengths.nbytes + pairs
 
     def has_room_for(self, words: dict[str, int]) -> bool:
-        """Return whether extend takes in a few words more than these without sorting all pairs anew."""
+        """Return whether extend takes in thirty words more than these without sorting all pairs anew."""
         return len(self._newest.grams) + (len(words) - self._seen + _FEW) * _MAX_LENGTH <= self._most_in_newest
 
     @property
@@ -112,10 +112,15 @@ class GramIndex:
         grams, owners = _grams(folded)
         self._newest.add(grams, (owners + len(self._numbers)).astype(np.int32))
         if len(self._newest.grams) > self._most_in_newest:
-            self._pairs.add(self._newest.grams, self._newest.owners)
-            self._newest = _Pairs()
+            self.compact()
         self._numbers = np.concatenate([self._numbers, np.array(list(new), np.int64)])
         self._lengths = np.concatenate([self._lengths, np.array([len(word) + 1 for word in folded])])
+
+    def compact(self) -> None:
+        """Sort the newest pairs in among the others."""
+        if len(self._newest.grams):
+            self._pairs.add(self._newest.grams, self._newest.owners)
+            self._newest = _Pairs()
 
     def find(self, word: str) -> list[tuple[int, float]]:
         """Return ids of words like word, itself among them, with their likeness, best first; none for short words."""
