@@ -205,6 +205,8 @@ def main():
     parser.add_argument("--wire", choices=["chat", "responses"], default="chat")
     parser.add_argument("--profile")
     options = parser.parse_args()
+    if options.words and (options.process or options.transport or options.load):
+        parser.error("--words goes with --messages alone")
     if options.process:
         return show_process()
     options.turns = options.turns or (3 if options.load else 40)

@@ -205,7 +205,7 @@ async def test_what_takes_long_is_searched_beside_the_event_loop(sqlite_storage,
     await fill(sqlite_storage, context, [f"{n} " + "cat " * 1000 for n in range(10)])
     assert not await finds_rex_on_the_loop("a dog"), "long messages are taken in"
     assert any([await finds_rex_on_the_loop("dog") for _ in range(20)])
-    indexes._indexes[context.id].took(1.0, "the dog")
+    indexes._indexes[context.id].took(1.0)
     assert not await finds_rex_on_the_loop("the dog"), "searches lately took long"
     assert indexes._indexes[context.id].index is index
 

@@ -23,8 +23,7 @@ _COMPACT_AT = 20  # messages taken in at once
 _SECONDS_AT_HAND = 0.006  # that a search takes: about as long as a thread keeps the interpreter from the event loop
 _FORGOTTEN = 0.8  # what counts of how long a search took, for each that came after it
 _BYTES_AT_HAND = 4_000  # of text that is taken in
-_LONGEST_AT_HAND = 1_000  # characters of a question
-_USUAL_LENGTH = 300  # likewise: a question of twice as many may take twice as long
+_LONGEST_AT_HAND = 500  # characters of a question: a longer one may take much longer than the last ones
 
 _PAGE_OF_MESSAGES = (
     MESSAGES.where(messages.c.position > bindparam("after"), messages.c.position <= bindparam("last"))
@@ -67,7 +66,7 @@ class ContextIndex:
         making: The last position of a stretch that is taken in to be written down; None if that is done.
         full: That stretch, once it is.
         answered: The last question: every step of a turn asks the same again.
-        seconds: What a search for a question of usual length lately took at most.
+        seconds: What a search lately took at most.
     """
 
     context_id: int
@@ -95,16 +94,15 @@ class ContextIndex:
         return (
             self.is_quick
             and len(asked) <= _LONGEST_AT_HAND
-            and self.seconds * _usual_lengths(asked) < _SECONDS_AT_HAND
             and state.last_position - _COMPACT_AT <= self.last_position
             and self.deletion_version == state.deletion_version
             and self.vector_model == model_key
         )
 
-    def took(self, seconds: float, asked: str) -> None:
+    def took(self, seconds: float) -> None:
         """Note how long a search took."""
         known = self.seconds if self.seconds < math.inf else 0.0
-        self.seconds = max(seconds / _usual_lengths(asked), _FORGOTTEN * known)
+        self.seconds = max(seconds, _FORGOTTEN * known)
 
     def catch_up(
         self,
@@ -214,8 +212,3 @@ class ContextIndex:
         self.index.set_vectors(page.message_ids, page.matrix)
         self.last_vector = page.last_id
         return len(page.message_ids) < PAGE
-
-
-def _usual_lengths(asked: str) -> float:
-    """Return how often the usual length of a question goes into one; 1 for shorter ones."""
-    return max(1.0, len(asked) / _USUAL_LENGTH)

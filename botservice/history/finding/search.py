@@ -134,7 +134,7 @@ class SearchIndexes:
             if found is None:
                 started = time.thread_time()  # not what others took meanwhile
                 found = self._find(connection, entry, question)
-                entry.took(time.thread_time() - started, question.text)
+                entry.took(time.thread_time() - started)
                 entry.remember(question, found)
         version, last, encoding = state.deletion_version, state.last_position, None if counter is None else counter.name
         recent = self._recent.catch_up(connection, context_id, version=version, last=last, encoding=encoding)

@@ -88,9 +88,7 @@ def _best_in_stretches(values: Scores) -> Scores:
     """Return the largest value of each stretch."""
     padded = np.zeros(((len(values) >> _BITS) + 1) * _WIDTH, np.float32)
     padded[: len(values)] = values
-    best = padded[::_WIDTH].copy()
-    for place in range(1, _WIDTH):
-        np.maximum(best, padded[place::_WIDTH], out=best)
+    best: Scores = np.maximum.reduce([padded[place::_WIDTH] for place in range(_WIDTH)])
     return best
 
 

@@ -124,10 +124,8 @@ class Columns:
         is_linked = np.abs(times[1:] - times[:-1]) < _TALK_SECONDS
         arrays["onward"][first:end] = is_linked * np.where(after_question, weights.onward_from_question, weights.onward)
         arrays["before"][first:end] = is_linked * (weights.previous + weights.after_question * after_question)
-        arrays["backward"][first:end], arrays["after"][first:end] = (
-            is_linked * weights.backward,
-            is_linked * weights.next,
-        )
+        arrays["backward"][first:end] = is_linked * weights.backward
+        arrays["after"][first:end] = is_linked * weights.next
 
     def _work_out_one(self, place: int) -> None:
         """Do what _work_out does for one row, in a tenth of its time: a turn brings two."""
@@ -155,7 +153,7 @@ class Columns:
 
     @property
     def mean_length(self) -> float:
-        """The mean of all lengths, 0 of removed rows; there is one row at least."""
+        """The mean of all lengths; a removed row is one of length 0, and there is one row at least."""
         return self._words / self._size
 
     @property

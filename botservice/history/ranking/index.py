@@ -83,7 +83,7 @@ class SearchIndex:
     @property
     def has_room(self) -> bool:
         """Whether a few messages are taken in, and found, without moving all of a long chat."""
-        parts = self._columns, self._postings, self._vocabulary
+        parts = self._columns, self._vocabulary, self._postings
         return len(self._postings) <= _SMALL or all(part.has_room for part in parts)
 
     def add(self, documents: Sequence[Document]) -> None:
