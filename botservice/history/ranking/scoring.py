@@ -95,7 +95,7 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
         chat.columns,
         find_evidence(chat, request.query, weights, request.hidden),
         np.concatenate([request.hidden, request.shown]),
-        None if request.dense is None else _meaning(_without(request.hidden, request.dense), weights),
+        None if request.dense is None else _meaning(request.dense, request.hidden, weights),
     )
     if len(chat.columns) < _LONG:
         return _best_of(every, request, people, k, weights) or []
@@ -239,17 +239,13 @@ def _strength(parts: Sequence[Evidence], columns: Columns, weights: Weights) -> 
     return found
 
 
-def _without(hidden: NDArray[np.int64], dense: Scores) -> Scores:
-    seen = dense.copy()
-    seen[hidden] = np.nan
-    return seen
-
-
-def _meaning(dense: Scores, weights: Weights) -> tuple[Scores, NDArray[np.bool_]]:
+def _meaning(dense: Scores, hidden: NDArray[np.int64], weights: Weights) -> tuple[Scores, NDArray[np.bool_]]:
     """Return similarity from 0 (as similar as most, or no vector) to 1 (the best), and whether it is enough alone.
 
     Models differ in how similar two texts are that have nothing in common: what counts is the way above the mean.
     """
+    dense = dense.copy()
+    dense[hidden] = np.nan
     known = np.isfinite(dense)
     if not known.any():
         return np.zeros(len(dense), np.float32), known

@@ -112,6 +112,32 @@ async def test_a_mention_in_the_middle_of_a_thread_brings_its_beginning(
     ]
 
 
+async def test_a_mention_brings_what_was_said_before_also_where_the_last_of_it_is_delivered_after_it(
+    api: SlackApi, bot_on, sqlite_storage: Storage
+) -> None:
+    async with bot_on(api) as bot:
+        await bot.worker.stop(grace_seconds=5)
+        parent = api.person_says("The server is down", channel="C0GENERAL", user="U0BOB")
+        late = api.person_says("An hour", channel="C0GENERAL", user="U0BOB", thread_ts=parent, deliver=False)
+        await api.all_taken()
+        api.person_says(f"{MENTION} what is down?", channel="C0GENERAL", thread_ts=parent)
+        await api.all_taken()
+        api.send_event(api.message_event(api.world.find("C0GENERAL", late)))
+        await api.all_taken()
+    assert len(await rows(sqlite_storage, "SELECT id FROM events")) == 2
+    async with bot_on(api):
+        await api.until(lambda: api.said("C0GENERAL"))
+    [keys_of_thread] = await keys(sqlite_storage)
+    history = await (await AgentContext.get_or_create(sqlite_storage, keys_of_thread)).chat_history.messages()
+    assert sorted(message.text for message in history) == [
+        "An hour",
+        "The server is down",
+        "You said: Alice: what is down?",
+        "what is down?",
+    ]
+    assert history[-2].text == "what is down?"
+
+
 async def test_channels_are_not_listened_to_unless_that_is_wanted(
     api: SlackApi, bot_on, sqlite_storage: Storage
 ) -> None:

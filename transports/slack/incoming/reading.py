@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import Connection, bindparam, or_, select
 
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.messages import Author, CommandCall, InboundMessage
@@ -47,7 +47,8 @@ _LATE_SECONDS = 20.0
 _TOKEN = re.compile(r"<([@#!]?)([^<>|]+)(?:\|([^<>]*))?>")
 _AFTER_MENTION = " \t\r\n,:\u00a0"
 
-_HAS_HISTORY = select(messages.c.id).where(messages.c.context_id == bindparam("context")).limit(1)
+_HISTORY = select(messages.c.external_id).where(messages.c.context_id == bindparam("context"))
+_BEFORE_EVENT = or_(messages.c.event_id.is_(None), messages.c.event_id < bindparam("event"))
 
 
 class Reader:
@@ -194,18 +195,19 @@ class Reader:
     ) -> tuple[InboundMessage, ...]:
         """Return what was said in a thread before the bot came to it, its first message first.
 
-        A mention that was delivered late may have been followed by others, which were not for the bot to keep then.
+        Others may have followed a mention that was delivered late: not kept if they came before it, kept behind it.
         """
         storage = self._storage()
         if storage is None or not _may_be_late(event, message):
             return ()
         keys = ContextKeys.of(message.keys(is_thread=True))
 
-        def has_history(connection: Connection) -> bool:
-            context_id = find_context(connection, keys)
-            return connection.execute(_HAS_HISTORY, {"context": context_id}).first() is not None
+        def kept_since(connection: Connection) -> set[str] | None:
+            wanted = {"context": find_context(connection, keys), "event": event.id}
+            has_history = connection.execute(_HISTORY.where(_BEFORE_EVENT).limit(1), wanted).first() is not None
+            return None if has_history else set(connection.execute(_HISTORY, wanted).scalars())
 
-        if await storage.read(has_history):
+        if (kept := await storage.read(kept_since)) is None:
             return ()
         try:
             answer = await self._client.ask(
@@ -218,7 +220,8 @@ class Reader:
         except SlackFailure as failure:
             logger.warning("slack.thread_not_read", extra={"reason": failure.code})
             return ()
-        before = [each for each in items_of(answer, "messages") if _is_before(each, message, event)]
+        others = [each for each in items_of(answer, "messages") if field(each, "ts") not in kept]
+        before = [each for each in others if _is_before(each, message, event)]
         if len(before) > _MAX_EARLIER:
             before = [before[0], *before[1 - _MAX_EARLIER :]]
         heard = [await self._overheard(each, workspace) for each in before]
