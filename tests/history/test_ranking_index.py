@@ -397,6 +397,8 @@ def test_in_a_long_chat_nothing_hidden_is_found_and_all_that_there_is(long_chat)
     assert {500, 4_000} < set(found(long_chat, "barrel", k=20))
     assert 4_000 not in found(long_chat, "barrel", k=20, exclude=[4_000])
     assert 500 not in found(long_chat, "barrel", k=20, shown=[500])
+    seen = found(long_chat, "tide", k=2_000)
+    assert len(found(long_chat, "tide", k=5, shown=seen)) == 5
     assert found(long_chat, "barrel quince", k=5_000)[0] in {500, 4_000}
     assert found(long_chat, "quince", k=20) == []
 
@@ -429,6 +431,22 @@ def test_in_a_long_chat_the_one_old_message_that_has_both_frequent_words_is_foun
     texts = [("dog", "vet", "bus", "rain", "soup", "map", "lamp")[n % 7] + f" note{n}" for n in range(12_000)]
     texts[90] = "dog vet"
     assert found(index_of(*texts), "dog vet", k=5)[0] == 91
+
+
+@pytest.mark.parametrize(
+    ("again", "once", "question"),
+    [
+        ("the invoice number for Miller", "the invoice number for Miller is 88213", "which invoice number has Miller?"),
+        ("Ann, what of the tractor?", "the tractor is far too expensive", "what did Ann say of the tractor?"),
+    ],
+)
+def test_in_a_long_chat_what_is_said_ever_again_does_not_hide_who_said_more_once(again, once, question):
+    texts = [again if n % 3 else f"chat{n} of talk{n % 700} and road{n % 90}" for n in range(9_000)]
+    texts[500] = once
+    index = SearchIndex()
+    names = ("Ben", "Ann", "Eve", "Tom")
+    index.add([document(n, text, name=names[n % 4]) for n, text in enumerate(texts, 1)])
+    assert 501 in found(index, question, k=5)
 
 
 def test_in_a_long_chat_vectors_find_what_shares_no_word():

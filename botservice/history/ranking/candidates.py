@@ -28,7 +28,7 @@ Positions = NDArray[np.int64]
 _BITS: Final = 2
 _WIDTH: Final = 1 << _BITS  # messages of a stretch
 _BESIDE: Final = np.float32(0.9)  # what is left of a word from one stretch to the next
-_STRETCHES: Final = 4  # for each message that is wanted
+_SHORTLIST: Final = 8  # for each message that is wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def find_likely(
     most: int,
     worth: tuple[Scores, Scores] | None = None,
 ) -> Likely:
-    """Return the messages of the likely best stretches: there, the talk around them is the same, or nearly.
+    """Return the likely best messages; for those of one stretch, the talk around them is the same, or nearly.
 
     Args:
         lengths: How many words each message of the chat has.
@@ -74,22 +74,13 @@ def find_likely(
         beside *= _BESIDE
         around[1:-1] += np.maximum(near[1:-1], beside)
     own, around = scaled(own), scaled(around[1:-1]) * np.float32(weights.window)
-    likely = around + _best_in_stretches(own[:size])
-    if worth is not None:
-        likely = likely * _best_in_stretches(worth[0]) + _best_in_stretches(worth[1])
-    stretches = np.sort(highest(likely, _STRETCHES * most))
-    places = ((stretches << _BITS)[:, None] + np.arange(_WIDTH)).ravel()
-    content = own[places] + around[places >> _BITS]
-    is_there = places < size
-    return Likely(places[is_there], content[is_there], len(stretches) < _STRETCHES * most)
-
-
-def _best_in_stretches(values: Scores) -> Scores:
-    """Return the largest value of each stretch."""
-    padded = np.zeros(((len(values) >> _BITS) + 1) * _WIDTH, np.float32)
-    padded[: len(values)] = values
-    best: Scores = np.maximum.reduce([padded[place::_WIDTH] for place in range(_WIDTH)])
-    return best
+    beside = np.float32(weights.next) * own[1:]
+    beside[1:] += np.float32(weights.previous) * own[:-2]
+    own[:-1] += beside
+    content = own[:size] + np.repeat(around, _WIDTH)[:size]
+    likely = content if worth is None else content * worth[0] + worth[1]
+    places = np.sort(highest(likely, _SHORTLIST * most))
+    return Likely(places, content[places], len(places) < _SHORTLIST * most)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ _MOST_RENEWED: Final = 160  # with those that equal the last: each is compared w
 _LEAST_SPREAD: Final = 1e-6
 _LONG: Final = 4_000  # messages: of fewer, ranking all takes no longer than choosing some
 _CANDIDATES: Final = 150  # messages of a longer chat that are ranked, each with those around it
-_MORE: Final = 8  # times as many, where too many of those say the same
 _LEAST_STRENGTH: Final = 0.25  # below it, a word is only looked like
 _CELLS: Final = 1 << 16  # numbers that are worked on at once: what stays in the processor's cache
 
@@ -97,20 +96,22 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
         np.concatenate([request.hidden, request.shown]),
         None if request.dense is None else _meaning(request.dense, request.hidden, weights),
     )
-    if len(chat.columns) < _LONG:
-        return _best_of(every, request, people, k, weights) or []
-    most, is_all, found = max(_CANDIDATES, 5 * k), False, None
-    while found is None and not is_all:
-        places, is_all = _choose(every, request, people, most, weights)
+    chosen, found = None, None
+    if len(chat.columns) >= _LONG:
+        chosen = _choose(every, request, people, max(_CANDIDATES, 5 * k), weights)
+    if chosen is not None:
+        places, is_all = chosen
         found = _best_of(every.among(places), request, people, k, weights, is_all=is_all) if len(places) else []
-        most *= _MORE
-    return found or []
+    return (_best_of(every, request, people, k, weights) or []) if found is None else found
 
 
 def _choose(
     messages: _Messages, request: Request, people: _People, most: int, weights: Weights
-) -> tuple[NDArray[np.int64], bool]:
-    """Return the places of so many messages that are worth ranking with those around them, and whether that is all."""
+) -> tuple[NDArray[np.int64], bool] | None:
+    """Return the places of so many messages that are worth ranking with those around them, and whether that is all.
+
+    None where most of them say the same as another: there may be a better one, and all are to be ranked.
+    """
     columns, worth = messages.columns, None
     if people.named or request.query.spans or request.said_within is not None or messages.meaning is not None:
         worth = _worth(messages, request, people, weights)
@@ -123,8 +124,10 @@ def _choose(
     elif worth is not None:
         score = score * worth[0][places] + worth[1][places]
     chosen, repeats = places[highest(score, most)], _repeats(messages, request)
-    around = with_those_around(np.concatenate([chosen, repeats[-most:]]), len(columns), weights.reach)
-    return around, likely.is_all and max(len(chosen), len(repeats)) < most
+    is_all = likely.is_all and max(len(chosen), len(repeats)) < most
+    if not is_all and 2 * len(set(columns.column("text")[chosen].tolist())) <= len(chosen):
+        return None
+    return with_those_around(np.concatenate([chosen, repeats[-most:]]), len(columns), weights.reach), is_all
 
 
 def _worth(messages: _Messages, request: Request, people: _People, weights: Weights) -> tuple[Scores, Scores]:
