@@ -449,6 +449,17 @@ def test_in_a_long_chat_what_is_said_ever_again_does_not_hide_who_said_more_once
     assert 501 in found(index, question, k=5)
 
 
+def test_in_a_long_chat_what_is_shown_is_a_measure_for_the_others_as_in_a_short_one():
+    texts = [f"chat{n} of talk{n % 700} price" if n % 40 == 0 else f"chat{n} of talk{n % 700}" for n in range(6_000)]
+    texts[3_000:3_003] = ["the zimbel price", "a zimbel", "zimbel, zimbel"]
+    results = []
+    for size in (3_500, 6_000):
+        index = index_of(*texts[:size])
+        hits = index.search("zimbel price?", k=5, shown=range(2_980, 3_025))
+        results.append(max((score for _, score in hits), default=0.0))
+    assert results[1] == pytest.approx(results[0], rel=0.2)
+
+
 def test_in_a_long_chat_vectors_find_what_shares_no_word():
     index = index_of(*(f"talk number{n}" for n in range(LONG)))
     matrix = np.random.default_rng(3).normal(size=(LONG, 16))

@@ -127,7 +127,8 @@ def _choose(
     is_all = likely.is_all and max(len(chosen), len(repeats)) < most
     if not is_all and 2 * len(set(columns.column("text")[chosen].tolist())) <= len(chosen):
         return None
-    return with_those_around(np.concatenate([chosen, repeats[-most:]]), len(columns), weights.reach), is_all
+    places = np.concatenate([chosen, repeats[-most:], request.shown[-most:]])  # what is shown is a measure for others
+    return with_those_around(places, len(columns), weights.reach), is_all
 
 
 def _worth(messages: _Messages, request: Request, people: _People, weights: Weights) -> tuple[Scores, Scores]:
