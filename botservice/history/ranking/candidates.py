@@ -64,23 +64,21 @@ def find_likely(
         worth: What the words of each message are multiplied by, and what it is worth without; None for much the same.
     """
     size = len(lengths)
-    own, around = np.zeros(size + _WIDTH, np.float32), np.zeros((size >> _BITS) + 3, np.float32)
+    own, around = np.zeros(size, np.float32), np.zeros((size >> _BITS) + 3, np.float32)
     for part in evidence:
         strength = strength_of(part, lengths, average, weights)
-        own[part.places] += np.float32(part.gain) * strength
+        np.add.at(own, part.places, np.float32(part.gain) * strength)  # quicker than +=
         near = np.zeros_like(around)
         np.maximum.at(near, (part.places >> _BITS) + 1, np.float32(part.gain) * np.minimum(strength, 1))
         beside = np.maximum(near[:-2], near[2:])
         beside *= _BESIDE
         around[1:-1] += np.maximum(near[1:-1], beside)
-    own, around = scaled(own), scaled(around[1:-1]) * np.float32(weights.window)
-    beside = np.float32(weights.next) * own[1:]
-    beside[1:] += np.float32(weights.previous) * own[:-2]
-    own[:-1] += beside
-    content = own[:size] + np.repeat(around, _WIDTH)[:size]
-    likely = content if worth is None else content * worth[0] + worth[1]
+    top = np.float32(own.max(initial=0) or 1)
+    content = np.repeat(scaled(around[1:-1]) * (top * np.float32(weights.window)), _WIDTH)[:size]
+    content += own
+    likely = content if worth is None else content * worth[0] + worth[1] * top
     places = np.sort(highest(likely, _SHORTLIST * most))
-    return Likely(places, content[places], len(places) < _SHORTLIST * most)
+    return Likely(places, content[places] * (1 / top), len(places) < _SHORTLIST * most)
 
 
 @dataclass(frozen=True, slots=True)
