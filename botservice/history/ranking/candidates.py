@@ -28,7 +28,7 @@ Positions = NDArray[np.int64]
 _BITS: Final = 2
 _WIDTH: Final = 1 << _BITS  # messages of a stretch
 _BESIDE: Final = np.float32(0.9)  # what is left of a word from one stretch to the next
-_SHORTLIST: Final = 8  # for each message that is wanted
+_SHORTLIST: Final = 8  # messages for each one that is wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def find_likely(
     most: int,
     worth: tuple[Scores, Scores] | None = None,
 ) -> Likely:
-    """Return the likely best messages; for those of one stretch, the talk around them is the same, or nearly.
+    """Return the messages that likely rank best, by their words and by those of the stretches around them.
 
     Args:
         lengths: How many words each message of the chat has.

@@ -110,7 +110,7 @@ def _choose(
 ) -> tuple[NDArray[np.int64], bool] | None:
     """Return the places of so many messages that are worth ranking with those around them, and whether that is all.
 
-    None where most of them say the same as another: there may be a better one, and all are to be ranked.
+    None where most of them say the same as another, or none is left: all messages are to be ranked.
     """
     columns, worth = messages.columns, None
     if people.named or request.query.spans or request.said_within is not None or messages.meaning is not None:
