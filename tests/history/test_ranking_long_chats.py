@@ -8,7 +8,13 @@ from history.indexes import START, document, found, index_of
 
 from botservice.history.ranking import SearchIndex
 
-LONG = 6_000  # messages: of fewer than 4,000, all are ranked
+LONG = 6_000  # messages
+
+
+@pytest.fixture(autouse=True)
+def _long_from_4000_messages(monkeypatch):
+    """Have some of a chat chosen where all would be ranked still: 30,000 messages take long to be taken in."""
+    monkeypatch.setattr("botservice.history.ranking.scoring._LONG", 4_000)
 
 
 @pytest.fixture(scope="module")

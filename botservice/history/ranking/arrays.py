@@ -58,16 +58,12 @@ def largest(values: NDArray[np.float32], place: int) -> float:
 
 def highest(values: NDArray[np.float32], count: int) -> NDArray[np.int64]:
     """Return where the largest count of values above 0 stand, in no order; of equals the last."""
-    if len(values) > count:
-        least = largest(values, count)
-        (found,) = (values >= least).nonzero()
-        if least > 0 and len(found) > count:
-            top = values[found]
-            above, equal = found[top > least], found[top == least]
-            return np.concatenate([above, equal[len(equal) - (count - len(above)) :]])
-        if least > 0:
-            return found
-    return (values > 0).nonzero()[0]
+    least = largest(values, count) if len(values) > count else 0.0
+    (above,) = (values > np.float32(least)).nonzero()
+    if least <= 0 or len(above) == count:
+        return above
+    (equal,) = (values == np.float32(least)).nonzero()
+    return np.concatenate([above, equal[len(above) - count :]])
 
 
 def _differs(ordered: NDArray[Number]) -> NDArray[np.bool_]:

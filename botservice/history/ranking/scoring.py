@@ -22,7 +22,7 @@ _POOL: Final = 20  # times k: enough to fill k places after repeats are left out
 _RENEWED: Final = 40  # places among which what is newer is looked for: more than any prompt takes
 _MOST_RENEWED: Final = 160  # with those that equal the last: each is compared with each
 _LEAST_SPREAD: Final = 1e-6
-_LONG: Final = 4_000  # messages: of fewer, ranking all takes no longer than choosing some
+_LONG: Final = 30_000  # messages: of fewer, ranking all takes no longer than choosing some
 _CANDIDATES: Final = 150  # messages of a longer chat that are ranked, each with those around it
 _LEAST_STRENGTH: Final = 0.25  # below it, a word is only looked like
 _CELLS: Final = 1 << 16  # numbers that are worked on at once: what stays in the processor's cache
@@ -110,7 +110,7 @@ def _choose(
 ) -> tuple[NDArray[np.int64], bool] | None:
     """Return the places of so many messages that are worth ranking with those around them, and whether that is all.
 
-    None where most of them say the same as another, or none is left: all messages are to be ranked.
+    Of those that say the same, one counts. None where there are few others, or none is left: all are to be ranked.
     """
     columns, worth = messages.columns, None
     if people.named or request.query.spans or request.said_within is not None or messages.meaning is not None:
@@ -123,11 +123,14 @@ def _choose(
         score = score * _by_circumstances(replace(messages, evidence=[]).among(places), request, people, weights)[0]
     elif worth is not None:
         score = score * worth[0][places] + worth[1][places]
-    chosen, repeats = places[highest(score, most)], _repeats(messages, request)
+    order = np.argsort(-score[::-1], kind="stable")[: np.count_nonzero(score > 0)]  # the newer of equals first
+    chosen, copies = _without_repeats(places[::-1][order], columns, most)
+    repeats = _repeats(messages, request)
     is_all = likely.is_all and max(len(chosen), len(repeats)) < most
-    if not is_all and 2 * len(set(columns.column("text")[chosen].tolist())) <= len(chosen):
+    if not is_all and 2 * len(chosen) <= most:
         return None
-    places = np.concatenate([chosen, repeats[-most:], request.shown[-most:]])  # what is shown is a measure for others
+    # What is shown is a measure for others.
+    places = np.array([*chosen, *copies, *repeats[-most:].tolist(), *request.shown[-most:].tolist()], np.int64)
     return with_those_around(places, len(columns), weights.reach), is_all
 
 
