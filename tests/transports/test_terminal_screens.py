@@ -100,6 +100,28 @@ async def test_nothing_that_is_rendered_is_more_than_text(screen, target, text, 
     assert "\x1b" not in target.getvalue()
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (r"so \(e^{i\pi} = -1\), as \[a_1 * b_2 * c\] says", r"so \(e^{i\pi} = -1\), as \[a_1 * b_2 * c\] says"),
+        (r"\*not bold\* and \( open", "*not bold* and ( open"),
+        ("![a *big* cat](https://a.example/cat.png)", "a big cat (https://a.example/cat.png)"),
+        ("![](https://a.example/cat.png) there", "https://a.example/cat.png there"),
+        ("<https://a.example/page>.", "https://a.example/page."),
+        ("[![shot](https://a.example/s.png)](https://a.example)", "shot (https://a.example/s.png) (https://a.example)"),
+    ],
+)
+async def test_formulas_pictures_and_addresses_are_written_out(screen, target, text, shown):
+    screen.answer(text)
+    assert target.getvalue().strip() == shown
+
+
+async def test_a_picture_in_a_table_stands_in_its_cell(screen, target):
+    screen.answer("| what | where |\n|---|---|\n| cat | ![a cat](https://a.example/c.png) |")
+    [row] = [line.split() for line in target.getvalue().splitlines() if line.strip().startswith("cat")]
+    assert row == ["cat", "a", "cat", "(https://a.example/c.png)"]
+
+
 @pytest.mark.parametrize("text", ["[" * 20_000, "> " * 5_000, "*a **b " * 4_000, "a\n\n" * 30_000])
 @pytest.mark.slow
 async def test_what_is_too_intricate_is_shown_as_it_is(screen, target, text):

@@ -6,6 +6,9 @@ import shutil
 from typing import Final
 
 from markdown_it import MarkdownIt
+from markdown_it.rules_core import StateCore
+from markdown_it.rules_inline import StateInline
+from markdown_it.token import Token
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markdown import Markdown
@@ -20,7 +23,8 @@ _FRAME_SECONDS: Final = 0.08
 _ROOM: Final = 4  # lines of a terminal that stay free while an answer grows
 _THINKING: Final = "thinking"
 _WRITING: Final = "writing"
-_PARSER: Final = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+_FORMULAS: Final = {"\\(": "\\)", "\\[": "\\]"}
+_LONGEST_FORMULA: Final = 4_000  # characters
 
 
 class RenderedScreen:
@@ -163,6 +167,44 @@ class RenderedScreen:
             self._console.print(what)
         except (OSError, ValueError):  # the terminal was closed
             self.is_gone = True
+
+
+def _keep_formula(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the library's signature
+    """Take a formula as it is written: its backslashes escape nothing, and its signs are no emphasis."""
+    begin = state.pos
+    closing = _FORMULAS.get(state.src[begin : begin + 2])
+    end = -1 if closing is None else state.src.find(closing, begin + 2, begin + _LONGEST_FORMULA)
+    if end < 0:
+        return False
+    state.pos = end + 2
+    if not silent:
+        state.push("text", "", 0).content = state.src[begin : state.pos]
+    return True
+
+
+def _write_out(state: StateCore) -> None:
+    """Write out where pictures are, which a terminal does not show, and addresses once that are their own label."""
+    for token in state.tokens:
+        children: list[Token] = []
+        for child in token.children or ():
+            if child.type == "image":
+                address, label = str(child.attrs["src"]), "".join(part.content for part in child.children or ())
+                shown = f"{label} ({address})" if label.strip() else address
+                children.append(Token("text", "", 0, content=shown))
+            elif child.markup != "autolink":
+                children.append(child)
+        if token.children:
+            token.children = children
+
+
+def _markdown_parser() -> MarkdownIt:
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.inline.ruler.before("escape", "formula", _keep_formula)
+    parser.core.ruler.push("write_out", _write_out)
+    return parser
+
+
+_PARSER: Final = _markdown_parser()
 
 
 class _Markdown(Markdown):
