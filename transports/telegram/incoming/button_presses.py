@@ -181,9 +181,10 @@ def _find_keyboard(connection: Connection, keys: Mapping[str, str], message_id: 
     if context_id is None:
         return _Found()
     sought = {"context": context_id, "message": message_id}
+    # First, or buttons whose message becomes known between these two would be neither on their way nor there.
+    is_coming = connection.execute(_BUTTONS_ON_THEIR_WAY, {"context": context_id}).first() is not None
     row = connection.execute(_KEYBOARD, sought).one_or_none()
     if row is None:
-        is_coming = connection.execute(_BUTTONS_ON_THEIR_WAY, {"context": context_id}).first() is not None
         copied = _find_copied(connection, context_id, said)
         was_question = bool(connection.execute(_WAS_ASKED, sought).scalar_one())
         is_copy = bool(copied) and not is_coming
