@@ -68,6 +68,10 @@ class Attachment:
         mime_type: Such as "image/png".
         data: The bytes, or None if only an address is known.
         url: An address that is free of secrets.
+
+    Raises:
+        ValueError: it has neither data nor url, or both.
+        TypeError: a field is of another type.
     """
 
     mime_type: str
@@ -78,6 +82,13 @@ class Attachment:
     def __post_init__(self) -> None:
         if (self.data is None) == (self.url is None):
             raise ValueError("an Attachment takes either data or url")
+        if not isinstance(self.mime_type, str):
+            raise TypeError(f"an Attachment's mime_type is a text such as 'text/csv', not {self.mime_type!r}")
+        if not isinstance(self.data, bytes | None):
+            kind = type(self.data).__name__
+            raise TypeError(f"an Attachment's data is bytes, not {kind}: a text becomes some by .encode()")
+        if not isinstance(self.name, str | None) or not isinstance(self.url, str | None):
+            raise TypeError("an Attachment's name and url are texts, or None")
 
 
 class ButtonStyle(StrEnum):

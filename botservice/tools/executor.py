@@ -5,8 +5,9 @@ import inspect
 import logging
 import re
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Final, Protocol, runtime_checkable
 
 from botservice.contexts.context import AgentContext
@@ -37,6 +38,8 @@ _BY_LOOK: Final = re.compile(
 )
 
 _MOST_NAMED = 128
+_MOST_YIELDED: Final = 10_000
+_TOO_MANY: Final = f"the tool yields more than {_MOST_YIELDED} values"
 
 
 def describe_failure(error: BaseException) -> str:
@@ -120,9 +123,11 @@ async def _outcome(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> ToolO
     limit = asyncio.timeout(tool.timeout_seconds)
     try:
         async with limit:
-            returned = run() if tool.is_async else await run_in_thread(run, name=f"tool-{tool.name}")
+            returned = run() if tool.is_async else await run_in_thread(lambda: _drawn(run()), name=f"tool-{tool.name}")
             if inspect.isawaitable(returned):
                 returned = await returned
+            if inspect.isasyncgen(returned):
+                returned = await _drawn_async(returned)
         return ToolOutcome("", later=returned) if isinstance(returned, Later) else outcome_of(returned)
     except Later as later:
         return ToolOutcome("", later=later)
@@ -138,6 +143,25 @@ async def _outcome(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> ToolO
             text = f"Error: {tool.name} did not end within {tool.timeout_seconds:g} seconds"
             return ToolOutcome(text, error_type="TimeoutError")
         return _failed(tool, error)
+
+
+def _drawn(returned: Any) -> Any:
+    """Return what a generator yields as a list, and anything else as it is."""
+    if not inspect.isgenerator(returned):
+        return returned
+    found = list(islice(returned, _MOST_YIELDED + 1))
+    if len(found) > _MOST_YIELDED:
+        raise OutputError(_TOO_MANY)
+    return found
+
+
+async def _drawn_async(returned: AsyncIterator[Any]) -> list[Any]:
+    found = []
+    async for each in returned:
+        found.append(each)
+        if len(found) > _MOST_YIELDED:
+            raise OutputError(_TOO_MANY)
+    return found
 
 
 def outcome_of(returned: Any) -> ToolOutcome:

@@ -13,6 +13,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from botservice.contexts.context import AgentContext
 from botservice.errors import InvalidTool
 
+_OWNERS = ("self", "cls")
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
@@ -31,7 +32,7 @@ class Signature:
         hints = self._read_hints(function)
         fields: dict[str, Any] = {}
         for number, parameter in enumerate(inspect.signature(function).parameters.values()):
-            self._check(parameter)
+            self._check(parameter, is_first=number == 0)
             hint = hints.get(parameter.name, Any)
             if _is_context(hint):
                 self._context_parameters.append(parameter.name)
@@ -54,13 +55,21 @@ class Signature:
 
     def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> dict[str, Any]:
         """Return what to call the function with: what was given, as the types that it takes, and the context."""
+        checked = self._check_arguments(arguments)
+        values = {self._names[field]: getattr(checked, field) for field in checked.model_fields_set}
+        return {**values, **dict.fromkeys(self._context_parameters, context)}
+
+    def read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what the function gets but for the context: the defaults of what was not given, too."""
+        checked = self._check_arguments(arguments)
+        return {name: getattr(checked, field) for field, name in self._names.items()}
+
+    def _check_arguments(self, arguments: Mapping[str, Any]) -> BaseModel:
         try:
-            checked = self._model.model_validate(dict(arguments))
+            return self._model.model_validate(dict(arguments))
         except ValidationError as error:
             problems = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
             raise ArgumentsError(f"the arguments of {self._name} do not fit: {problems}") from None
-        values = {self._names[field]: getattr(checked, field) for field in checked.model_fields_set}
-        return {**values, **dict.fromkeys(self._context_parameters, context)}
 
     def _read_hints(self, function: Callable[..., Any]) -> dict[str, Any]:
         described = function if inspect.isroutine(function) else type(function).__call__
@@ -69,7 +78,12 @@ class Signature:
         except (NameError, TypeError) as error:
             raise InvalidTool(f"the annotations of tool {self._name} cannot be read: {error}") from error
 
-    def _check(self, parameter: inspect.Parameter) -> None:
+    def _check(self, parameter: inspect.Parameter, *, is_first: bool) -> None:
+        if is_first and parameter.name in _OWNERS and parameter.annotation is parameter.empty:
+            raise InvalidTool(
+                f"tool {self._name} is a method, and a model would have to say what {parameter.name} is: "
+                f"make the tool of an object's method, as tool(thing.{self._name})"
+            )
         if parameter.kind not in _NAMED:
             raise InvalidTool(
                 f"parameter {parameter.name} of tool {self._name} has no name that a model could use: "

@@ -26,8 +26,9 @@ async def run_in_thread(function: Callable[[], Any], *, name: str) -> Any:
 
     threading.Thread(target=run, name=name, daemon=True).start()
     value, error = await asyncio.wrap_future(future)
-    if isinstance(error, StopIteration):  # no coroutine can raise it
-        raise RuntimeError("the function raised StopIteration") from error  # noqa: TRY004 - it is an error, not a type
+    # No coroutine can raise the one, and the other would end the process: a function has no say in that.
+    if isinstance(error, StopIteration | KeyboardInterrupt):
+        raise RuntimeError(f"the function raised {type(error).__name__}") from error  # noqa: TRY004 - it is no type
     if error is not None:
         raise error
     return value

@@ -14,7 +14,11 @@ from botservice.tools.signature import Signature
 
 ToolFunction = Callable[..., Any]
 NeedsApproval = bool | Callable[[dict[str, Any], AgentContext], Any]
-"""Whether a person is asked before a call is made: always, never, or as this, async or not, says of its arguments."""
+"""Whether a person is asked before a call is made: always, never, or as this, async or not, says of its arguments.
+
+It gets them as the tool's function does, with the defaults; where these are no plain values, it is asked with their
+JSON values as well.
+"""
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # OpenAI API reference, function.name
 DEFAULT_TIMEOUT_SECONDS = 60.0
@@ -96,6 +100,14 @@ class Tool:
     def takes_context(self) -> bool:
         """Whether a call gets the conversation, and with it whatever is known of people there."""
         return self._signature.takes_context
+
+    def read_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a model's arguments as the function gets them, with its defaults.
+
+        Raises:
+            ArgumentsError: the arguments do not fit.
+        """
+        return self._signature.read(arguments)
 
     def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> Callable[[], Awaitable[Any] | Any]:
         """Return a call of the function with a model's arguments.

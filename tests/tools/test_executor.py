@@ -2,15 +2,16 @@
 
 import asyncio
 import functools
+import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 from typing import Annotated, Any
 
 import pytest
 from pydantic import AfterValidator, BaseModel, Field
 
-from botservice import AgentContext, Tool, ToolCall, tool
+from botservice import AgentContext, Attachment, Tool, ToolCall, tool
 from botservice.telemetry import register_secret
 from botservice.tools import ToolOutcome, execute
 from botservice.tools.outputs import OutputError
@@ -128,6 +129,55 @@ async def test_a_coroutine_that_never_ends_is_cancelled(context: AgentContext) -
     outcome = await run(Tool(wait, timeout_seconds=0.01), context)
     assert outcome.error_type == "TimeoutError"
     assert was_cancelled.is_set()
+
+
+async def test_what_a_generator_yields_is_a_list_and_is_made_beside_the_loop(context: AgentContext) -> None:
+    threads: list[str] = []
+
+    def slow() -> Iterator[int]:
+        threads.append(threading.current_thread().name)
+        yield from (1, 2)
+
+    async def rows() -> AsyncIterator[str]:
+        yield "a"
+        yield "b"
+
+    def closed() -> Iterator[int]:
+        yield 1
+        raise ValueError("the shop is closed")
+
+    assert (await run(slow, context)).output == [1, 2]
+    assert threads == ["tool-under_test"]
+    assert (await run(rows, context)).output == ["a", "b"]
+    assert (await run(closed, context)).text == "Error: ValueError: the shop is closed"
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+async def test_a_generator_that_does_not_end_is_said_to_the_model(context: AgentContext, is_async: bool) -> None:
+    async def endless() -> AsyncIterator[int]:
+        for number in itertools.count():
+            yield number
+
+    outcome = await run(endless if is_async else lambda: (each for each in itertools.count()), context)
+    assert outcome.text == "Error: the tool yields more than 10000 values"
+
+
+async def test_a_function_in_a_thread_cannot_end_the_process(context: AgentContext) -> None:
+    outcome = await run(raiser(KeyboardInterrupt()), context)
+    assert outcome.text == "Error: RuntimeError: the function raised KeyboardInterrupt"
+
+
+@pytest.mark.parametrize(
+    ("values", "says"),
+    [
+        (("text/csv", "a.csv", "a,b"), "an Attachment's data is bytes, not str: a text becomes some by .encode()"),
+        ((None, "a.unknown", b"x"), "an Attachment's mime_type is a text such as 'text/csv', not None"),
+        (("text/csv", 7, b"x"), "an Attachment's name and url are texts, or None"),
+    ],
+)
+async def test_a_file_that_is_none_is_refused_when_it_is_made(context: AgentContext, values: Any, says: str) -> None:
+    outcome = await run(lambda: Attachment(*values), context)
+    assert outcome.text == f"Error: TypeError: {says}"
 
 
 class WordyError(Exception):

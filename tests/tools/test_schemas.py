@@ -287,6 +287,16 @@ def test_a_signature_that_no_model_can_fill_is_refused(function: Any) -> None:
         Tool(function)
 
 
+def test_a_method_becomes_a_tool_by_its_object_alone() -> None:
+    class Shop:
+        def count(self, shelf: str) -> int:
+            return len(shelf)
+
+    with pytest.raises(InvalidTool, match=r"tool count is a method.*tool\(thing.count\)"):
+        tool(Shop.count)
+    assert required(Shop().count) == ["shelf"]
+
+
 def test_two_tools_of_one_name_are_refused() -> None:
     with pytest.raises(InvalidTool, match="two tools are called star_less"):
         FunctionsBasedAgent([Tool(lambda: 1, name="star_less"), Tool(lambda: 2, name="star_less")], ScriptedChatLLM([]))

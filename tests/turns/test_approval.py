@@ -2,8 +2,9 @@
 
 import asyncio
 from concurrent.futures import Future
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 
 import pytest
 
@@ -18,6 +19,7 @@ from botservice import (
     ResultPending,
     RunInterrupted,
     ScriptedChatLLM,
+    Tool,
     ToolCall,
     tool,
 )
@@ -99,6 +101,60 @@ async def test_another_process_goes_on_with_what_was_allowed(context, storage):
     await again.decide(other, pending.calls[0].number)
     assert (await (await again.resume(other)).finish()).text == "done"
     assert till.paid == [("Anna", 5)]
+
+
+class Mode(Enum):
+    LOOK = "look"
+    WIPE = "wipe"
+
+
+@dataclass
+class Target:
+    host: str
+
+
+def touch_disk(mode: Mode = Mode.WIPE, amount: int = 500, *, force: bool = False, target: Target | None = None) -> str:
+    """Do something to a disk."""
+    return "ran"
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize(
+    ("judge", "arguments", "asks"),
+    [
+        (lambda given, _: given["mode"] is Mode.WIPE, {"mode": "wipe"}, True),
+        (lambda given, _: given["mode"] == "wipe", {"mode": "wipe"}, True),
+        (lambda given, _: given["mode"] == "wipe", {"mode": "look"}, False),
+        (lambda given, _: given["mode"].value == "wipe", {"mode": "wipe"}, True),
+        (lambda given, _: given["mode"].value == "wipe", {"mode": "look"}, False),
+        (lambda given, _: given["force"] is True, {"force": "yes"}, True),
+        (lambda given, _: given.get("amount", 0) > 100, {"mode": "look"}, True),
+        (lambda given, _: given.get("amount", 0) > 100, {"amount": "50"}, False),
+        (lambda given, _: given["target"].host == "prod", {"target": {"host": "prod"}}, True),
+        (lambda given, _: given["target"]["host"] == "prod", {"target": {"host": "prod"}}, True),
+        (lambda given, _: given["target"]["host"] == "prod", {"target": {"host": "test"}}, False),
+        (lambda given, _: given["nothing"], {"mode": "look"}, True),
+    ],
+)
+async def test_a_function_that_says_which_calls_ask_gets_what_the_tool_gets(context, storage, judge, arguments, asks):
+    service, _ = make_service(
+        storage, [call("touch_disk", **arguments), "done"], tools=[Tool(touch_disk, needs_approval=judge)]
+    )
+    if asks:
+        assert [each.name for each in (await ask(service, context)).calls] == ["touch_disk"]
+    else:
+        assert (await service.prompt(context, "touch it")).text == "done"
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("name", [None, True, b"call"])
+async def test_a_call_is_not_decided_without_its_name(context, storage, name):
+    service, _ = make_service(storage, [call("touch_disk"), "done"], tools=[Tool(touch_disk, needs_approval=True)])
+    await ask(service, context)
+    with pytest.raises(BotServiceError, match="a call is named by its id, a text, or by its number, not by"):
+        await service.decide(context, name, allow=True)
+    with pytest.raises(BotServiceError, match="allow must be True or False, not 'no'"):
+        await service.decide(context, 1, allow="no")
 
 
 @pytest.mark.any_database
@@ -236,6 +292,18 @@ async def test_a_result_that_comes_later_is_handed_in_and_the_turn_goes_on(conte
     assert not await service.hand_in(other, "job 1", {"rows": 8})
     assert (await (await service.resume(other)).finish()).text == "done"
     assert [each["content"] for each in llm.prompts[2][-2:]] == ['{"rows": 7}', "2"]
+
+
+@pytest.mark.any_database
+async def test_a_failure_that_comes_later_tells_no_secret(context, storage):
+    export = Tool(lambda: Later("job 1"), name="export", description="Export.")
+    service, llm = make_service(storage, [call("export"), "done"], tools=[export])
+    with pytest.raises(ResultPending):
+        await service.prompt(context, "export it")
+    await service.hand_in(context, "job 1", ConnectionError("https://h.example/?token=1234-5678 is refused"))
+    await (await service.resume(context)).finish()
+    told = "Error: ConnectionError: https://h.example/?token=[secret] is refused"
+    assert llm.prompts[1][-1]["content"] == told
 
 
 @pytest.mark.any_database

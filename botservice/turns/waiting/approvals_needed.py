@@ -3,10 +3,11 @@
 import asyncio
 import inspect
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import deepcopy
-from typing import Final
+from typing import Any, Final
 
+from pydantic_core import to_jsonable_python
 from sqlalchemy import Connection
 
 from botservice.contexts.context import AgentContext
@@ -64,13 +65,38 @@ async def needs_word(tool: Tool, call: ToolCall, context: AgentContext) -> bool:
 
 
 async def _judge(tool: Tool, call: ToolCall, context: AgentContext) -> bool:
+    """Return whether the tool's own function says so of the arguments as they are, or as JSON values.
+
+    One that knows either form fails with the other: it is unclear only where it fails with both.
+    """
     judge = tool.needs_approval
     if not callable(judge):
         return bool(judge)
-    arguments = deepcopy(dict(call.arguments))  # whatever it does to them, what was shown is what runs
+    try:
+        arguments = tool.read_arguments(call.arguments)
+    except ArgumentsError:  # it checks them by itself
+        arguments = dict(call.arguments)
+    failures = []
+    values = to_jsonable_python(arguments, fallback=lambda value: value)
+    forms = [arguments] if values == arguments else [arguments, values]
+    for form in forms:
+        try:
+            if await _says_so(judge, deepcopy(form), tool.name, context):
+                return True
+        except Exception as error:  # noqa: BLE001 - it is foreign code
+            failures.append(error)
+    if len(failures) == len(forms):
+        raise failures[0]
+    return False
+
+
+async def _says_so(
+    judge: Callable[[dict[str, Any], AgentContext], Any], arguments: dict[str, Any], name: str, context: AgentContext
+) -> bool:
+    """Return what a function says of arguments: a copy, for what was shown is what runs."""
     if inspect.iscoroutinefunction(judge) or inspect.iscoroutinefunction(getattr(judge, "__call__", None)):  # noqa: B004 - of an object that is awaited
         return bool(await judge(arguments, context))
-    said = await run_in_thread(lambda: judge(arguments, context), name=f"approval-{tool.name}")
+    said = await run_in_thread(lambda: judge(arguments, context), name=f"approval-{name}")
     return bool(await said if inspect.isawaitable(said) else said)
 
 

@@ -8,12 +8,9 @@ from sqlalchemy import Connection
 
 from botservice.contexts.context import AgentContext
 from botservice.errors import BotServiceError, InvalidField
-from botservice.memory import StepError
-from botservice.messages import storable
 from botservice.storage import Storage
-from botservice.telemetry import redact
 from botservice.tools import ToolOutcome
-from botservice.tools.executor import outcome_of
+from botservice.tools.executor import describe_failure, outcome_of
 from botservice.tools.outputs import OutputError
 from botservice.turns.records import find_running_turn
 from botservice.turns.run import journal
@@ -33,8 +30,10 @@ async def decide(
     """Store the decision about a waiting call, and return whether it was undecided before.
 
     Raises:
-        BotServiceError: no such call waits, or has; or several are called so.
+        BotServiceError: no such call waits, or has; or several are called so; or is_allowed is neither True nor False.
     """
+    if not isinstance(is_allowed, bool):
+        raise BotServiceError(f"allow must be True or False, not {is_allowed!r}")
     order = Order(is_allowed, is_always=is_always)
 
     def write(connection: Connection) -> bool:
@@ -86,8 +85,10 @@ def _find(connection: Connection, context_id: int, call_id: str | int, kind: Pen
     """Return the call that waits and is called so; else the newest that has waited.
 
     Raises:
-        BotServiceError: several wait that are called so: models give one id to many calls.
+        BotServiceError: several wait that are called so: models give one id to many calls; or it is no name at all.
     """
+    if not isinstance(call_id, str | int) or isinstance(call_id, bool):
+        raise BotServiceError(f"a call is named by its id, a text, or by its number, not by {call_id!r}")
     found = [
         each
         for each in find_of_context(connection, context_id)
@@ -104,7 +105,7 @@ def _find(connection: Connection, context_id: int, call_id: str | int, kind: Pen
 
 def _outcome(result: Any) -> ToolOutcome:
     if isinstance(result, BaseException):
-        return ToolOutcome(redact(storable(f"Error: {StepError.of(result)}")), error_type=type(result).__name__)
+        return ToolOutcome(f"Error: {describe_failure(result)}", error_type=type(result).__name__)
     try:
         return outcome_of(result)
     except OutputError as error:
