@@ -1,5 +1,6 @@
 """Files of settings: what stands in one that cannot be read is said, and never left out in silence."""
 
+import io
 import os
 import re
 from collections.abc import Container
@@ -21,16 +22,21 @@ def check_lines(file: Path, settings: Container[str]) -> None:
         settings: The names of settings, in small letters.
 
     Raises:
-        SettingsError: some cannot; each is named by its number, and by its setting.
+        SettingsError: some cannot; each is named by its number, and by its setting. Or it is no UTF-8.
     """
     if not file.is_file():  # it need not be there, and a pipe gives its text only once
         return
-    with file.open(encoding="utf-8") as text:
-        wrong = [
-            f"{file}, {_describe(each.original.string, each.original.line, settings)}"
-            for each in parse_stream(text)
-            if _is_unreadable(each, settings)
-        ]
+    data = file.read_bytes()
+    try:
+        text = io.StringIO(data.decode("utf-8"), newline=None)
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        raise SettingsError(f"{file}, line {number}: cannot be read; save the file as UTF-8") from None
+    wrong = [
+        f"{file}, {_describe(each.original.string, each.original.line, settings)}"
+        for each in parse_stream(text)
+        if _is_unreadable(each, settings)
+    ]
     if wrong:
         raise SettingsError("\n".join(wrong))
 

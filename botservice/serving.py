@@ -321,9 +321,11 @@ def _stop(begin: Callable[[], None]) -> None:
 
 @contextlib.contextmanager
 def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
-    """Call stop at SIGTERM or SIGINT; a second signal ends the process at once."""
+    """Call stop at SIGTERM, SIGINT, or SIGHUP, if that is not ignored; a second signal ends the process at once."""
     loop = asyncio.get_running_loop()
-    numbers = (signal.SIGTERM, signal.SIGINT)
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        numbers.append(signal.SIGHUP)
 
     def release() -> None:
         for number in numbers:

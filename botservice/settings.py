@@ -242,7 +242,8 @@ class _Environment(BaseSettings):
             wrong = [f"{name.upper()} must be {_MUST_BE.get(name, 'a text')}" for name in names]
             raise SettingsError("\n".join(wrong), names=tuple(names)) from None
         except (OSError, UnicodeDecodeError) as error:
-            raise SettingsError(f"{env_file} cannot be read: {type(error).__name__}") from None
+            reason = error.strerror if isinstance(error, OSError) else "save it as UTF-8"
+            raise SettingsError(f"{env_file} cannot be read: {reason}") from None
 
 
 class ModelSettings(_Environment):

@@ -355,8 +355,17 @@ def bot_settings(sqlite_url: str) -> dict[str, str]:
     return {"DATABASE_URL": sqlite_url}
 
 
+_IS_KEPT = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+
+
 @pytest.mark.slow
-def test_sigterm_lets_a_running_answer_finish(tmp_path: Path, bot_settings: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGTERM, pytest.param(signal.SIGHUP, marks=pytest.mark.skipif(_IS_KEPT, reason="nohup keeps it away"))],
+)
+def test_a_signal_to_end_lets_a_running_answer_finish(
+    tmp_path: Path, bot_settings: dict[str, str], number: signal.Signals
+) -> None:
     gate = Gate()
     with OpenAIApi.running(lambda _: Reply(text="finished in time", wait=gate)) as model, BotApi.running() as api:
         wires = {
@@ -372,7 +381,7 @@ def test_sigterm_lets_a_running_answer_finish(tmp_path: Path, bot_settings: dict
             process = bot._process
             assert process is not None
             assert process.stdout is not None
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(number)
             assert "8 seconds" in process.stdout.readline()
             gate.open()
             assert process.wait(timeout=60) == 0

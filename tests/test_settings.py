@@ -237,7 +237,7 @@ def test_an_empty_variable_leaves_the_file_its_say(monkeypatch: pytest.MonkeyPat
 
 def test_a_dotenv_file_that_is_no_text_is_said(tmp_path: Path) -> None:
     (tmp_path / ".env").write_bytes(b"PORT=\xff\xfe\n")
-    with pytest.raises(SettingsError, match=r"\.env cannot be read: UnicodeDecodeError"):
+    with pytest.raises(SettingsError, match=r"\.env, line 1: cannot be read; save the file as UTF-8"):
         Settings.load()
 
 

@@ -94,6 +94,9 @@ def build_service(settings: "Settings", app: str | None) -> "AgentService":
     """Return the service of one's own that app names, or the one that the settings describe."""
     from botservice.app import build_service as build
     from botservice.app import load_service, prepare
+    from botservice.cli.settings_spelling import check_spelling
 
     prepare(settings)
+    for slip in check_spelling():
+        typer.echo(f"botservice: {slip.text}; it does nothing", err=True)
     return load_service(app) if app else build(settings)

@@ -134,7 +134,10 @@ def as_refusal(error: DBAPIError) -> StorageError:
 
 
 def _reason(error: BaseException) -> str:
-    return str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
+    driver = getattr(error, "orig", None) or error
+    reason = str(driver).strip().partition("\n")[0]
+    is_of_disk = getattr(driver, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)
+    return f"{reason}: its disk is full, or fails" if is_of_disk else reason
 
 
 def _sqlstate(error: BaseException) -> str | None:

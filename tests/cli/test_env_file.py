@@ -17,6 +17,8 @@ UNREADABLE = [
     (b"OWN_KEY\n", ".env, line 1: cannot be read; write NAME=value"),
     (b'ADMIN_TOKEN="aaaa\nACCESS=allow\n', ".env, line 1 (ADMIN_TOKEN): cannot be read; a quote is not closed, or"),
     (b"PORT=0\nADMIN_TOKEN='aaaa\nHOST='::1'\n", ".env, line 2 (ADMIN_TOKEN): cannot be read; a quote is not closed"),
+    ("PORT=0\nOWN=übel\n".encode("latin-1"), ".env, line 2: cannot be read; save the file as UTF-8"),
+    ("ACCESS=allow\n".encode("utf-16"), ".env, line 1: cannot be read; save the file as UTF-8"),
     (b'ADMIN_TOKEN="aaaa" aaaa\n', ".env, line 1 (ADMIN_TOKEN): cannot be read; a quote is not closed, or text stands"),
 ]
 

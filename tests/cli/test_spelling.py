@@ -1,4 +1,4 @@
-"""A name in the file of settings that is nearly a setting's is a slip, and doctor says so."""
+"""A name in the file of settings that is nearly a setting's is a slip: doctor says so, and whatever serves."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,3 +22,10 @@ def test_doctor_names_it_beside_a_value_that_is_wrong(run: Run) -> None:
     assert "MAX_STEPS must be" in said
     assert "TELEGRAM_BOT_TOKE in .env is none" in said
     assert code == 1
+
+
+def test_what_answers_says_that_a_slip_does_nothing(run: Run) -> None:
+    Path(".env").write_text("DATABSE_URL=sqlite:///own.db\nPORT=0\nOBSERVE=off\n")
+    code, _, error = run("chat")
+    assert "botservice: DATABSE_URL in .env is none; DATABASE_URL is; it does nothing\n" in error
+    assert code == 0

@@ -90,7 +90,7 @@ def test_a_database_that_has_no_room_for_a_message_is_wrong(tmp_path: Path) -> N
     )
     (line,) = [line for line in done.stdout.splitlines() if " database " in line]
     assert "✗" in line
-    assert "disk I/O error" in line
+    assert "disk I/O error: its disk is full, or fails" in line
     assert done.returncode == 1
 
 
