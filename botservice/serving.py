@@ -95,7 +95,7 @@ async def serve(
             if beside is not None:
                 last.push_async_callback(_end, asyncio.ensure_future(beside(ending)), ending)
             for line in describe(application):
-                print(line, flush=True)  # noqa: T201 - what serve says to whoever started it
+                _say(line)
             gc.collect()
             gc.freeze()  # what was loaded until now stays: no later collection looks through it and holds the loop up
             with sending_to(metrics):
@@ -146,9 +146,9 @@ async def work(
         running(settings, service, build_transports(settings, service), share=share) as application,
         watching_models(settings, service),
     ):
-        print("botservice works on turns, and serves no pages. Ctrl+C stops it.")  # noqa: T201 - to whoever started it
-        print(f"  model      {_describe_model(application)}")  # noqa: T201
-        print(f"  database   {application.storage.name}", flush=True)  # noqa: T201
+        _say("botservice works on turns, and serves no pages. Ctrl+C stops it.")
+        _say(f"  model      {_describe_model(application)}")
+        _say(f"  database   {application.storage.name}")
         gc.collect()
         gc.freeze()
         ending = asyncio.Event()
@@ -312,11 +312,17 @@ async def _serve_web(
 
 def _stop(begin: Callable[[], None]) -> None:
     begin()
-    print(f"stopping: answers that are being made have {GRACE_SECONDS:g} seconds", flush=True)  # noqa: T201
+    _say(f"stopping: answers that are being made have {GRACE_SECONDS:g} seconds")
     # Everything is stored; whatever does not let go by then is of no use any more.
     watchdog = threading.Timer(_OUT_SECONDS, os._exit, [0])
     watchdog.daemon = True
     watchdog.start()
+
+
+def _say(line: str) -> None:
+    """Print a line for whoever started this; answers go on where nobody reads it any more."""
+    with contextlib.suppress(BrokenPipeError):
+        print(line, flush=True)  # noqa: T201
 
 
 @contextlib.contextmanager

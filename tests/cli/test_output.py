@@ -1,10 +1,14 @@
 """What commands do where nobody can read what they say: their work, and never a traceback."""
 
+import contextlib
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
+from doctor.examining import free_port
 
 pytestmark = pytest.mark.slow  # processes of their own
 
@@ -41,3 +45,19 @@ def test_a_command_whose_output_finds_no_room_says_so_in_a_line(command: str, mo
     monkeypatch.setenv("PORT", "0")
     code, said = in_shell(f"{command} >/dev/full")
     assert (code, said) == (1, "botservice: the output cannot be written: No space left on device\n")
+
+
+def test_a_service_goes_on_where_nobody_reads_what_it_says(tmp_path: Path) -> None:
+    port = free_port()
+    environment = {**os.environ, "DATABASE_URL": f"sqlite:///{tmp_path}/bot.db", "PORT": str(port), "OBSERVE": "off"}
+    reader, writer = os.pipe()
+    os.close(reader)
+    words = [sys.executable, "-m", "botservice", "serve"]
+    with subprocess.Popen(words, stdout=writer, stderr=subprocess.DEVNULL, cwd=tmp_path, env=environment) as process:
+        os.close(writer)
+        while process.poll() is None:
+            with contextlib.suppress(httpx.TransportError):
+                if httpx.get(f"http://127.0.0.1:{port}/readyz").is_success:
+                    process.terminate()
+                    break
+        assert process.wait(timeout=60) == 0
