@@ -52,6 +52,9 @@ class DatabaseUrl:
         if backend in ("postgres", "postgresql"):
             if "@" in (url.host or ""):
                 raise SettingsError(f"{_MUST_BE}; an @ in its password has to be written as %40")
+            host = unquote(url.host or "")
+            if host.startswith("/"):  # the folder of a socket, as libpq takes it
+                url = url._replace(host=None).update_query_dict({"host": host})
             return cls(url.set(drivername="postgresql+psycopg"), None)
         if backend != "sqlite":
             raise SettingsError(f"{_MUST_BE}; {backend} is not supported")

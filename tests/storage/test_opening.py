@@ -32,6 +32,12 @@ def test_every_spelling_of_an_address_is_understood_and_no_password_shown(text, 
     assert DatabaseUrl.parse(text).name == shown
 
 
+def test_the_folder_of_a_socket_stands_where_libpq_takes_it():
+    by_query = DatabaseUrl.parse("postgresql://me@/bot?host=/run/postgres")
+    assert DatabaseUrl.parse("postgresql://me@%2Frun%2Fpostgres/bot").url == by_query.url
+    assert by_query.url.query["host"] == "/run/postgres"
+
+
 @pytest.mark.parametrize("text", ["sqlite://", "sqlite:///:memory:"])
 async def test_a_database_in_memory_lasts_as_long_as_its_storage(text):
     async with Storage.open(text) as storage:
