@@ -41,7 +41,7 @@ PROOFS: Final = {
         thinking: test_streaming.test_a_status_is_shown_and_taken_back
         tools: test_streaming.test_tools_show_themselves_while_they_run
         approval: test_approval.test_a_press_decides_and_the_question_says_so
-        buttons: test_interactions.test_buttons_say_what_stands_on_them
+        buttons: test_buttons.test_the_first_press_counts_and_shows_what_was_chosen
         files_in: test_files.test_a_picture_is_seen
         files_out: test_delivery.test_files_go_out_after_the_words
         tables: test_figures.test_a_table_comes_as_one_that_people_can_sort

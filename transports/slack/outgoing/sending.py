@@ -130,7 +130,9 @@ class Sender:
         text = str(delivery.payload["text"])
         words = in_words(text, find_figures(text))
         blocks = [markdown(words), *_below(delivery)]
-        body = {"response_type": "ephemeral", "text": words, "blocks": blocks, **self._looks}
+        body = {"response_type": "ephemeral", "replace_original": False, "text": words, "blocks": blocks, **self._looks}
+        if "response_thread_ts" in delivery.payload:
+            body["thread_ts"] = delivery.payload["response_thread_ts"]
         try:
             await self._client.respond(url, body)
         except SlackFailure as failure:
