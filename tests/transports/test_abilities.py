@@ -46,7 +46,7 @@ PROOFS: Final = {
         files_out: test_delivery.test_files_go_out_after_the_words
         tables: test_figures.test_a_table_comes_as_one_that_people_can_sort
         edits: test_intake.test_edits_and_deletions_change_the_history
-        deletions: test_intake.test_edits_and_deletions_change_the_history
+        deletions: test_deleted_questions.test_a_question_that_was_deleted_is_not_answered
         stops: test_intake.test_the_stop_button_ends_an_answer_and_keeps_what_was_said
         errors: test_languages.test_an_apology_is_in_the_language_of_who_asked
         personal: test_interactions.test_in_a_channel_what_concerns_one_person_is_read_by_them_alone
