@@ -41,12 +41,12 @@ PROOFS: Final = {
         thinking: test_streaming.test_a_status_is_shown_and_taken_back
         tools: test_streaming.test_tools_show_themselves_while_they_run
         approval: test_approval.test_a_press_decides_and_the_question_says_so
-        buttons: test_interactions.test_buttons_say_what_stands_on_them
+        buttons: test_buttons.test_the_first_press_counts_and_shows_what_was_chosen
         files_in: test_files.test_a_picture_is_seen
         files_out: test_delivery.test_files_go_out_after_the_words
         tables: test_figures.test_a_table_comes_as_one_that_people_can_sort
         edits: test_intake.test_edits_and_deletions_change_the_history
-        deletions: test_intake.test_edits_and_deletions_change_the_history
+        deletions: test_deleted_questions.test_a_question_that_was_deleted_is_not_answered
         stops: test_intake.test_the_stop_button_ends_an_answer_and_keeps_what_was_said
         errors: test_languages.test_an_apology_is_in_the_language_of_who_asked
         personal: test_interactions.test_in_a_channel_what_concerns_one_person_is_read_by_them_alone

@@ -28,7 +28,7 @@ from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.home import Home, HomeSection
 from transports.slack.inbound_events import COMMAND_PREFIX
 from transports.slack.incoming.bolt import PATH, SocketListener, build_bolt
-from transports.slack.incoming.decisions import Decisions
+from transports.slack.incoming.button_presses import Presses
 from transports.slack.incoming.files import Files
 from transports.slack.incoming.intake import Intake
 from transports.slack.incoming.interactions import Interactions
@@ -58,12 +58,12 @@ CAPABILITIES: Final = Capabilities(
     thinking="the session's status",
     tools="tasks, several as a plan, with details in direct conversations",
     approval="buttons under the question, or commands",
-    buttons="below the message",
+    buttons="below the message; one choice, which stays visible",
     files_in="up to 20 MB: pictures, texts, PDFs, canvases, lists",
     files_out="uploads",
     tables="a table that people can sort; where there are none, text",
     edits="change what is remembered",
-    deletions="change what is remembered",
+    deletions="change what is remembered; a question that is deleted before its answer came gets none",
     stops="the session's button, or !stop",
     errors="a message in your language",
     personal="seen by the asker alone",
@@ -159,9 +159,9 @@ class SlackTransport:
         self, people: People, views: Views, installations: InstallationStore | None, listening: SlackListen
     ) -> Intake:
         interactions = Interactions(self._client, self._workspaces, people)
-        decisions = Decisions(self._client, self._workspaces, people, interactions)
+        presses = Presses(self._client, self._workspaces, people, interactions)
         return Intake(
-            self._workspaces, interactions, decisions, self._home, self._suggestions, views, installations, listening
+            self._workspaces, interactions, presses, self._home, self._suggestions, views, installations, listening
         )
 
     def _build_routes(self, signing_secret: str | None) -> Sequence[BaseRoute]:

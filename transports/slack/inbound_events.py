@@ -157,6 +157,13 @@ def stored(event: bytes) -> tuple[Way | None, Mapping[str, Any], Mapping[str, An
     return way, body if isinstance(body, dict) else {}, kept
 
 
+def asker_of(event: bytes) -> str | None:
+    """Return the user who wrote, ordered or pressed what is stored as an event; None where none is named."""
+    _, body, _ = stored(event)
+    named = (field(body, "event", "user"), field(body, "user", "id"), field(body, "user_id"))
+    return next((user for each in named if (user := word(each)) is not None), None)
+
+
 def stored_message(event: bytes) -> SlackMessage | None:
     """Return the message that was stored as an event; None for any other event."""
     way, body, _ = stored(event)

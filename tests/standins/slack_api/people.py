@@ -76,11 +76,16 @@ class People:
             return self._change("message_changed", channel) | change
 
     def deleted_event(self, channel: str, ts: str) -> dict[str, Any]:
-        """Have a person take back what they wrote, and return the event that says so."""
+        """Have a person take back what they wrote, and return the event that says so: it has its place in a thread."""
         with self.condition:
             post = self.world.find(channel, ts)
+            before = post.wire()
+            if any(each is not post for each in self.world.thread(channel, ts)):
+                post.user, post.text, post.markdown_text = "USLACKBOT", "This message was deleted.", None
+                now = {**post.wire(), "subtype": "tombstone", "thread_ts": ts, "hidden": True}
+                return self._change("message_changed", channel) | {"message": now, "previous_message": before}
             self.world.posts.remove(post)
-            return self._change("message_deleted", channel) | {"deleted_ts": ts, "previous_message": post.wire()}
+            return self._change("message_deleted", channel) | {"deleted_ts": ts, "previous_message": before}
 
     def _change(self, subtype: str, channel: str) -> dict[str, Any]:
         at = self.world.next_ts()

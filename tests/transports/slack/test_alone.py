@@ -68,7 +68,7 @@ def storage_free_event(api: SlackApi, sqlite_storage: Storage) -> StoredEvent:
 async def until_answered(api: SlackApi, typist, bot) -> None:
     typist.write("Here it is.")
     typist.finish()
-    await api.until(api.said)
+    await api.until(typist.pieces.empty)
     await bot.worker.stop(grace_seconds=5)
     await bot.transport._titles.settle()
 

@@ -167,14 +167,3 @@ async def test_what_nobody_asked_for_now_goes_where_its_conversation_is(
         assert await bot.transport.send(direct, replace(delivery, id=8, attempts=1)) is not None
     assert [(each.shown, each.thread_ts) for each in api.bot_posts("C0GENERAL")] == [("It is time", thread)]
     assert [(each.shown, each.thread_ts) for each in api.bot_posts()] == [("It is time", None)]
-
-
-async def test_a_question_that_was_deleted_is_answered_without_a_thread(api: SlackApi, bot_on, typist) -> None:
-    async with bot_on(api, typist):
-        ts = api.person_says("hello")
-        await api.until(lambda: api.world.statuses)
-        api.deleted_event("D0ALICE", ts)  # nobody tells the bot
-        typist.write("hi")
-        typist.finish()
-        await api.until(api.said)
-    assert [(post.shown, post.thread_ts) for post in api.bot_posts()] == [("hi", None)]

@@ -8,7 +8,7 @@ from sqlalchemy import select
 from standins.slack_api import BOT_USER, LoseAnswer, Refuse, SlackApi
 
 from botservice import Storage, ToolCall
-from botservice.messages import Author, Button, Message, Role
+from botservice.messages import Author
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import contexts
 from botservice.storage.tables.slack import feedback
@@ -167,27 +167,6 @@ async def test_feedback_from_another_workspace_is_not_believed(api: SlackApi, bo
         await api.until(lambda: len(api.events.tries) == 3)
     rows = await sqlite_storage.read(lambda connection: list(connection.execute(select(feedback.c.person_id))))
     assert len(rows) == 1
-
-
-async def test_buttons_say_what_stands_on_them(api: SlackApi, bot_on) -> None:
-    async with bot_on(api) as bot:
-        plan = bot.transport.plan
-
-        def with_buttons(answer: Message, events: list[StoredEvent]):
-            buttons = (Button("Yes", "yes, please"), Button("Docs", url="https://example.com"))
-            return plan(Message(None, Role.ASSISTANT, answer.text, buttons=buttons), events)
-
-        bot.transport.plan = with_buttons
-        api.person_says(f"<@{BOT_USER}> shall I?", channel="C0GENERAL")
-        post = (await api.until(lambda: api.bot_posts("C0GENERAL")))[0]
-        row = next(block for block in post.blocks if block["type"] == "actions")
-        assert row["elements"][1]["url"] == "https://example.com"
-        api.press(post, row["elements"][0], user="U0BOB")
-        await api.until(lambda: len(api.said("C0GENERAL")) == 2)
-        prompt = str(bot.llm.prompts[-1])
-    assert "yes, please" in api.said("C0GENERAL")[1]
-    assert "Bob" in prompt
-    assert {each.thread_ts for each in api.bot_posts("C0GENERAL")} == {post.thread_ts}
 
 
 async def test_a_page_shows_what_is_kept_of_a_person(api: SlackApi, bot_on) -> None:

@@ -13,7 +13,7 @@ from botservice.turns.waiting.parsing import order_of
 from transports.background_tasks import Errands
 from transports.slack.client import SlackClient
 from transports.slack.inbound_events import account_of, context_keys
-from transports.slack.incoming.interactions import Interactions, Press, read_press
+from transports.slack.incoming.interactions import Interactions, Press, read_press, tell_presser
 from transports.slack.workspaces.workspaces import People, Person, Workspaces
 
 logger = logging.getLogger(__name__)
@@ -68,12 +68,10 @@ class Decisions:
         """Tell the presser alone what came of it; where it decided something, the message that asked says so."""
         if press.response_url is None or (decision.is_taken and not press.is_ephemeral):
             return
-        body: dict[str, Any] = {"response_type": "ephemeral", "replace_original": False, "text": decision.text}
-        if decision.is_taken:
-            body = {"delete_original": True}
-        elif press.root is not None:
-            body["thread_ts"] = press.root
+        if not decision.is_taken:
+            await tell_presser(self._client, press, decision.text)
+            return
         try:
-            await self._client.respond(press.response_url, body)
+            await self._client.respond(press.response_url, {"delete_original": True})
         except BotServiceError as error:
             logger.info("slack.decision_not_told", extra={"reason": str(error)})

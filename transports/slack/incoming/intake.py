@@ -35,7 +35,7 @@ from transports.slack.inbound_events import (
     without_view,
     word,
 )
-from transports.slack.incoming.decisions import Decisions
+from transports.slack.incoming.button_presses import Presses
 from transports.slack.incoming.interactions import Interactions
 from transports.slack.outgoing.sessions import mark_renamed
 from transports.slack.suggested_prompts import Suggestions
@@ -109,7 +109,7 @@ class Intake:
         self,
         workspaces: Workspaces,
         interactions: Interactions,
-        decisions: Decisions,
+        presses: Presses,
         home: Home,
         suggestions: Suggestions,
         views: Views,
@@ -118,7 +118,7 @@ class Intake:
     ) -> None:
         self._workspaces = workspaces
         self._interactions = interactions
-        self._decisions = decisions
+        self._presses = presses
         self._home = home
         self._suggestions = suggestions
         self._views = views
@@ -135,7 +135,7 @@ class Intake:
     async def close(self) -> None:
         """Take in no more."""
         self._inbox = None
-        await self._decisions.close()
+        await self._presses.close()
         await self._errands.close()
 
     async def take_event(self, body: Mapping[str, Any]) -> None:
@@ -176,7 +176,7 @@ class Intake:
         """Store what was pressed or submitted, or open the dialog that was asked for."""
         inbox, storage = self._opened()
         await self._note_grid(body)
-        if not await self._decisions.take(body, inbox):
+        if not await self._presses.take(body, inbox, storage):
             await self._accept(await self._interactions.interaction(body, storage))
 
     async def _take_message(self, body: Mapping[str, Any]) -> None:

@@ -27,14 +27,13 @@ from transports.slack.inbound_events import (
     context_keys,
     field,
     items_of,
-    order_of,
     raw,
     team_of,
     timestamp,
     word,
 )
 from transports.slack.incoming.reactions import Reactions
-from transports.slack.outgoing.formatting import BUTTON, FEEDBACK
+from transports.slack.outgoing.formatting import FEEDBACK
 from transports.slack.workspaces.workspaces import People, Workspaces
 
 logger = logging.getLogger(__name__)
@@ -158,7 +157,7 @@ class Interactions:
             case "view_submission":
                 return await self._question(body, storage)
             case "block_actions":
-                return await self._pressed(body, storage)
+                await _rate(body, storage)
         return None
 
     async def _ask(self, body: Mapping[str, Any]) -> None:
@@ -184,22 +183,6 @@ class Interactions:
         channel = await self.conversation(team, user)
         return _event(f"{team}:view:{view_id}", team, channel, Way.QUESTION, body, storage.now())
 
-    async def _pressed(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
-        press = read_press(body)
-        if press is None:
-            return None
-        if press.name == FEEDBACK:
-            await write_feedback(storage, press.team, press.channel, press.user, press.value or "")
-            return None
-        if not press.name.startswith(BUTTON) or press.ts is None or press.at is None:
-            return None
-        return InboundEvent(
-            key=f"slack:{press.team}:button:{press.channel}:{press.ts}:{press.at}:{press.user}",
-            context_keys=press.context_keys,
-            order_key=order_of(press.at),
-            raw=raw(Way.BUTTON, body, thread_ts=press.root or press.ts),
-        )
-
     async def conversation(self, team: str, user: str) -> str:
         """Return the channel in which a person and the bot are alone; Slack is asked once."""
         known = self._direct.get((team, user))
@@ -213,6 +196,24 @@ class Interactions:
             raise BotServiceError("Slack does not name the conversation")
         self._direct[team, user] = channel
         return channel
+
+
+async def tell_presser(client: SlackClient, press: Press, text: str) -> None:
+    """Tell whoever pressed a button something that nobody else sees; nothing depends on it."""
+    if press.response_url is None:
+        return
+    place = {} if press.root is None else {"thread_ts": press.root}
+    body = {"response_type": "ephemeral", "replace_original": False, "text": text, **place}
+    try:
+        await client.respond(press.response_url, body)
+    except BotServiceError as error:
+        logger.info("slack.presser_not_told", extra={"reason": str(error)})
+
+
+async def _rate(body: Mapping[str, Any], storage: Storage) -> None:
+    press = read_press(body)
+    if press is not None and press.name == FEEDBACK:
+        await write_feedback(storage, press.team, press.channel, press.user, press.value or "")
 
 
 def _about(body: Mapping[str, Any], message: object) -> str:

@@ -169,7 +169,7 @@ class Reader:
             created_at=_moment(press.at) if press.at is not None else None,
             command=parse_command(press.value),
             language=person.language,
-            is_private=press.channel.startswith("D"),
+            is_private=press.is_ephemeral or press.channel.startswith("D"),
             own_text="",  # the text of a button is not the presser's own
         )
 

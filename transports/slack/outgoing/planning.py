@@ -9,8 +9,9 @@ from botservice.commands.catalogue import as_typed as name_commands
 from botservice.commands.standard import standard_commands
 from botservice.messages import Message, Role
 from botservice.texts import DEFAULT_LANGUAGE
+from botservice.turns.buttons import write_buttons
 from botservice.turns.start.commands import parse_command
-from botservice.turns.transport import Payload
+from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
 from transports.files.stored import name_file
 from transports.slack.inbound_events import COMMAND_PREFIX, SlackMessage, Way, field, read_message, stored, timestamp
@@ -44,6 +45,7 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
         pieces[-1]["choices"] = [
             {"text": button.text, "value": button.says, "url": button.url} for button in answer.buttons
         ]
+        pieces[-1][BUTTONS] = write_buttons(answer.buttons)
     if pieces and is_notice:
         pieces[-1]["is_notice"] = True
     elif pieces and not is_for_service:
@@ -87,6 +89,9 @@ def _place(asked: Sequence[_Asked]) -> dict[str, Any]:
     place: dict[str, Any] = {"question": asked[-1].key}
     if message is not None:
         place |= {"thread_ts": message.root_ts, "asked_at": message.ts}
+    elif way is Way.BUTTON and field(body, "container", "is_ephemeral") is True and "thread_ts" not in kept:
+        place["response_url"] = field(body, "response_url")
+        place["response_thread_ts"] = timestamp(field(body, "container", "thread_ts"))
     elif way is Way.BUTTON:
         place["thread_ts"] = timestamp(kept.get("thread_ts"))
         place["asked_at"] = timestamp(field(body, "container", "message_ts"))

@@ -12,6 +12,7 @@ from transports.files.stored import ending_of, read_stored_file
 from transports.pacing import Pace
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_delivery_error
 from transports.slack.inbound_events import field, word
+from transports.slack.outgoing.deleted_questions import is_all_deleted
 from transports.slack.outgoing.ending import Ending
 from transports.slack.outgoing.figures import Figure, as_blocks, drawn, find_figures, in_words, suspect
 from transports.slack.outgoing.formatting import (
@@ -29,7 +30,7 @@ from transports.slack.workspaces.workspaces import Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
 
-_THREAD_GONE = ("cannot_reply_to_message", "message_not_found", "thread_not_found")
+_QUESTION_GONE = ("message_not_found", "thread_not_found")
 _GONE = ("message_not_found", "cant_update_message", "edit_window_closed")
 
 
@@ -80,6 +81,10 @@ class Sender:
             "thread_ts": delivery.payload.get("thread_ts") or context_keys.get("thread_ts"),
         }
         try:
+            if await self._is_taken_back(delivery):
+                if delivery.external_id is not None:
+                    await self._take_away(workspace, place, delivery.external_id, context_keys)
+                raise DeliveryRefused("its question was deleted")
             return await self._send(workspace, place, delivery, context_keys)
         except SlackFailure as failure:
             if failure.is_token_gone:
@@ -114,12 +119,19 @@ class Sender:
         ts = (await self._post(workspace, place, delivery)).get("ts")
         return ts if isinstance(ts, str) else None
 
+    async def _is_taken_back(self, delivery: Delivery) -> bool:
+        """Return whether a delivery answers what was deleted since; what was sent may still be corrected."""
+        storage, turn_id = self._storage(), delivery.turn_id
+        if storage is None or delivery.is_replacing or "asked_at" not in delivery.payload:
+            return False
+        return await storage.read(lambda connection: is_all_deleted(connection, turn_id), is_short=True)
+
     async def _post(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery) -> dict[str, Any]:
-        """Post a message; where the question is gone, the person is answered all the same, without a thread."""
+        """Post a message; where nothing can be replied to, a person alone is answered without a thread."""
         try:
             return await self._in_some_form(workspace, "chat.postMessage", delivery, **place, **self._looks)
         except SlackFailure as failure:
-            if failure.code not in _THREAD_GONE or not place["channel"].startswith("D"):
+            if failure.code != "cannot_reply_to_message" or not place["channel"].startswith("D"):
                 raise
         return await self._in_some_form(
             workspace, "chat.postMessage", delivery, channel=place["channel"], **self._looks
@@ -130,7 +142,9 @@ class Sender:
         text = str(delivery.payload["text"])
         words = in_words(text, find_figures(text))
         blocks = [markdown(words), *_below(delivery)]
-        body = {"response_type": "ephemeral", "text": words, "blocks": blocks, **self._looks}
+        body = {"response_type": "ephemeral", "replace_original": False, "text": words, "blocks": blocks, **self._looks}
+        if "response_thread_ts" in delivery.payload:
+            body["thread_ts"] = delivery.payload["response_thread_ts"]
         try:
             await self._client.respond(url, body)
         except SlackFailure as failure:
@@ -152,7 +166,7 @@ class Sender:
         try:
             await self._client.call(workspace.token, "chat.postEphemeral", **place, user=user, **form)
         except SlackFailure as failure:
-            if failure.is_later:
+            if failure.is_later or failure.code in _QUESTION_GONE:
                 raise
             if failure.is_not_here:
                 await self._refusals.note(workspace.team_id, Feature.EPHEMERAL, failure)

@@ -15,17 +15,17 @@ from telegram.error import TelegramError
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.messages import Author, Button, CommandCall, InboundMessage
 from botservice.storage import Storage
-from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_HAS_BUTTONS
-from botservice.storage.tables.conversations import deliveries, events
+from botservice.storage.tables.conditions import CALL_IS_OPEN
+from botservice.storage.tables.conversations import deliveries
 from botservice.storage.tables.waiting import pending_calls
 from botservice.texts import in_language
 from botservice.turns.buttons import read_buttons
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import EventKind, InboundEvent
 from botservice.turns.waiting.parsing import order_of
+from transports.offered_buttons import are_coming, find_offered
 from transports.telegram.client import BotClient
 from transports.telegram.inbound_events import BotIdentity, asker_of, field, integer, language_of, shown_id, string
-from transports.telegram.incoming.reactions import ON_ITS_WAY
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
 from transports.telegram.outgoing.chosen_button import Choice, Choices
 
@@ -34,24 +34,11 @@ logger = logging.getLogger(__name__)
 _PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
 _MOST_TOLD: Final = 200  # characters; Bot API, answerCallbackQuery
 _PRESSED: Final = "pressed"  # the field of a stored update that says what a button stands for
-_KEYBOARD = (
-    select(deliveries.c.turn_id, deliveries.c.buttons)
-    .where(
-        DELIVERY_HAS_BUTTONS,
-        deliveries.c.context_id == bindparam("context"),
-        deliveries.c.external_id == bindparam("message"),
-        deliveries.c.transport == "telegram",
-    )
-    .order_by(deliveries.c.id.desc())
-    .limit(1)
-)
-_BUTTONS_ON_THEIR_WAY = ON_ITS_WAY.where(DELIVERY_HAS_BUTTONS)
 _WAS_ASKED = select(
     exists()
     .where(pending_calls.c.context_id == bindparam("context"), pending_calls.c.delivery_id == deliveries.c.id)
     .where(deliveries.c.external_id == bindparam("message"), deliveries.c.transport == "telegram")
 )
-_ASKED_BY = select(events.c.raw).where(events.c.turn_id == bindparam("turn"), events.c.raw.is_not(None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,17 +168,15 @@ def _find_keyboard(connection: Connection, keys: Mapping[str, str], message_id: 
     if context_id is None:
         return _Found()
     sought = {"context": context_id, "message": message_id}
-    # First, or buttons whose message becomes known between these two would be neither on their way nor there.
-    is_coming = connection.execute(_BUTTONS_ON_THEIR_WAY, {"context": context_id}).first() is not None
-    row = connection.execute(_KEYBOARD, sought).one_or_none()
-    if row is None:
+    is_coming = are_coming(connection, context_id)
+    offered = find_offered(connection, context_id, "telegram", message_id)
+    if offered is None:
         copied = _find_copied(connection, context_id, said)
         was_question = bool(connection.execute(_WAS_ASKED, sought).scalar_one())
         is_copy = bool(copied) and not is_coming
         return _Found(copied, was_question=was_question, is_copy=is_copy, is_coming=is_coming)
-    raws = connection.execute(_ASKED_BY, {"turn": row.turn_id}).scalars()
-    askers = [asker_of(json.loads(raw)) for raw in raws]
-    return _Found(read_buttons(row.buttons), frozenset(each for each in askers if each is not None))
+    askers = [asker_of(json.loads(raw)) for raw in offered.asked]
+    return _Found(offered.buttons, frozenset(each for each in askers if each is not None))
 
 
 def _find_copied(connection: Connection, context_id: int, text: str | None) -> Sequence[Button]:

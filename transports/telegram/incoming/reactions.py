@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 _THUMBS: Final = {"👍": "good", "👎": "bad"}
 _PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5)
-ON_ITS_WAY = (
+_ON_ITS_WAY = (
     select(deliveries.c.id)
     .where(
         DELIVERY_IS_OWED,
@@ -98,7 +98,7 @@ def _find_turn(connection: Connection, keys: ContextKeys, message_id: int) -> tu
     context_id = find_context(connection, keys)
     if context_id is None:
         return None, False
-    is_coming = connection.execute(ON_ITS_WAY, {"context": context_id}).first() is not None
+    is_coming = connection.execute(_ON_ITS_WAY, {"context": context_id}).first() is not None
     found = connection.execute(_TURN_OF_ANSWER, {"context": context_id, "message": str(message_id)}).scalars().first()
     return found, is_coming
 
