@@ -1,13 +1,21 @@
 """The values that travel through the service: who said what, with which files."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from botservice.references import Reference, write_out
 
+# White space, control characters, what Unicode 17.0 lets every program ignore (DerivedCoreProperties.txt,
+# Default_Ignorable_Code_Point), and Braille without a dot.
+_BLANK: Final = re.compile(
+    r"[\s\x00-\x1f\x7f-\x9f\u2800"
+    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]*"
+)
 _UNSTORABLE = dict.fromkeys((0, *range(0xD800, 0xE000)), "\ufffd")
 
 
@@ -16,6 +24,11 @@ def storable(text: str) -> str:
     if text.isascii():
         return text.replace("\0", "\ufffd")
     return text.translate(_UNSTORABLE)
+
+
+def is_blank(text: str) -> bool:
+    """Return whether nothing of a text can be seen: it asks nothing, and answers nothing."""
+    return _BLANK.fullmatch(text) is not None
 
 
 class Role(StrEnum):

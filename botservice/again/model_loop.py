@@ -17,7 +17,7 @@ from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse
 from botservice.memory import ActionStep, PlanningStep, ToolResult
 from botservice.memory.chat_messages import step_messages
 from botservice.memory.sub_runs import usage_of
-from botservice.messages import TokenUsage
+from botservice.messages import TokenUsage, is_blank
 from botservice.tools import Tool
 from botservice.tools.hosted import HostedTool
 
@@ -102,7 +102,7 @@ def models_asked(llm: object) -> tuple[str, ...]:
 
 def _text_of(response: ChatResponse) -> str:
     text = with_sources(response.text, response.sources, None)
-    if not text.strip():
+    if is_blank(text):
         raise LLMError("the model gave an empty answer")
     return text
 

@@ -15,6 +15,7 @@ from botservice.history import MessageSelector, SteadyWindowMessageSelector
 from botservice.history.notes import NOTES_TOKENS
 from botservice.llm.asking import ask, offered_to
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
+from botservice.messages import is_blank
 from botservice.people.names import is_guest
 from botservice.texts import in_language
 from botservice.tools import Tool, Toolset
@@ -144,7 +145,7 @@ class FunctionsBasedAgent(Agent):
         """Return what the model answers without tools."""
         prompt, response = await self._ask(context, [])
         said = response.text
-        if response.tool_calls and not said:
+        if response.tool_calls and is_blank(said):
             said = in_language("answer.steps_used_up", context.language)
         return _finish(prompt, response, said, context.language)
 
@@ -192,7 +193,7 @@ class FunctionsBasedAgent(Agent):
         except Exception as error:  # a border: a model is foreign code
             raise LLMError(f"the model failed with {type(error).__name__}") from error
         is_said = response.finish_reason in (FinishReason.LENGTH, FinishReason.REFUSAL)
-        if not response.text.strip() and not response.tool_calls and not is_said:
+        if is_blank(response.text) and not response.tool_calls and not is_said:
             raise LLMError("the model gave an empty answer")
         return response
 

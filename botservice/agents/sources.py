@@ -6,6 +6,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from botservice.llm.chat import Source
+from botservice.messages import is_blank
 from botservice.quoting import quote_name
 from botservice.texts import in_language
 
@@ -16,7 +17,7 @@ _ENCODED: Final = str.maketrans({"(": "%28", ")": "%29", "*": "%2A", "_": "%5F",
 
 def with_sources(text: str, sources: Sequence[Source], language: str | None) -> str:
     """Return an answer with a numbered line for each page that it names: its title, as a link, and its host."""
-    if not sources or not text.strip():
+    if not sources or is_blank(text):
         return text
     lines = [f"{number}. {_describe(source)}" for number, source in enumerate(sources[:_MOST], 1)]
     heading = in_language("answer.sources", language)

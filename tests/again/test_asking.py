@@ -56,6 +56,14 @@ async def count_rows(storage):
 ADDED = [ToolCall("c1", "add", {"a": 2, "b": 3}), "It is 5."]
 
 
+@pytest.mark.parametrize("blank", ["", " ", "\u200b\ufeff"])
+async def test_an_answer_in_which_nothing_can_be_seen_is_an_error(storage, context, blank):
+    service, _ = service_of(storage, ["one", blank])
+    await service.prompt(context, "go")
+    asked = await ask_again(service, context, 1)
+    assert asked.again.error == "the model gave an empty answer"
+
+
 async def test_the_model_reads_what_it_read_then_and_nothing_in_the_chat_changes(storage, context):
     service, llm = service_of(storage, [*ADDED, *ADDED, "And now?"])
     await context.chat_history.append_user_message("My dog is called Rex", author="alice")

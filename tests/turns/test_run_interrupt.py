@@ -24,12 +24,13 @@ class Hanging:
 
     model = "hanging"
 
-    def __init__(self):
+    def __init__(self, *pieces):
+        self.pieces = pieces or ("Let me ", "think ")
         self.said = asyncio.Event()
 
     async def chat(self, messages, tools=(), *, on_text=None):
-        on_text("Let me ")
-        on_text("think ")
+        for piece in self.pieces:
+            on_text(piece)
         self.said.set()
         await asyncio.Event().wait()
         return ChatResponse("never")
@@ -53,6 +54,19 @@ async def test_during_a_model_call_what_was_said_is_kept(context, storage):
     assert run.is_interrupted
     assert [message.text for message in await context.chat_history.messages()] == ["go", "Let me think"]
     assert await service.resume(context) is None
+
+
+async def test_a_run_that_is_stopped_before_anything_can_be_seen_leaves_no_answer(context, storage):
+    llm = Hanging("\u200b", "\ufeff ")
+    service, _ = make_service(storage, ScriptedChatLLM([]))
+    service.agent.llm = llm
+    run = await service.start(context, "go")
+    step = asyncio.create_task(run.step())
+    await llm.said.wait()
+    run.interrupt()
+    with pytest.raises(RunInterrupted):
+        await step
+    assert [message.text for message in await context.chat_history.messages()] == ["go"]
 
 
 async def test_during_tools_their_results_so_far_are_kept(context, storage):

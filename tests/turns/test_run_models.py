@@ -1,6 +1,16 @@
 import pytest
 
-from botservice import AgentContext, AgentService, ChatResponse, LLMError, RetryPolicy, TaskStep, TokenUsage
+from botservice import (
+    AgentContext,
+    AgentService,
+    ChatResponse,
+    LLMError,
+    RetryPolicy,
+    ScriptedChatLLM,
+    TaskStep,
+    TokenUsage,
+)
+from botservice.texts import in_language
 from tests.turns.bots import call, counting, make_service
 
 pytestmark = pytest.mark.any_database
@@ -69,6 +79,31 @@ async def test_an_error_of_foreign_code_is_an_error_of_the_model(context, storag
 async def test_an_empty_answer_is_a_failure(context, storage):
     service, _ = make_service(storage, ["", " \n", "ok"])
     assert (await service.prompt(context, "go")).text == "ok"
+
+
+@pytest.mark.parametrize("blank", ["\u200b", "\u2800", "\ufeff\n", "\u200d \u2060", "\u3164\ufe0f"])
+async def test_an_answer_in_which_nothing_can_be_seen_is_a_failure(context, storage, blank):
+    service, _ = make_service(storage, [blank, blank, "ok"])
+    assert (await service.prompt(context, "go")).text == "ok"
+    assert [message.text for message in await context.chat_history.messages()] == ["go", "ok"]
+    service.agent.llm = ScriptedChatLLM([blank] * 3)
+    with pytest.raises(LLMError, match="empty answer"):
+        await service.prompt(context, "and now")
+    assert [message.text for message in await context.chat_history.messages()] == ["go", "ok", "and now"]
+
+
+@pytest.mark.parametrize("text", ["👩\u200d🚒", "❤\ufe0f", "\u200bok", "क्\u200dष", "\u2800\u2800⠁"])
+async def test_an_answer_with_letters_or_pictures_stands_as_it_was_written(context, storage, text):
+    service, llm = make_service(storage, [text])
+    assert (await service.prompt(context, "go")).text == text
+    assert len(llm.prompts) == 1
+
+
+@pytest.mark.parametrize("said", ["", " ", "\u200b"])
+async def test_whoever_only_calls_tools_when_steps_are_used_up_is_spoken_for(context, storage, said):
+    script = [call("add", a=1, b=1), ChatResponse(said, (call("add", "x", a=2, b=2),))]
+    service, _ = make_service(storage, script, max_steps=1)
+    assert (await service.prompt(context, "go")).text == in_language("answer.steps_used_up", "en")
 
 
 async def test_a_failure_while_planning_or_finishing_is_tried_again(context, storage):

@@ -215,12 +215,32 @@ def stored_update(event: StoredEvent) -> Mapping[str, Any]:
 
 def reply_target(events: Sequence[StoredEvent]) -> int | None:
     """Return the message that an answer replies to: in a group, so that it is seen who is meant."""
+    return integer(field(_asked_in_group(events), "message_id")) or None  # 0 where nobody else sees it
+
+
+def is_comment(events: Sequence[StoredEvent]) -> bool:
+    """Return whether events ask below a channel's post: what replies to nothing there leaves the comments.
+
+    A post stands in the channel's group as a forward. Deeper in a thread it is not told what that began with, and a
+    group's own threads look the same; a forum's are no comments.
+    """
+    message = _asked_in_group(events)
+    thread_id = integer(field(message, "message_thread_id"))
+    is_forum = field(field(message, "chat"), "is_forum") is True or field(message, "is_topic_message") is True
+    if thread_id is None or is_forum:
+        return False
+    replied = field(message, "reply_to_message")
+    return field(replied, "message_id") != thread_id or field(replied, "is_automatic_forward") is True
+
+
+def _asked_in_group(events: Sequence[StoredEvent]) -> object:
+    """Return the last message of events that stands in a group; None where there is none."""
     for event in reversed(events):
         update = stored_update(event) if _OF_GROUPS in event.raw else {}
         # What answers a pressed button replies to the message that it stands under.
         message = update.get("message") or field(update.get("callback_query"), "message")
         if field(field(message, "chat"), "type") in ("group", "supergroup"):
-            return integer(field(message, "message_id")) or None  # 0 where nobody else sees it
+            return message
     return None
 
 

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 
 from botservice.capabilities import Capabilities
 from botservice.contexts.context import ContextKeys, find_context
-from botservice.messages import Author, Button, InboundMessage, Message, ToolCall
+from botservice.messages import Author, Button, InboundMessage, Message, ToolCall, is_blank
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.turns.buttons import read_buttons, write_buttons
@@ -23,7 +23,6 @@ from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
 from botservice.turns.waiting.parsing import order_of
 from botservice.turns.waiting.records import find_open
-from transports.blank_texts import is_blank
 from transports.terminal.lines import Lines, PlainLines
 from transports.terminal.screens import PlainScreen, Screen
 

@@ -15,6 +15,7 @@ from rich.markdown import Markdown
 from rich.spinner import Spinner
 from rich.text import Text
 
+from transports.cjk_emphasis import take_cjk_emphasis
 from transports.terminal.screens import HELP, visible
 from transports.too_long_messages import is_too_intricate
 
@@ -199,6 +200,7 @@ def _write_out(state: StateCore) -> None:
 
 def _markdown_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    take_cjk_emphasis(parser)
     parser.inline.ruler.before("escape", "formula", _keep_formula)
     parser.core.ruler.push("write_out", _write_out)
     return parser

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from botservice.messages import Attachment, Author, InboundMessage
+from botservice.messages import Attachment, Author, InboundMessage, is_blank
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
-from transports.blank_texts import is_blank
 from transports.files.size_limits import BROWSER_FILES_BYTES
 from transports.web.backend import Refusal
 from transports.web.files import parse_files, parse_text

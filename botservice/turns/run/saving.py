@@ -16,7 +16,7 @@ from botservice.history.rows import NewMessage, insert_message
 from botservice.llm.chat import FinishReason
 from botservice.memory import MemoryItem
 from botservice.memory.readable import readable
-from botservice.messages import Button, Message, Role
+from botservice.messages import Button, Message, Role, is_blank
 from botservice.storage import Claim
 from botservice.storage.statements import execute, interleave
 from botservice.storage.tables.conversations import turns
@@ -159,7 +159,7 @@ def as_text(output: object) -> str:
 
 def with_ending(text: str, finish_reason: str | None, language: str | None) -> str:
     """Return an answer with a line about its end, where it is not whole."""
-    has_text = bool(text.strip())
+    has_text = not is_blank(text)
     if finish_reason == FinishReason.LENGTH:
         line = in_language("answer.cut" if has_text else "answer.nothing_left", language)
         return f"{text}\n\n{line}" if has_text else line

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from botservice.budgets.usage import ModelCall
 from botservice.errors import BotServiceError
-from botservice.messages import Attachment, TokenUsage
+from botservice.messages import Attachment, TokenUsage, is_blank
 from botservice.turns.run_options import RunOptions
 
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Speech:
 async def speak(options: RunOptions, text: str) -> Speech | None:
     """Return a text as speech; None without a speaker, or if it is empty or too long."""
     speaker = options.speaker
-    if speaker is None or not text.strip() or len(text) > _LONGEST:
+    if speaker is None or is_blank(text) or len(text) > _LONGEST:
         return None
     try:
         async with asyncio.timeout(_SECONDS):

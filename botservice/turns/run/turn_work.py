@@ -16,7 +16,7 @@ from botservice.contexts.context import AgentContext
 from botservice.errors import InvalidField, LLMError, TurnWaiting
 from botservice.memory import CallbackFailure, FinalAnswerStep, MemoryItem, MemoryStep, PlanningStep, Timing
 from botservice.memory.agent_memory import start_of_work
-from botservice.messages import Button, Message, Role
+from botservice.messages import Button, Message, Role, is_blank
 from botservice.storage import Claim
 from botservice.texts import in_language
 from botservice.tools.threads import run_in_thread
@@ -137,7 +137,7 @@ class TurnWork:
         await self._end_live()
         heard = "".join(self._said).strip()
         said = "" if self._checks else heard  # nobody has seen it
-        new = await new_answer(self._turn.id, FinishAction(said), now) if said else None
+        new = await new_answer(self._turn.id, FinishAction(said), now) if not is_blank(said) else None
         payloads = await self._plan_for(preview(new, language=self._context.language)) if new else []
         self._bill.take_cut_off(heard)
 

@@ -210,6 +210,8 @@ class World:
         if reply_to is not None:
             replied = chat.messages[reply_to].wire
             wire["reply_to_message"] = {key: replied[key] for key in replied if key != "reply_to_message"}
+            if thread_id is None and chat.type == "supergroup":  # replies make a thread, which is no topic
+                wire["message_thread_id"] = replied.get("message_thread_id", reply_to)
         wire |= content
         message = Message(wire, from_bot, call_seq)
         chat.messages[message_id] = message
@@ -292,7 +294,7 @@ def seen(chat: Chat, message: Message) -> Visible:
         text=_words(wire),
         from_bot=message.from_bot,
         entities=tuple(wire.get("entities", wire.get("caption_entities", ()))),
-        thread_id=wire.get("message_thread_id"),
+        thread_id=wire["message_thread_id"] if "is_topic_message" in wire else None,
         reply_to=wire.get("reply_to_message", {}).get("message_id"),
         sender_id=wire["from"]["id"],
         kind=kind,

@@ -65,7 +65,7 @@ def test_cuts_fall_between_paragraphs() -> None:
     assert all(piece.startswith("word") and piece.endswith("end.") for piece in pieces)
 
 
-@pytest.mark.parametrize("text", ["", " \n ", "\n\n"])
+@pytest.mark.parametrize("text", ["", " \n ", "\n\n", "\u200b", "\u2800\ufeff", " \u200b" * 9000])
 def test_nothing_to_read_makes_no_message(text: str) -> None:
     assert format_answer(text, NOBODY) == []
 

@@ -33,6 +33,13 @@ async def delivered(storage: Storage) -> list[tuple[str, int]]:
             await asyncio.sleep(0)
 
 
+async def test_an_answer_in_which_nothing_can_be_seen_is_asked_for_again(api: BotApi, bot_on) -> None:
+    async with bot_on(api, ["\u200b", "\u2800\ufeff", "here"], clock=fast_clock()):
+        api.person_says("hello", chat_id=42)
+        await api.message(42, "here")
+    assert api.visible_texts(42) == ["here"]
+
+
 async def test_a_long_answer_comes_in_parts_in_order(api: BotApi, bot_on) -> None:
     answer = "\n\n".join(f"Paragraph {n}. " + "Some words follow. " * 30 for n in range(40))
     async with bot_on(api, [answer]):

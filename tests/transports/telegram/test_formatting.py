@@ -70,6 +70,8 @@ def test_long_prose_keeps_every_word_in_order_in_as_few_messages_as_it_needs(nam
         ("a List<String> if a<b and c>d", "a List<String> if a<b and c>d"),
         ("if a || b || c", "if a || b || c"),
         ("def __init__(self)", "def __init__(self)"),
+        ("__all__ of __my_name__, foo__ and __bar", "__all__ of __my_name__, foo__ and __bar"),
+        ("test_* and my_** and _*", "test_* and my_** and _*"),
         ("*.py and **/*.txt and src/**/test_*.py", "*.py and **/*.txt and src/**/test_*.py"),
         ("<div>\nhello **x**\n</div>", "hello x"),
         ("one<br>two", "one\ntwo"),
@@ -87,6 +89,22 @@ def test_long_prose_keeps_every_word_in_order_in_as_few_messages_as_it_needs(nam
 )
 def test_text_that_looks_like_markup_stays(markdown: str, shown: str) -> None:
     assert "\n".join(piece.text for piece in format_markdown(markdown)) == shown
+
+
+@pytest.mark.parametrize(
+    ("markdown", "kinds"),
+    [
+        ("_**Note:**_ read this", {"italic", "bold"}),
+        ("__*Note*__ read this", {"italic", "bold"}),
+        ("*__Note__* read this", {"italic", "bold"}),
+        ("__**Note**__ read this", {"bold"}),
+        ("__Note that__ read this", {"bold"}),
+    ],
+)
+def test_marks_within_each_other_are_all_read(markdown: str, kinds: set[str]) -> None:
+    (piece,) = format_markdown(markdown)
+    assert piece.text == re.sub(r"[*_]", "", markdown)
+    assert {entity.kind for entity in piece.entities} == kinds
 
 
 def test_entities_stand_where_the_words_are() -> None:

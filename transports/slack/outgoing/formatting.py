@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from markdown_it import MarkdownIt
 
-from botservice.messages import storable
+from botservice.messages import is_blank, storable
 from botservice.texts import in_language
 from botservice.turns.turn import Delivery
 from transports.slack.outgoing import charts
@@ -101,9 +101,9 @@ def split_markdown(text: str, *, max_characters: int) -> list[str]:
     if max_characters < 100:
         raise ValueError("max_characters must be 100 or more")
     if len(text) <= max_characters:
-        return [text.strip("\n")] if text.strip() else []
+        return [] if is_blank(text) else [text.strip("\n")]
     if is_too_intricate(text):
-        return [piece for piece in _packed(text.strip("\n"), max_characters) if piece.strip()]
+        return [piece for piece in _packed(text.strip("\n"), max_characters) if not is_blank(piece)]
     pieces: list[str] = []
     for block in _blocks(text):
         for part in _fitting(block, max_characters):
@@ -111,7 +111,7 @@ def split_markdown(text: str, *, max_characters: int) -> list[str]:
                 pieces[-1] += part
             else:
                 pieces.append(part)
-    return [piece.strip("\n") for piece in pieces if piece.strip()]
+    return [piece.strip("\n") for piece in pieces if not is_blank(piece)]
 
 
 def _blocks(text: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ from telegramify_markdown import MessageEntity, convert
 from telegramify_markdown.config import RenderConfig
 
 from botservice.messages import Moment, storable
+from transports.cjk_emphasis import MARK, WIDE, mark_emphasis, take_marks_off
 from transports.telegram.outgoing.entities import (
     DATE_TIME,
     Entity,
@@ -53,11 +54,13 @@ _SILENT_TAG = re.compile(
 _BREAK = re.compile(rb"<br\s*/?>", re.IGNORECASE)
 _MISREAD = re.compile(
     r"(?P<money>(?<!\\)\$(?=\d))"
-    r"|(?P<times>(?<=\d)\*(?=[\w(])|(?<=[\w)])\*(?=\d)|(?<=[\w)])\*\*(?=\d))"
-    r"|(?P<anything>(?<!\*)\*(?=\.\w)|(?<=[/_])\*+|(?<!\*)\*{1,2}(?=/))"
-    r"|(?P<name>\b__(?=[a-z][a-z0-9_]*__\b)|(?<=[a-z0-9])__\b)"
+    r"|(?P<times>(?<=\d)\*(?=[\w(\uff08])|(?<=[\w)\uff09])\*(?=\d)"
+    rf"|(?<!{WIDE})(?<=[\w)])\*\*(?=\d))"
+    r"|(?P<anything>(?<!\*)\*(?=\.\w)|(?<=/)\*+|(?<=[^\W_]_)\*+|(?<!\*)\*{1,2}(?=/))"
+    r"|(?P<name>\b__[a-z][a-z0-9_]*__\b)"
     r"|(?P<either>(?<=[^\S\n])\|\|(?=\s))"
 )
+_SIGN = re.compile(r"[^a-z0-9]")
 _DEFINITION = re.compile(r"^ {0,3}\[([^\]\n^][^\]\n]*)\]:(?=[ \t]*\S)", re.MULTILINE)
 _DASHES = re.compile(r"^[ \t>|:]*-[ \t\r>|:-]*$", re.MULTILINE)
 
@@ -104,7 +107,7 @@ def render(markdown: str) -> Rich:
         text = text.rstrip()
         if not text.strip(BLANKS):
             return Rich(storable(markdown))
-        rich = Rich(text, tuple(_places(text, found)))
+        rich = _without_marks(Rich(text, tuple(_places(text, found))))
         if _is_settled(rich):
             return rich
         return normalised(_fold_sources(without_broken_links(rich), count_sources(markdown)))
@@ -167,14 +170,25 @@ def _places(text: str, found: Sequence[MessageEntity]) -> list[Entity]:
         begin, end = (len(data[: 2 * at].decode("utf-16-le")) for at in (each.offset, each.offset + each.length))
         argument = each.url if each.type == "text_link" else each.language
         if each.type != "custom_emoji":
-            entities.append(Entity(each.type, begin, end, argument or None))
+            entities.append(Entity(each.type, begin, end, take_marks_off(argument) if argument else None))
     return entities
+
+
+def _without_marks(rich: Rich) -> Rich:
+    """Return rich without what was put in beside emphasis."""
+    if MARK not in rich.text:
+        return rich
+    entities = []
+    for each in rich.entities:
+        begin, end = (at - rich.text.count(MARK, 0, at) for at in (each.begin, each.end))
+        entities.append(Entity(each.kind, begin, end, each.argument))
+    return Rich(take_marks_off(rich.text), tuple(entities))
 
 
 def prepare(markdown: str) -> str:
     """Return markdown that means the same and of which the converter loses nothing."""
     escaped = escape(markdown)
-    return unroll_tables(escaped, OPTIONS) if may_hold_table(escaped) else escaped
+    return mark_emphasis(unroll_tables(escaped, OPTIONS) if may_hold_table(escaped) else escaped)
 
 
 def may_hold_table(markdown: str) -> bool:
@@ -228,7 +242,7 @@ def _line_of(data: bytes, place: int) -> bytes:
 
 def _escape_marks(text: str) -> str:
     """Escape what is arithmetic, money or logic rather than emphasis, a formula or a spoiler."""
-    return _MISREAD.sub(lambda found: "".join(f"\\{character}" for character in found[0]), text)
+    return _MISREAD.sub(lambda found: _SIGN.sub(r"\\\g<0>", found[0]), text)
 
 
 def _escape_definitions(text: str) -> str:

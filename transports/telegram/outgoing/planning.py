@@ -13,7 +13,7 @@ from botservice.turns.buttons import write_buttons
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
 from transports.files.stored import name_file
-from transports.telegram.inbound_events import reply_target
+from transports.telegram.inbound_events import is_comment, reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
 from transports.telegram.outgoing.extras import receiver_of
 from transports.telegram.outgoing.formatting import MAX_CAPTION_UNITS, as_wire, format_markdown, may_hold_table
@@ -51,9 +51,8 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], *, is_rich: bool
             payloads.append(place)
         _decorate(place, -1, shown)
         place[BUTTONS] = write_buttons(buttons)
-    target = reply_target(events)
-    if payloads and target is not None:
-        _decorate(payloads[0], 0, {"reply_to": target})
+    if payloads and (target := reply_target(events)) is not None:
+        _reply(payloads, target, with_all=is_comment(events))
     if answer.is_personal and (receiver := receiver_of(events)) is not None:
         for each in payloads:
             each["receiver"] = receiver
@@ -65,6 +64,16 @@ def _decorate(payload: dict[str, Any], place: int, values: dict[str, Any]) -> No
     payload |= values
     if "plain" in payload:
         payload["plain"][place] |= values
+
+
+def _reply(payloads: Sequence[dict[str, Any]], target: int, *, with_all: bool) -> None:
+    """Let the first of an answer's messages reply, or all of them and those in their places."""
+    if not with_all:
+        _decorate(payloads[0], 0, {"reply_to": target})
+        return
+    for payload in payloads:
+        for each in (payload, *payload.get("plain", ())):
+            each["reply_to"] = target
 
 
 def _captioned(answer: Message, files: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import pyromark
 
+from transports.cjk_emphasis import mark_emphasis, take_marks_off
 from transports.telegram.outgoing.entities import checked_link
 from transports.telegram.outgoing.formatting import OPTIONS, count_sources, escape
 from transports.telegram.outgoing.splitting import units
@@ -45,7 +46,7 @@ def as_rich(markdown: str, *, is_long: bool) -> dict[str, Any] | None:
     if len(markdown) > MAX_UNITS or is_too_intricate(markdown):
         return None
     try:
-        tree = _parse(escape(markdown))
+        tree = _parse(mark_emphasis(escape(markdown)))
         if not is_long and not any(each in ("Table", "InlineMath", "DisplayMath") for each in _kinds(tree)):
             return None
         blocks = _fold_sources(list(_blocks(tree)), markdown)
@@ -68,10 +69,11 @@ def _parse(markdown: str) -> list[Node | str]:
         elif kind == "End":
             open_nodes.pop()
         elif kind in ("Text", "InlineHtml", "Html"):
-            open_nodes[-1].children.append(str(value))
+            open_nodes[-1].children.append(take_marks_off(str(value)))
         elif kind in ("SoftBreak", "HardBreak"):
             open_nodes[-1].children.append("\n")
         else:  # Code, InlineMath, DisplayMath, Rule, TaskListMarker
+            value = take_marks_off(value) if isinstance(value, str) else value
             open_nodes[-1].children.append(Node(kind, value, []))
     return top.children
 
@@ -215,6 +217,7 @@ def _part(node: Node | str) -> RichText:
 
 def _link(label: RichText, address: str) -> RichText:
     """Return a link, or its label with the address behind it where Telegram would refuse that."""
+    address = take_marks_off(address)
     url = checked_link(address)
     if url is not None:
         return {"type": "url", "text": label if _plain(label).strip() else url, "url": url}

@@ -92,6 +92,7 @@ class Sender:
         method = parameters.pop("method")
         replaced = parameters.pop("replaced", None)
         parameters.pop("seen_by_all", None)
+        parameters.pop("if_anew", None)
         chat_id = parameters["chat_id"]
         await self._pace.turn(chat_id, delivery.turn_id)
         await delivery.confirm()
@@ -120,19 +121,19 @@ class Sender:
             call["message_thread_id"] = context_keys["thread_id"]
         if "reply_markup" in call:
             call["reply_markup"] = in_topic(call["reply_markup"], context_keys.get("thread_id"))
+        replying = {"message_id": reply_to, "allow_sending_without_reply": True}
+        reply: dict[str, Any] = {} if reply_to is None else {"reply_parameters": replying}
         file = call.pop("file", None)
         if file is not None:
             call[file["field"]] = await self._file(context_keys, file)
         elif "media" in call:
             call |= await self._album(context_keys, call["media"])
         elif delivery.external_id is not None:
-            edit = call | {"method": "editMessageText", "message_id": delivery.external_id}
+            edit = call | {"method": "editMessageText", "message_id": delivery.external_id, "if_anew": reply}
             return await self._with_extras(context_keys, edit, delivery)
         if delivery.external_id is not None:
             call["replaced"] = delivery.external_id
-        if reply_to is not None:
-            call["reply_parameters"] = {"message_id": reply_to, "allow_sending_without_reply": True}
-        return await self._with_extras(context_keys, call, delivery)
+        return await self._with_extras(context_keys, call | reply, delivery)
 
     async def _with_extras(
         self, context_keys: Mapping[str, str], call: dict[str, Any], delivery: Delivery
@@ -177,7 +178,8 @@ def _simpler(call: Mapping[str, Any], error: TelegramError, *, has_other_form: b
         return None
     if call["method"] == "editMessageText" and is_not_editable(error):
         return {
-            **_without(call, "message_id"),
+            **_without(call, "message_id", "if_anew"),
+            **call["if_anew"],
             "method": "sendRichMessage" if "rich_message" in call else "sendMessage",
         }
     for fits, names in _LEFT_OUT:

@@ -12,6 +12,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
+from transports.cjk_emphasis import take_cjk_emphasis
 from transports.too_long_messages import is_too_intricate
 from transports.web.outgoing.addresses import take_addresses
 from transports.web.outgoing.formulas import take_formulas
@@ -118,6 +119,7 @@ def _markdown() -> MarkdownIt:
     parser.enable(["table", "strikethrough"])
     # how the library lets one set it
     parser.validateLink = lambda url: url.strip().lower().startswith(_SCHEMES)  # type: ignore[method-assign]
+    take_cjk_emphasis(parser)
     take_formulas(parser)
     take_addresses(parser)
     return parser
