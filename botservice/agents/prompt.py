@@ -21,12 +21,15 @@ from botservice.contexts.context import AgentContext
 from botservice.contexts.waiting_calls import describe_waiting
 from botservice.history import MessageSelector
 from botservice.history.chat_history import Recall
+from botservice.history.namesakes import mark_of, shared_names
 from botservice.history.notes import ARE_SHOWN, StoredNote, describe_notes, read_notes
 from botservice.history.shown import (
     Source,
     as_is,
     as_said,
+    as_said_by_namesake,
     as_said_in_group,
+    authors_of,
     count_again,
     describe_found,
     found_sizes,
@@ -196,8 +199,12 @@ class PromptBuilder:
         """Return the prompt for what a context holds now, at most max_tokens long."""
         recall = await self._recall(context)
         memory, keys = context.memory, self.memory_keys
-        notes, person, waiting = self._describe_known(context, recall.beside)
+        question, counter = context.chat_history.last_user_message, counter_for(self.model)
+        shared = _shared_names(recall, question)
+        notes, person, waiting = self._describe_known(context, recall.beside, shared)
         start, found, window = start_of_work(memory, context.task), recall.found, recall.window
+        if shared and self.search_tokens is not None:
+            found = room_for_found(self.search_tokens, counter, shared).fill(found)
         is_task = start > 0 and isinstance(memory.steps[start - 1], TaskStep)
         pieces = Pieces(
             system=context.system_prompt_for(self.system_prompt, self.skills),
@@ -207,13 +214,14 @@ class PromptBuilder:
             looking_at=_describe_view(context.looking_at),
             found=found,
             window=window,
-            is_group=recall.is_group,
-            question=context.chat_history.last_user_message,
+            is_group=recall.is_group or bool(shared),
+            shared=shared,
+            question=question,
         )
         is_complete = fit(
             pieces,
             self.max_tokens,
-            _scales(counter_for(self.model)),
+            _scales(counter, shared),
             steps=memory.newest_rendered(start, len(memory.steps), keys),
             earlier=memory.newest_rendered(0, start - is_task, keys),
         )
@@ -256,16 +264,23 @@ class PromptBuilder:
         waiting = describe_waiting(connection, context.id, context.turn_id, now) if context.has_open_calls else ""
         return noted, facts, waiting
 
-    def _describe_known(self, context: AgentContext, known: _Known) -> tuple[str, str, str]:
+    def _describe_known(self, context: AgentContext, known: _Known, shared: frozenset[str]) -> tuple[str, str, str]:
         """Return what a prompt says of the notes, the person who asks, and the calls that wait; nothing of none."""
         (noted, facts, waiting), count = known, counter_for(self.model).count
         question = context.chat_history.last_user_message
         if facts and question is not None:
-            name = None if question.author is None else question.author.name
-            person = describe_person(facts, name, question.full_text, count)
+            author = question.author or Author()
+            mark = mark_of(author, shared)
+            person = describe_person(facts, author.name, question.full_text, count, mark=mark)
         else:
             person = ""
         return describe_notes(noted, self.notes_tokens, count) if noted else "", person, waiting
+
+
+def _shared_names(recall: Recall, question: Message | None) -> frozenset[str]:
+    """Return the names that several of the people have whom a prompt shows, or who have lately spoken."""
+    said = [*recall.window, *([] if question is None else [question])]
+    return shared_names([*recall.people, *(each.author for each in said), *authors_of(recall.found)])
 
 
 def estimate_tokens(messages: Iterable[ChatMessage]) -> int:
@@ -287,13 +302,13 @@ def _cache_key(context_id: int, context_keys: Mapping[str, str]) -> str:
     return hashlib.blake2b(known.encode(), digest_size=16, person=b"prompt caches").hexdigest()
 
 
-def _scales(counter: TokenCounter) -> Scales:
+def _scales(counter: TokenCounter, shared: frozenset[str]) -> Scales:
     count_messages = partial(_size, counter=counter)
     return Scales(
         system=lambda text: _system_size(text, counter),  # type: ignore[arg-type]  # as in count_again,
         text=lambda text: counter.count(text) + _TOKENS_AROUND_A_MESSAGE,
-        message=partial(_message_size, counter=counter),
-        found=partial(found_sizes, counter=counter),
+        message=partial(_message_size, counter=counter, shared=shared),
+        found=partial(found_sizes, counter=counter, shared=shared),
         step=lambda step: step.size(counter.name, count_messages),
     )
 
@@ -314,12 +329,12 @@ def _without_images(message: ChatMessage) -> ChatMessage:
     return {**message, "content": parts}
 
 
-def _message_size(message: Message, counter: TokenCounter) -> int:
+def _message_size(message: Message, counter: TokenCounter, shared: frozenset[str]) -> int:
     said = message.full_text
     size = counter.count(said) if message.token_count is None else message.token_count
     size += _TOKENS_AROUND_A_MESSAGE + said.count("\n")  # of a group's messages, further lines are moved to the right
     if message.author and message.author.name:
-        size += count_again(f"{message.author.name}: ", counter)
+        size += count_again(f"{message.author.name}{mark_of(message.author, shared)}: ", counter)
     for each in message.attachments:
         size += counter.count(_IMAGE_TOKENS_TEXT if is_image(each) else mention(each))
     return size
@@ -327,14 +342,13 @@ def _message_size(message: Message, counter: TokenCounter) -> int:
 
 def _assemble(pieces: Pieces) -> Prompt:
     question = [] if pieces.question is None else [pieces.question]
-    is_group = pieces.is_group
+    show = partial(_said, is_group=pieces.is_group, shared=pieces.shared)
     prompt = Prompt()
     if pieces.system:
         prompt.add_section("system", [{"role": "system", "content": pieces.system}])
     if pieces.notes:
         prompt.add_section("notes", [{"role": "user", "content": pieces.notes}])
-    said = [_said(message, is_group=is_group) for message in pieces.window]
-    prompt.add_section("window", said, sources=pieces.window)
+    prompt.add_section("window", map(show, pieces.window), sources=pieces.window)
     prompt.add_section("earlier", _messages(pieces.earlier), is_copied=True)
     # Records are given in the user's role: the templates of many models refuse a system message that is not the first.
     if pieces.person:
@@ -344,11 +358,10 @@ def _assemble(pieces: Pieces) -> Prompt:
     if pieces.looking_at:
         prompt.add_section("looking_at", [{"role": "user", "content": pieces.looking_at}], is_kept=False)
     if pieces.found and pieces.question is not None:
-        records = records_of(pieces.found)
+        records = records_of(pieces.found, pieces.shared)
         told = describe_found(records, pieces.question.created_at)
         prompt.add_section("found", [{"role": "user", "content": told}], sources=[records])
-    asked = [_said(message, is_group=is_group) for message in question]
-    prompt.add_section("question", asked, sources=question)
+    prompt.add_section("question", map(show, question), sources=question)
     prompt.add_section("steps", _messages(pieces.steps), is_copied=True)
     return prompt
 
@@ -363,10 +376,11 @@ def _messages(steps: Iterable[RenderedStep]) -> Iterable[ChatMessage]:
     return itertools.chain.from_iterable(step.messages for step in steps)
 
 
-def _said(message: Message, *, is_group: bool) -> dict[str, Any]:
+def _said(message: Message, *, is_group: bool, shared: frozenset[str]) -> dict[str, Any]:
     if message.role is not Role.USER:
         return {"role": str(message.role), "content": as_is(message)}
-    text = as_said_in_group(message) if is_group else as_said(message)
+    in_group = as_said_by_namesake if mark_of(message.author, shared) else as_said_in_group
+    text = in_group(message) if is_group else as_said(message)
     images = [image_url(each) for each in message.attachments if is_image(each)]
     if not images:
         return {"role": "user", "content": text}

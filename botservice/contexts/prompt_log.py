@@ -25,7 +25,7 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, insert
 
-from botservice.history.shown import CUT, RECORD, WAYS, Records, Source
+from botservice.history.shown import CUT, WAYS, Records, Source
 from botservice.memory.fields.codec import shorten
 from botservice.memory.fields.data_urls import read_data_url
 from botservice.memory.fields.values import FrozenDict, FrozenList, freeze
@@ -281,11 +281,12 @@ def _record_parts(records: Records) -> list[Any]:
     """Return the parts of records: a message that was cut to fit is not what the history has."""
     parts: list[Any] = []
     stored = [None if message.text.endswith(CUT) else message.id for message in records.messages]
-    for is_stored, same in groupby(zip(stored, records.texts, strict=True), lambda each: each[0] is not None):
+    ways = [None if number is None else way for number, way in zip(stored, records.ways, strict=True)]
+    for way, same in groupby(zip(ways, stored, records.texts, strict=True), lambda each: each[0]):
         group = list(same)
         parts += ["\n"] if parts else []
-        ids = [number for number, _ in group if number is not None]
-        parts.append([RECORD, *shorten(ids)] if is_stored else "\n".join(text for _, text in group))
+        ids = [number for _, number, _ in group if number is not None]
+        parts.append("\n".join(text for _, _, text in group) if way is None else [way, *shorten(ids)])
     return parts
 
 

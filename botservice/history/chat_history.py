@@ -20,12 +20,13 @@ from botservice.history.rows import (
     LAST_OF_A_PERSON,
     NewMessage,
     delete_rows,
-    find_speakers,
+    find_people,
     find_window,
     insert_message,
     read_messages,
     read_period,
     select_messages,
+    told_apart,
 )
 from botservice.history.shown import Room
 from botservice.history.window import MessageSelector, StoredMessages, is_quick
@@ -54,6 +55,7 @@ class Recall:
         window: What the selector took, oldest first.
         found: What searching found and the window does not hold, best first.
         is_group: Whether more than one person speaks in the chat.
+        people: Those who have lately spoken there, where they are more than one.
         is_whole: Whether the window and the question are all that there is: then there is nothing to look for.
         beside: What the caller's own query returned, in the same view of the database.
     """
@@ -61,6 +63,7 @@ class Recall:
     window: list[Message] = field(default_factory=list)
     found: list[SearchHit] = field(default_factory=list)
     is_group: bool = False
+    people: frozenset[Author] = frozenset()
     is_whole: bool = False
     beside: Any = None
 
@@ -254,17 +257,18 @@ class ChatHistory:
             )
             return window, is_whole, recent
 
-        known, (window, is_whole, recent), speakers = interleave(
+        known, (window, is_whole, recent), people = interleave(
             partial(beside, connection),
             choose,
-            lambda: None if is_of_one else find_speakers(connection, context_id),
+            lambda: None if is_of_one else find_people(connection, context_id),
             connection=connection,
         )
-        if speakers is None and recent.is_of_one:
+        if people is None and recent.is_of_one:
             return Recall(window, is_whole=is_whole, beside=known)
-        speakers = speakers or find_speakers(connection, context_id)
+        people = people or find_people(connection, context_id)
+        speakers = told_apart(people)
         recents.keep(context_id, replace(recent, speakers=speakers))
-        return Recall(window, is_group=len(speakers) > 1, is_whole=is_whole, beside=known)
+        return Recall(window, is_group=len(speakers) > 1, people=people, is_whole=is_whole, beside=known)
 
     def _find(
         self, connection: Connection, indexes: "SearchIndexes", question: Question, counter: TokenCounter
@@ -280,6 +284,10 @@ class ChatHistory:
         except Exception:
             logger.exception("search.failed", extra={"context": self._context_id})
             return []
+
+    async def people(self) -> frozenset[Author]:
+        """Return the people who have lately spoken."""
+        return await self._storage.read(lambda connection: find_people(connection, self._context_id))
 
     async def search_again(self, text: str, *, k: int, room: Room, period: Period | None = None) -> list[SearchHit]:
         """Return what is found besides the last message of a person, with what makes it readable, within its room.

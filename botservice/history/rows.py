@@ -6,19 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    and_,
-    bindparam,
-    case,
-    delete,
-    literal_column,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, delete, literal_column, select, update
 
 from botservice.errors import StorageError
 from botservice.history.finding.word_blocks import LARGEST_ID, forget_words
@@ -91,19 +79,15 @@ IS_SAID = messages.c.role.in_([literal_column(f"'{role.value}'") for role in (Ro
 _ROLES = {role.value: role for role in Role}
 _LAST_SPEAKERS = 200  # messages of people: far more than a window shows
 _SPEAKERS = (
-    select(
-        messages.c.author_platform,
-        messages.c.author_id,
-        case((messages.c.author_id.is_(None), messages.c.author_name)).label("name"),
-    )
+    select(messages.c.author_platform, messages.c.author_id, messages.c.author_name)
     .where(messages.c.context_id == bindparam("context"), MESSAGE_IS_OF_A_PERSON)
     .order_by(messages.c.position.desc())
     .limit(_LAST_SPEAKERS)
     .subquery()
 )
 # A message without an author may be anybody's: it makes no second person.
-_IS_SOMEBODY = _SPEAKERS.c.author_id.is_not(None) | _SPEAKERS.c.name.is_not(None)
-_TWO_SPEAKERS = select(_SPEAKERS).where(_IS_SOMEBODY).distinct().limit(2)
+_IS_SOMEBODY = _SPEAKERS.c.author_id.is_not(None) | _SPEAKERS.c.author_name.is_not(None)
+_PEOPLE = select(_SPEAKERS).where(_IS_SOMEBODY).distinct()
 _POSITION = select(messages.c.position).where(
     messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message")
 )
@@ -272,17 +256,22 @@ def find_window(connection: Connection, context_id: int, message_id: int | None)
     return Bounds(0, None, None, 0, 0) if row is None else Bounds(*row)
 
 
-def find_speakers(connection: Connection, context_id: int) -> frozenset[tuple[str | None, ...]]:
-    """Return two people who have lately spoken in a context, or all.
+def find_people(connection: Connection, context_id: int) -> frozenset[Author]:
+    """Return the people who have lately spoken in a context; one who has changed their name, under each.
 
     It looks back further than any window, so that what a window looks like seldom changes with who speaks.
     """
-    return frozenset(map(tuple, execute(connection, _TWO_SPEAKERS, {"context": context_id}).all()))
+    return frozenset(Author(*row) for row in execute(connection, _PEOPLE, {"context": context_id}).all())
+
+
+def told_apart(people: Iterable[Author]) -> frozenset[tuple[str | None, ...]]:
+    """Return what tells people apart: their accounts; their names where they have none."""
+    return frozenset((each.platform, each.id, each.name if each.id is None else None) for each in people)
 
 
 def is_group(connection: Connection, context_id: int) -> bool:
     """Return whether more than one person has lately spoken in a context."""
-    return len(find_speakers(connection, context_id)) > 1
+    return len(told_apart(find_people(connection, context_id))) > 1
 
 
 def begin_afresh(connection: Connection, context_id: int) -> None:

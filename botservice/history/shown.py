@@ -7,8 +7,9 @@ from functools import lru_cache, partial
 from typing import Final, Self
 
 from botservice.history.finding.questions import SearchHit
+from botservice.history.namesakes import account_mark, mark_of
 from botservice.llm.tokens import TokenCounter
-from botservice.messages import Attachment, Message
+from botservice.messages import Attachment, Author, Message
 from botservice.quoting import FOUND_END, FOUND_START, quote_name, quote_record, quote_said, quote_said_in_group
 
 CUT: Final = "…"  # at the end of a message of which not all is shown
@@ -32,15 +33,18 @@ class Records:
 
     Attributes:
         texts: What stands of each.
+        ways: In which of WAYS.
     """
 
     messages: Sequence[Message]
     texts: Sequence[str]
+    ways: Sequence[int]
 
     @classmethod
-    def of(cls, messages: Sequence[Message]) -> Self:
-        """Return messages as records."""
-        return cls(messages, [as_record(message) for message in messages])
+    def of(cls, messages: Sequence[Message], shared: frozenset[str] = frozenset()) -> Self:
+        """Return messages as records, with the names that are shared told apart."""
+        ways = [_MARKED_RECORD if mark_of(message.author, shared) else _RECORD for message in messages]
+        return cls(messages, [WAYS[way](message) for way, message in zip(ways, messages, strict=True)], ways)
 
     @property
     def text(self) -> str:
@@ -64,27 +68,45 @@ def as_said(message: Message) -> str:
 
 def as_said_in_group(message: Message) -> str:
     """Return a message as that of one person among others, with their name."""
+    return _said_by(message, "")
+
+
+def as_said_by_namesake(message: Message) -> str:
+    """Likewise, as that of one of several people of the same name."""
+    return _said_by(message, account_mark(message.author))
+
+
+def _said_by(message: Message, mark: str) -> str:
     author = message.author
     if author is None or not (author.name or author.id):
         return as_said(message)
-    return _with_files(f"{quote_name(author.name)}: {quote_said_in_group(message.full_text)}", message)
+    return _with_files(f"{quote_name(author.name)}{mark}: {quote_said_in_group(message.full_text)}", message)
 
 
 def as_record(message: Message) -> str:
     """Return a message as a record: dated, with its author, and nothing in it ends the records."""
+    return _recorded(message, "")
+
+
+def as_record_of_namesake(message: Message) -> str:
+    """Likewise, as that of one of several people of the same name."""
+    return _recorded(message, account_mark(message.author))
+
+
+def _recorded(message: Message, mark: str) -> str:
     text = message.full_text
     if message.attachments:
         text = " ".join([text, *map(mention, message.attachments)])
     text = text.strip()
     if len(text) > LONGEST_RECORD:
         text = text[:LONGEST_RECORD] + CUT
-    return record_heading(message) + quote_record(text)
+    return record_heading(message, mark) + quote_record(text)
 
 
-def record_heading(message: Message) -> str:
+def record_heading(message: Message, mark: str = "") -> str:
     """Return what stands in front of a message in a record."""
     date = message.created_at.isoformat(" ", "minutes")[: len(_SIZED_DATE)]  # formatting it takes twice as long
-    return f"[{date} UTC] {quote_name(_name(message))}: "
+    return f"[{date} UTC] {quote_name(_name(message))}{mark}: "
 
 
 def _name(message: Message) -> str:
@@ -102,8 +124,12 @@ def is_image(attachment: Attachment) -> bool:
 
 
 # The place in this list is stored: what is changed about one of them is a new one at the end.
-WAYS: Final[Sequence[Callable[[Message], str]]] = (as_is, as_said, as_said_in_group, as_record)
-RECORD: Final = WAYS.index(as_record)
+WAYS: Final[Sequence[Callable[[Message], str]]] = (
+    *(as_is, as_said, as_said_in_group, as_record),
+    *(as_said_by_namesake, as_record_of_namesake),
+)
+_RECORD: Final = WAYS.index(as_record)
+_MARKED_RECORD: Final = WAYS.index(as_record_of_namesake)
 
 
 def _with_files(text: str, message: Message) -> str:
@@ -146,10 +172,15 @@ class Room:
         return taken
 
 
-def records_of(found: Sequence[SearchHit]) -> Records:
-    """Return what was found as records, oldest first."""
+def records_of(found: Sequence[SearchHit], shared: frozenset[str] = frozenset()) -> Records:
+    """Return what was found as records, oldest first, with the names that are shared told apart."""
     every = (message for hit in found for message in hit.messages)
-    return Records.of(sorted(every, key=lambda message: (message.created_at, message.id or 0)))
+    return Records.of(sorted(every, key=lambda message: (message.created_at, message.id or 0)), shared)
+
+
+def authors_of(found: Sequence[SearchHit]) -> list[Author | None]:
+    """Return who said what was found."""
+    return [message.author for hit in found for message in hit.messages]
 
 
 def describe_records(heading: str, records: Records) -> str:
@@ -157,10 +188,10 @@ def describe_records(heading: str, records: Records) -> str:
     return "\n".join([heading, FOUND_START, *records.texts, FOUND_END])
 
 
-def room_for_records(tokens: int, counter: TokenCounter, heading: str) -> Room:
+def room_for_records(tokens: int, counter: TokenCounter, heading: str, shared: frozenset[str] = frozenset()) -> Room:
     """Return room for so many tokens of records, those of the heading included."""
-    around = size_around(heading, counter)
-    return Room(max(0, tokens - around), partial(size_of, counter=counter), partial(_shortened, counter=counter))
+    around, size = size_around(heading, counter), partial(size_of, counter=counter, shared=shared)
+    return Room(max(0, tokens - around), size, partial(_shortened, counter=counter, shared=shared))
 
 
 def describe_found(records: Records, asked_at: datetime) -> str:
@@ -170,17 +201,14 @@ def describe_found(records: Records, asked_at: datetime) -> str:
     return describe_records(heading, records)
 
 
-def room_for_found(tokens: int, counter: TokenCounter) -> Room:
+def room_for_found(tokens: int, counter: TokenCounter, shared: frozenset[str] = frozenset()) -> Room:
     """Return room for so many tokens of what was found, those of the words around it included."""
-    return room_for_records(tokens, counter, _SIZED)
+    return room_for_records(tokens, counter, _SIZED, shared)
 
 
-def found_sizes(found: Sequence[SearchHit], counter: TokenCounter) -> list[int]:
+def found_sizes(found: Sequence[SearchHit], counter: TokenCounter, shared: frozenset[str] = frozenset()) -> list[int]:
     """Return what each hit takes, in tokens; the best one has the words around all."""
-    sizes = [
-        size_of(hit.message, counter) + (0 if hit.neighbour is None else size_of(hit.neighbour, counter))
-        for hit in found
-    ]
+    sizes = [sum(size_of(message, counter, shared) for message in hit.messages) for hit in found]
     return [sizes[0] + size_around(_SIZED, counter), *sizes[1:]] if sizes else []
 
 
@@ -189,12 +217,12 @@ def size_around(heading: str, counter: TokenCounter) -> int:
     return count_again(heading, counter) + _AROUND_ALL
 
 
-def size_of(message: Message, counter: TokenCounter) -> int:
+def size_of(message: Message, counter: TokenCounter, shared: frozenset[str] = frozenset()) -> int:
     """Return how many tokens a record takes, with its end of line; a text that is counted is not counted again."""
-    text = message.full_text
+    text, mark = message.full_text, mark_of(message.author, shared)
     if message.token_count is None or message.attachments or len(text) > LONGEST_RECORD:
-        return counter.count(as_record(message) + "\n")
-    heading = _heading_size(_name(message), counter)  # type: ignore[arg-type]  # as in count_again
+        return counter.count(_recorded(message, mark) + "\n")
+    heading = _heading_size(_name(message), mark, counter)  # type: ignore[arg-type]  # as in count_again
     return heading + message.token_count + text.count("\n") + 1
 
 
@@ -204,8 +232,8 @@ def count_again(text: str, counter: TokenCounter) -> int:
 
 
 @lru_cache(maxsize=4096)
-def _heading_size(name: str, counter: TokenCounter) -> int:
-    return counter.count(f"[{_SIZED_DATE} UTC] {quote_name(name)}: ")
+def _heading_size(name: str, mark: str, counter: TokenCounter) -> int:
+    return counter.count(f"[{_SIZED_DATE} UTC] {quote_name(name)}{mark}: ")
 
 
 @lru_cache(maxsize=4096)
@@ -213,14 +241,14 @@ def _counted(text: str, counter: TokenCounter) -> int:
     return counter.count(text)
 
 
-def _shortened(message: Message, most: int, counter: TokenCounter) -> Message:
+def _shortened(message: Message, most: int, counter: TokenCounter, shared: frozenset[str] = frozenset()) -> Message:
     """Return message with as much of its text as most tokens hold."""
-    size = size_of(message, counter)
+    size = size_of(message, counter, shared)
     if size <= most:
         return message
     text = message.full_text[:LONGEST_RECORD]
     while size > most and len(text) > _SMALLEST:
         text = text[: max(_SMALLEST, len(text) * most // size - 1)]
         message = replace(message, text=text + CUT, references=(), token_count=counter.count(text) + 1)
-        size = size_of(message, counter)
+        size = size_of(message, counter, shared)
     return message

@@ -26,16 +26,19 @@ _START = "<person>"
 _END = "</person>"
 
 
-def describe_person(facts: Sequence[Fact], name: str | None, question: str, count: Callable[[str], int]) -> str:
+def describe_person(
+    facts: Sequence[Fact], name: str | None, question: str, count: Callable[[str], int], *, mark: str = ""
+) -> str:
     """Return the section of a prompt about a person, or "" if no fact is known.
 
     Args:
         facts: Newest first; those that do not hold any more at the end.
         count: Counts tokens; the whole takes at most MAX_TOKENS.
+        mark: What stands after the name in this prompt.
     """
     if not facts:
         return ""
-    about = _ABOUT.format(name=quote_name(name))
+    about = _ABOUT.format(name=quote_name(name) + mark)
     room = MAX_TOKENS - count(about)
     lines: list[str] = []
     shown = set()

@@ -6,7 +6,8 @@ from sqlalchemy import Connection
 
 from botservice.contexts.context import AgentContext
 from botservice.history.finding.questions import Period
-from botservice.history.shown import describe_records, records_of, room_for_records
+from botservice.history.namesakes import shared_names
+from botservice.history.shown import authors_of, describe_records, records_of, room_for_records
 from botservice.llm.tokens import counter_for
 from botservice.messages import Author
 from botservice.people.facts import Refused, delete_facts, keep_fact, visible_facts
@@ -88,9 +89,11 @@ async def recall(context: AgentContext, query: str = "", since: str = "", until:
         return f"{until} is before {since}: since must be the earlier day."
     if not query.strip() and first is None and last is None:
         return "Give words to look for, or days."
-    room = room_for_records(_TOKENS, counter_for(), _HEADING)
+    people = await context.chat_history.people()
+    room = room_for_records(_TOKENS, counter_for(), _HEADING, shared_names(people))
     found = await context.chat_history.search_again(query, k=_MOST, room=room, period=_period(first, last))
-    return describe_records(_HEADING, records_of(found)) if found else _NOTHING
+    shared = shared_names([*people, *authors_of(found)])
+    return describe_records(_HEADING, records_of(found, shared)) if found else _NOTHING
 
 
 def _read_day(text: str) -> date | None:

@@ -6,7 +6,7 @@ whoever holds the context: a run that is under way goes on with what it was aske
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, Row, bindparam, func, select, text, update
@@ -40,6 +40,7 @@ _CONTROLS = (
         events.c.key,
         events.c.raw,
         events.c.received_at,
+        events.c.group_key,
     )
     .where(EVENT_IS_UNHANDLED, events.c.context_id == bindparam("context"))
     .order_by(events.c.order_key)
@@ -182,7 +183,8 @@ async def as_changed(
         if not changes:
             result.append((event, message))
         elif changes[-1].kind is EventKind.EDIT:
-            result.append((event, await read(changes[-1].event) or message))
+            changed = replace(changes[-1].event, is_meant=event.is_meant)
+            result.append((event, await read(changed) or message))
     return result, handled
 
 
@@ -220,5 +222,5 @@ async def _read_words(read: ReadChange, change: Change) -> NewWords | None:
 
 
 def _read(row: Row[*tuple[object, ...]]) -> Change:
-    event = StoredEvent(row.id, row.key, row.raw or b"", row.received_at)
+    event = StoredEvent(row.id, row.key, row.raw or b"", row.received_at, row.group_key)
     return Change(event, EventKind(row.kind), row.transport, row.order_key, row.external_id or "")

@@ -44,7 +44,7 @@ _NEXT_TURN = (
 _TURN = _TURNS.where(turns.c.id == bindparam("turn"))
 _NEWEST_TURN = _TURNS.order_by(turns.c.id.desc()).limit(1)
 _EVENTS_OF_TURN = (
-    select(events.c.id, events.c.key, events.c.raw, events.c.received_at)
+    select(events.c.id, events.c.key, events.c.raw, events.c.received_at, events.c.group_key)
     .where(events.c.turn_id == bindparam("turn"))
     .order_by(events.c.order_key, events.c.id)
 )
@@ -246,7 +246,7 @@ def _read_turn(connection: Connection, row: Any) -> Turn:
         row.keeps_steps,
         row.order_key,
         row.started_at is not None,
-        tuple(StoredEvent(each.id, each.key, each.raw or b"", each.received_at) for each in found),
+        tuple(StoredEvent(each.id, each.key, each.raw or b"", each.received_at, each.group_key) for each in found),
         row.joined_events,
         row.due_set_at,
         row.failures,

@@ -108,7 +108,10 @@ class Transport(Protocol):
     name: str
 
     async def read(self, event: StoredEvent) -> InboundMessage | None:
-        """Return what an event says; None if it says nothing to anybody."""
+        """Return what an event says; None if it says nothing to anybody.
+
+        By one with is_meant, the bot is addressed, whatever it says itself.
+        """
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""

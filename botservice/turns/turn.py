@@ -87,12 +87,19 @@ class InboundEvent:
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event as it is kept."""
+    """An event as it is kept.
+
+    Attributes:
+        group_key: As an InboundEvent has it.
+        is_meant: Whether another part of the same message says that the bot is meant.
+    """
 
     id: int
     key: str
     raw: bytes
     received_at: datetime
+    group_key: str | None = None
+    is_meant: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,7 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
         order_key=update_id,
         raw=json.dumps(update).encode(),
         kind=_kind(kind, body, bot),
-        group_key=string(body.get("media_group_id")) or None if kind == "message" else None,
+        group_key=string(body.get("media_group_id")) or None if kind in ("message", "edited_message") else None,
         external_id=None if edited is None else str(edited),
     )
 

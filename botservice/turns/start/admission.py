@@ -24,6 +24,7 @@ from botservice.turns.edits_and_deletions import Controls
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.run_options import RunOptions
 from botservice.turns.start.beginning import Inbound
+from botservice.turns.start.parts import find_earlier, find_meant, read_meant
 from botservice.turns.start.refusing import plan_notice, refusal_text, unread_text
 from botservice.turns.transport import Payload, ReadEvent, Transport, glimpse
 from botservice.turns.turn import EventKind, StoredEvent, Turn
@@ -96,14 +97,15 @@ class Admission:
         self, inbound: Sequence[Inbound], heard: Heard, controls: Controls, transport: Transport
     ) -> list[Inbound]:
         """Return the admitted messages with their files read; until now these were only named."""
-        if heard.read == transport.read:
-            return list(inbound)
+        is_read, meant = heard.read == transport.read, find_meant(inbound)
         completed: list[Inbound] = []
         for event, message in inbound:
             whole: InboundMessage | None = None
-            if event is not None and message.is_addressed and not message.is_whole:
+            is_meant = event is not None and (event.is_meant or event.id in meant)
+            is_owed = not is_read and message.is_addressed and not message.is_whole
+            if event is not None and (event.id in meant or is_owed):
                 changes = controls.of_message(message.external_id)
-                whole = await transport.read(changes[-1].event if changes else event)
+                whole = await transport.read(replace(changes[-1].event if changes else event, is_meant=is_meant))
             completed.append((event, whole or message))
         return completed
 
@@ -112,6 +114,8 @@ class Admission:
     ) -> InboundMessage | None:
         """Return what a message says after a change: with its files, unless its author has sent too much for now."""
         message = await glimpse(transport)(event)
+        if message is not None and event.group_key is not None and not message.is_addressed:
+            event, message = await self._as_part(event, message, claim, transport)
         if message is None or message.is_whole:
             return message
         if self._budgets.has_rates and message.is_addressed:
@@ -119,6 +123,15 @@ class Admission:
             if await self._budgets.count_message(self._storage, payer, self._clock()) is not None:
                 return message
         return await transport.read(event)
+
+    async def _as_part(
+        self, event: StoredEvent, message: InboundMessage, claim: Claim, transport: Transport
+    ) -> tuple[StoredEvent, InboundMessage]:
+        """Return a change of a part of a message, as one that means the bot where another part does."""
+        earlier = await find_earlier(self._storage, claim.context_id, [event.group_key or ""], transport)
+        parts = [*((each.event, each.message) for each in earlier), (event, message)]
+        ((event, message),) = await read_meant([(event, message)], glimpse(transport), parts)
+        return event, message
 
     def tell_unread(
         self, inbound: Sequence[Inbound], turn: Turn, context: AgentContext, transport: Transport

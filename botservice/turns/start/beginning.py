@@ -25,6 +25,7 @@ from botservice.turns.edits_and_deletions import Controls
 from botservice.turns.records import finish_turn, insert_turn, mark_running
 from botservice.turns.run.saving import Saver
 from botservice.turns.run_options import RunOptions
+from botservice.turns.start.parts import find_earlier, read_meant, show_earlier
 from botservice.turns.transport import ReadEvent, Transport, glimpse
 from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus, tell_end
 
@@ -76,6 +77,9 @@ class Beginning:
         is_unlimited = is_open and not options.budgets.has_rates
         read = transport.read if is_unlimited else glimpse(transport)
         said = [(event, message) for event in turn.events if (message := await read(event)) is not None]
+        if groups := {event.group_key for event, each in said if event.group_key and not each.is_addressed}:
+            earlier = await find_earlier(self._storage, turn.context_id, groups, transport, before=turn.id)
+            said = await read_meant(said, read, [*((each.event, each.message) for each in earlier), *said])
         if is_unlimited and not controls.changes and all(_is_plain(message) for _, message in said):
             context.language = language_of([message for _, message in said])
             return await store_question(context, turn, claim, said, options, transport)
@@ -101,6 +105,7 @@ async def store_question(
     is_shown = getattr(transport, "shows_history", False)
     is_told = is_shown or also is not None or not options.callbacks.is_empty
     is_addressed = any(message.is_addressed for _, message in inbound)
+    await show_earlier(context.storage, turn, claim, inbound, transport, now)
 
     def begin(connection: Connection, system_prompt: str | None) -> int:
         mark_running(

@@ -147,15 +147,26 @@ class People(Served):
         return self.person_sends_file("document", data, chat_id=chat_id, name=name, **how)
 
     def person_sends_album(
-        self, items: Sequence[bytes], *, chat_id: int, caption: str = "", kind: str = "photo", **how: Any
+        self,
+        items: Sequence[bytes],
+        *,
+        chat_id: int,
+        caption: str = "",
+        caption_at: int = 0,
+        kind: str = "photo",
+        **how: Any,
     ) -> list[Said]:
-        """Let somebody send several files as one album: one update each, in a row, one media_group_id."""
+        """Let somebody send several files as one album: one update each, in a row, one media_group_id.
+
+        Args:
+            caption_at: On which of them the caption stands: clients put it on the first, people on any.
+        """
         group = {"media_group_id": str(next(_albums))}
         said = []
         with self.condition:
             for number, data in enumerate(items):
                 file = self.world.files.add(kind, data)
-                content = attached(kind, file) | group | _captioned(caption if number == 0 else "")
+                content = attached(kind, file) | group | _captioned(caption if number == caption_at else "")
                 said.append(self.person_sends(content, chat_id=chat_id, **how))
         return said
 

@@ -89,6 +89,20 @@ async def test_a_thread_goes_on_without_a_new_mention_for_whoever_asked(
     assert len(await keys(sqlite_storage)) == 1
 
 
+async def test_two_people_of_one_name_are_told_apart(api: SlackApi, bot_on) -> None:
+    api.world.users["U0ALICE2"] = {**api.world.users["U0ALICE"], "id": "U0ALICE2", "name": "alice2"}
+    api.world.channels["C0GENERAL"].add("U0ALICE2")
+    async with bot_on(api) as bot:
+        ts = api.person_says(f"{MENTION} I am allergic to nuts", channel="C0GENERAL")
+        await api.until(lambda: len(api.said("C0GENERAL")) == 1)
+        api.person_says(f"{MENTION} am I?", channel="C0GENERAL", user="U0ALICE2", thread_ts=ts)
+        await api.until(lambda: len(api.said("C0GENERAL")) == 2)
+    said = [each["content"].partition(": ") for each in bot.llm.prompts[-1] if each["role"] == "user"]
+    assert [text for _, _, text in said] == ["I am allergic to nuts", "am I?"]
+    assert said[0][0] != said[1][0]
+    assert all(label.startswith("Alice [") for label, _, _ in said)
+
+
 async def test_a_mention_in_the_middle_of_a_thread_brings_its_beginning(
     api: SlackApi, bot_on, sqlite_storage: Storage
 ) -> None:

@@ -227,6 +227,23 @@ async def test_a_group_is_listened_to_and_answered_when_the_bot_is_meant(
     assert ("Ada", "the end") in people
 
 
+async def test_two_people_of_one_name_are_told_apart(api: BotApi, bot_on) -> None:
+    first, second = Person(7140000101, "Ada", username="ada"), Person(7140000104, "Ada", username="ada2")
+    api.add_group(GROUP, members=[first, second])
+    async with bot_on(api, ["yes", "no"]) as bot:
+        api.person_says("I am allergic to nuts", chat_id=GROUP, user=first)
+        api.person_says("I love nuts", chat_id=GROUP, user=second)
+        api.person_says(f"@{api.username} am I allergic?", chat_id=GROUP, user=second)
+        await api.message(GROUP, "yes")
+        api.person_says(f"@{api.username} and I?", chat_id=GROUP, user=first)
+        await api.message(GROUP, "no")
+    labels = [each["content"].partition(": ")[0] for each in bot.llm.prompts[-1] if each["role"] == "user"]
+    assert labels == [labels[0], labels[1], labels[1], labels[0]]
+    assert labels[0] != labels[1]
+    assert all(each.startswith("Ada [") for each in labels)
+    assert not any(str(who.id)[-4:] in each for each in labels for who in (first, second))
+
+
 async def test_listening_shows_nothing(api: BotApi, bot_on) -> None:
     api.add_group(GROUP)
     async with bot_on(api) as bot:

@@ -73,10 +73,11 @@ class Reader:
         if heard is None:
             return None
         message, is_from_guest = heard.message, GUEST_MESSAGE in update
+        is_addressed = heard.is_addressed or event.is_meant
         groups = heard.files, heard.replied_files
         # What nobody asked for is only named.
         fetched, quoted = [Fetched(remarks=[f"[{file}]" for file in files]) for files in groups]
-        if heard.is_addressed and with_files and any(groups):
+        if is_addressed and with_files and any(groups):
             fetched, quoted = await self._files.fetch(*groups, event_id=event.id)
         text, references = _with_files(heard, fetched, quoted)
         own = "\n".join(part for part in (heard.own_text, _spoken(message, fetched.remarks)) if part)
@@ -86,12 +87,12 @@ class Reader:
             (*fetched.attachments, *quoted.attachments),
             _sent_at(message),
             str(integer(message.get("message_id")) or 0),
-            heard.is_addressed,
-            command=_command(update, bot) if heard.is_addressed else None,
+            is_addressed,
+            command=_command(update, bot) if is_addressed else None,
             language=language_of(message),
             is_private=_is_private(message) and not is_from_guest,
             replies_to=None if (replied := _replied(message)) is None else str(replied["message_id"]),
-            is_whole=with_files or not (heard.is_addressed and any(groups)),
+            is_whole=with_files or not (is_addressed and any(groups)),
             unread=() if is_from_guest else (*fetched.unread, *quoted.unread),  # there is one message for all
             own_text=None if own == text else own,
             is_anonymous=_account(message.get("sender_chat")) is not None,

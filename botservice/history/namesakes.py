@@ -1,0 +1,54 @@
+"""People of the same name in one chat: a model is shown a mark beside such a name, one for each account.
+
+The mark follows from the account alone, so that it stays the same from turn to turn. It stands in brackets, which no
+shown name has.
+"""
+
+import hashlib
+import unicodedata
+from collections.abc import Iterable
+from functools import lru_cache
+
+from botservice.messages import Author
+from botservice.quoting import quote_name
+
+_BRACKETS = frozenset(("Ps", "Pe"))  # also those that only look like ours
+
+
+def shared_names(authors: Iterable[Author | None]) -> frozenset[str]:
+    """Return the names that several accounts among authors have, and with them all that could pass for marked ones."""
+    first, shared, bracketed = dict[str, str](), set[str](), set[str]()
+    for author in authors:
+        if author is None or author.id is None:
+            continue
+        name = _shown(author.name)
+        if first.setdefault(name, _account(author)) != _account(author):
+            shared.add(name)
+        if not name.isalnum() and any(unicodedata.category(sign) in _BRACKETS for sign in name):
+            bracketed.add(name)
+    return frozenset(shared | bracketed if shared else ())
+
+
+def mark_of(author: Author | None, shared: frozenset[str]) -> str:
+    """Return what stands after a name to tell namesakes apart; nothing for a name that is not shared."""
+    return account_mark(author) if shared and author is not None and _shown(author.name) in shared else ""
+
+
+def account_mark(author: Author | None) -> str:
+    """Return the mark of an account, with a space before it; nothing for a name without account."""
+    return "" if author is None or author.id is None else f" [{_digest(_account(author))}]"
+
+
+def _account(author: Author) -> str:
+    return f"{author.platform}:{author.id}"
+
+
+@lru_cache(maxsize=4096)
+def _shown(name: str | None) -> str:
+    """Return a name as it is shown, in small letters."""
+    return quote_name(name).casefold()
+
+
+@lru_cache(maxsize=4096)
+def _digest(account: str) -> str:
+    return hashlib.blake2b(account.encode("utf-8", "replace"), digest_size=2, person=b"namesakes").hexdigest()
