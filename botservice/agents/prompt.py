@@ -21,7 +21,7 @@ from botservice.contexts.context import AgentContext
 from botservice.contexts.waiting_calls import describe_waiting
 from botservice.history import MessageSelector
 from botservice.history.chat_history import Recall
-from botservice.history.namesakes import mark_of, shared_names
+from botservice.history.namesakes import shared_names
 from botservice.history.notes import ARE_SHOWN, StoredNote, describe_notes, read_notes
 from botservice.history.shown import (
     Source,
@@ -34,6 +34,7 @@ from botservice.history.shown import (
     describe_found,
     found_sizes,
     is_image,
+    mark_of,
     mention,
     records_of,
     room_for_found,
@@ -280,7 +281,8 @@ class PromptBuilder:
 def _shared_names(recall: Recall, question: Message | None) -> frozenset[str]:
     """Return the names that several of the people have whom a prompt shows, or who have lately spoken."""
     said = [*recall.window, *([] if question is None else [question])]
-    return shared_names([*recall.people, *(each.author for each in said), *authors_of(recall.found)])
+    people = {*recall.people, *(each.author for each in said), *authors_of(recall.found)} - {None}
+    return shared_names(people) if len(people) > 1 else frozenset()
 
 
 def estimate_tokens(messages: Iterable[ChatMessage]) -> int:

@@ -31,7 +31,7 @@ def shared_names(authors: Iterable[Author | None]) -> frozenset[str]:
 
 def mark_of(author: Author | None, shared: frozenset[str]) -> str:
     """Return what stands after a name to tell namesakes apart; nothing for a name that is not shared."""
-    return account_mark(author) if shared and author is not None and _shown(author.name) in shared else ""
+    return account_mark(author) if author is not None and _shown(author.name) in shared else ""
 
 
 def account_mark(author: Author | None) -> str:

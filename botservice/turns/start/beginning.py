@@ -105,7 +105,8 @@ async def store_question(
     is_shown = getattr(transport, "shows_history", False)
     is_told = is_shown or also is not None or not options.callbacks.is_empty
     is_addressed = any(message.is_addressed for _, message in inbound)
-    await show_earlier(context.storage, turn, claim, inbound, transport, now)
+    if any(event is not None and event.group_key for event, _ in inbound):
+        await show_earlier(context.storage, turn, claim, inbound, transport, now)
 
     def begin(connection: Connection, system_prompt: str | None) -> int:
         mark_running(

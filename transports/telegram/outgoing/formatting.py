@@ -188,7 +188,8 @@ def _without_marks(rich: Rich) -> Rich:
 def prepare(markdown: str) -> str:
     """Return markdown that means the same and of which the converter loses nothing."""
     escaped = escape(markdown)
-    return mark_emphasis(unroll_tables(escaped, OPTIONS) if may_hold_table(escaped) else escaped)
+    unrolled = unroll_tables(escaped, OPTIONS) if may_hold_table(escaped) else escaped
+    return unrolled if unrolled.isascii() else mark_emphasis(unrolled)
 
 
 def may_hold_table(markdown: str) -> bool:
