@@ -52,7 +52,7 @@ _POLL_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 @dataclass(slots=True)
 class _Line:
-    """The prompts of one context that wait for each other."""
+    """The prompts of one context in one event loop that wait for each other; those of other loops wait for the claim."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     length: int = 0
@@ -122,7 +122,7 @@ class AgentService:
         self.options = RunOptions(agent, callbacks, max_steps, clock, model_retries, budgets or Budgets())
         if approval_hours is not None:
             self.options = replace(self.options, approval_lasts=timedelta(hours=approval_hours))
-        self._lines: dict[int, _Line] = {}
+        self._lines: dict[tuple[asyncio.AbstractEventLoop, Storage, int], _Line] = {}
 
     @property
     def storage(self) -> Storage | None:
@@ -380,7 +380,8 @@ class AgentService:
     @contextlib.asynccontextmanager
     async def _in_order(self, context: AgentContext) -> AsyncIterator[Claim]:
         """Let the prompts of one context pass in the order in which they came, each with a claim."""
-        line = self._lines.setdefault(context.id, _Line())
+        place = (asyncio.get_running_loop(), context.storage, context.id)
+        line = self._lines.setdefault(place, _Line())
         line.length += 1
         try:
             async with line.lock:
@@ -392,7 +393,7 @@ class AgentService:
         finally:
             line.length -= 1
             if line.length == 0:
-                self._lines.pop(context.id, None)
+                self._lines.pop(place, None)
 
     def _of(self, context: AgentContext) -> Storage:
         if not context.storage.is_open:

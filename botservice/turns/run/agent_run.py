@@ -55,6 +55,7 @@ class AgentRun:
         self._clock = options.clock
         self._claim = claim
         self._on_end = on_end
+        self._may_pause = on_end is not None  # a program has it: nobody else stops between two steps
         self._interruption = Interruption()
         self._work = TurnWork(options, context, turn, claim, plan_deliveries, live, self._interruption, has_buttons)
         self._work.is_spoken = is_spoken
@@ -121,7 +122,7 @@ class AgentRun:
             await self._end()
             raise
         finally:
-            self._is_stepping, self._claim.is_idle = False, True
+            self._is_stepping, self._claim.is_idle = False, self._may_pause
         if self.answer is not None:
             tell_end(self._turn, Outcome.ANSWERED, self._clock())
             await self._end()
