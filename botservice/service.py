@@ -52,7 +52,7 @@ _POLL_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 @dataclass(slots=True)
 class _Line:
-    """The prompts of one context in one event loop that wait for each other; those of other loops wait for the claim."""
+    """The prompts of one context in one event loop, which wait for each other; other loops wait for the claim."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     length: int = 0
@@ -159,7 +159,7 @@ class AgentService:
 
         Raises:
             LLMError: the model stays unavailable; the message is kept, and `resume` tries it again.
-            TurnInProgress: a run that is paused between two steps has the context.
+            TurnInProgress: a run that is paused between two steps has the context, or a callback of its turn asks.
             BudgetExceeded: a budget of the service does not reach; the message is kept, and `resume` tries it again.
             RunInterrupted: a callback stopped the run.
             ApprovalPending: a call waits for a person's word: `decide` gives it, and `resume` goes on.
@@ -380,6 +380,12 @@ class AgentService:
     @contextlib.asynccontextmanager
     async def _in_order(self, context: AgentContext) -> AsyncIterator[Claim]:
         """Let the prompts of one context pass in the order in which they came, each with a claim."""
+        holder = self._of(context).claims.holder(context.id)
+        if holder is not None and holder.worked_on_by is asyncio.current_task():
+            raise TurnInProgress(
+                f"context {context.id} has a turn that this very task works on, so that the prompt would wait for "
+                "itself: ask in a task of its own that nobody awaits before the turn has ended, or in another context"
+            )
         place = (asyncio.get_running_loop(), context.storage, context.id)
         line = self._lines.setdefault(place, _Line())
         line.length += 1

@@ -1,13 +1,14 @@
-"""One service in several event loops."""
+"""One service in several event loops, and a turn that is asked for within a turn."""
 
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from turns.bots import call, make_service
+from turns.bots import add, call, make_service
+from turns.messenger import office
 
-from botservice import AgentContext, AgentService, ChatResponse, FunctionsBasedAgent
+from botservice import AgentContext, AgentService, ChatResponse, FunctionsBasedAgent, TurnInProgress
 
 PATIENCE_SECONDS = 30
 
@@ -79,3 +80,53 @@ async def test_a_prompt_never_looks_paused_to_other_threads(context, storage):
 
     await service.prompt(context, "go")
     assert [claim.is_idle for claim in seen] == [False], "nor between two steps, nor at its end"
+
+
+@pytest.mark.any_database
+async def test_a_callback_that_waits_for_a_turn_of_its_own_chat_is_told_so(context, storage):
+    raised = []
+
+    async def ask(step, run):
+        with pytest.raises(TurnInProgress, match="would wait for itself") as told:
+            await service.prompt(run.context, "nested")
+        raised.append(told)
+
+    service, llm = make_service(storage, [call("add", a=1, b=1), "2", call("add", a=1, b=1), "2"], callbacks=[ask])
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        assert (await service.prompt(context, "go")).text == "2"
+        run = await service.start(context, "go")
+        assert (await run.finish()).text == "2"
+    assert len(raised) == 2
+    assert len(llm.prompts) == 4
+
+
+@pytest.mark.any_database
+async def test_a_callback_of_a_served_chat_is_told_so_as_well(storage):
+    async def ask(step, run):
+        with pytest.raises(TurnInProgress, match="would wait for itself"):
+            await service.prompt(run.context, "nested")
+        step.note = "told"
+
+    service, _ = make_service(storage, [])
+    async with office(storage, [call("add", a=1, b=1), "2"], tools=[add], callbacks=[ask]) as bot:
+        await bot.write("go", order=1)
+        await bot.messenger.shows("1", "2")
+    context = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "1"})
+    assert context.completed_steps[0].note == "told"
+
+
+@pytest.mark.any_database
+async def test_a_callback_may_have_a_task_wait_and_may_ask_in_another_chat(context, storage):
+    other = await AgentContext.get_or_create(storage, {"chat_id": "other"})
+    tasks, answers = [], []
+
+    async def ask(step, run):
+        tasks.append(asyncio.create_task(service.prompt(context, "afterwards")))
+        answers.append((await service.prompt(other, "beside")).text)
+
+    service, _ = make_service(storage, lambda prompt: next(script), callbacks=[ask])
+    script = iter([call("add", a=1, b=1), "elsewhere", "2", "later"])
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        assert (await service.prompt(context, "go")).text == "2"
+        assert (await tasks[0]).text == "later"
+    assert answers == ["elsewhere"]

@@ -112,6 +112,7 @@ class AgentRun:
             raise self._work.waiting
         self._claim.check()
         self._is_stepping, self._claim.is_idle = True, False
+        self._claim.worked_on_by = asyncio.current_task()
         try:
             with in_turn(self._turn.identity):
                 step = await self._work.step(self)
@@ -123,6 +124,7 @@ class AgentRun:
             raise
         finally:
             self._is_stepping, self._claim.is_idle = False, self._may_pause
+            self._claim.worked_on_by = None
         if self.answer is not None:
             tell_end(self._turn, Outcome.ANSWERED, self._clock())
             await self._end()
