@@ -14,11 +14,20 @@ from sqlalchemy import Connection
 from botservice.access.access import Access
 from botservice.agents import Agent
 from botservice.budgets.budgets import Budgets
+from botservice.checking import check, check_can, check_listed
 from botservice.commands import Command
 from botservice.commands.standard import standard_commands
 from botservice.contexts.context import AgentContext
 from botservice.contexts.snapshots import Snapshot, read_snapshot
-from botservice.errors import BudgetExceeded, LLMError, RunInterrupted, StorageUnavailable, TurnInProgress, TurnWaiting
+from botservice.errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    LLMError,
+    RunInterrupted,
+    StorageUnavailable,
+    TurnInProgress,
+    TurnWaiting,
+)
 from botservice.history import Embedder
 from botservice.memory import StepCallbacks
 from botservice.memory.images import as_attachment
@@ -104,7 +113,14 @@ class AgentService:
         Raises:
             ValueError: max_steps is negative, or approval_hours are not above 0.
             InvalidField: a callback cannot be called with a step.
+            InvalidArgument: something is given that cannot do what it is asked for, or two commands have one name.
         """
+        check_can("agent", agent, "next_action", "finish", remedy="give an agent: FunctionsBasedAgent(llm=…)")
+        if storage is not None:
+            check_can("storage", storage, "read", "write", remedy="open one: await Storage.open(…)")
+        if embedder is not None:
+            check_can("embedder=", embedder, "embed_documents", "embed_query", remedy="give one: OpenAIEmbedder()")
+        check_can("model_retries=", model_retries, "delay", remedy="give a RetryPolicy(max_attempts=…, …)")
         if max_steps < 0:
             raise ValueError(f"max_steps must be 0 or more, not {max_steps}")
         if approval_hours is not None and not 0 < approval_hours < float("inf"):
@@ -114,7 +130,7 @@ class AgentService:
         self._storage = storage
         self._has_clock = clock is not None
         self.embedder = embedder
-        self.commands = standard_commands(tuple(commands))
+        self.commands = standard_commands(_checked_commands(commands))
         self.transports = tuple(transports)
         self.budgets = budgets
         self.access: Access | None = None
@@ -164,7 +180,9 @@ class AgentService:
             RunInterrupted: a callback stopped the run.
             ApprovalPending: a call waits for a person's word: `decide` gives it, and `resume` goes on.
             ResultPending: a tool gives its result later: `hand_in` brings it, and `resume` goes on.
+            InvalidArgument: text is no text.
         """
+        _check_text(text)
         message = InboundMessage(text, Author.of(author), tuple(map(as_attachment, attachments)))
         async with self._in_order(context) as claim:
             await self._finish_cut_off(context, claim)
@@ -189,6 +207,7 @@ class AgentService:
         Raises:
             TurnInProgress: a turn is open in this context; `resume` goes on with it.
         """
+        _check_text(task)
         message = InboundMessage(task, Author.of(author), tuple(map(as_attachment, attachments)))
         claim = await self._claim(context, waits=False)
         try:
@@ -405,3 +424,18 @@ class AgentService:
         if not context.storage.is_open:
             raise StorageUnavailable("the storage of this context is closed")
         return context.storage
+
+
+def _check_text(text: str) -> None:
+    check("what is asked", text, is_right=isinstance(text, str), remedy="give a text; files go into attachments=[…]")
+
+
+def _checked_commands(commands: Iterable[Command]) -> tuple[Command, ...]:
+    """Return commands of a program's own, each with a name of its own."""
+    listed, names = check_listed("commands=", commands, remedy="give a list: commands=[…]"), set[str]()
+    for each in listed:
+        check_can("one of commands=", each, "name", "handler", remedy='give a Command("name", handler, menu="…")')
+        if each.name in names:
+            raise InvalidArgument(f"two commands are called {each.name}: give one of them another name")
+        names.add(each.name)
+    return listed
