@@ -17,6 +17,7 @@ from .errors import DeliveryError as DeliveryError
 from .errors import DeliveryRefused as DeliveryRefused
 from .errors import DeliveryUnknown as DeliveryUnknown
 from .errors import InboxFull as InboxFull
+from .errors import InvalidArgument as InvalidArgument
 from .errors import InvalidContextKeys as InvalidContextKeys
 from .errors import InvalidField as InvalidField
 from .errors import InvalidSkill as InvalidSkill

@@ -2,6 +2,7 @@
 
 BotServiceError
 ├── SettingsError              a setting is wrong; names it and what it must be
+├── InvalidArgument            an object was made, or asked, with something that it cannot work with
 ├── InvalidContextKeys         context keys are not a non-empty mapping of strings
 ├── InvalidField               a memory item was given a field or a value that it cannot keep
 ├── InvalidTool                a tool's signature or name cannot be offered to a model
@@ -19,6 +20,7 @@ BotServiceError
 ├── TurnInProgress             the context has an open turn that another caller is running
 ├── TurnGrew                   a turn that was about to begin is not what was read of it
 ├── ClaimLost                  the right to write to this context has passed to another worker
+├── CommandFailed              a command of the chat failed by itself
 ├── RunInterrupted             the run was stopped
 ├── RunFinished                the run has its answer already
 ├── TurnWaiting                a turn waits
@@ -51,6 +53,10 @@ class SettingsError(BotServiceError):
     def __init__(self, message: str, *, names: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.names = tuple(names)
+
+
+class InvalidArgument(BotServiceError, ValueError):
+    """An argument is nothing to work with; the message names it, what was given, and what to give."""
 
 
 class InvalidContextKeys(BotServiceError, ValueError):
@@ -187,6 +193,10 @@ class TurnGrew(BotServiceError):
 
 class ClaimLost(BotServiceError):
     """The right to write to this context has passed to another worker."""
+
+
+class CommandFailed(BotServiceError):
+    """A command of the chat failed by itself: trying it again would repeat what it did."""
 
 
 class RunInterrupted(BotServiceError):

@@ -14,11 +14,20 @@ from sqlalchemy import Connection
 from botservice.access.access import Access
 from botservice.agents import Agent
 from botservice.budgets.budgets import Budgets
+from botservice.checking import check, check_can, check_listed
 from botservice.commands import Command
 from botservice.commands.standard import standard_commands
 from botservice.contexts.context import AgentContext
 from botservice.contexts.snapshots import Snapshot, read_snapshot
-from botservice.errors import BudgetExceeded, LLMError, RunInterrupted, StorageUnavailable, TurnInProgress, TurnWaiting
+from botservice.errors import (
+    BudgetExceeded,
+    InvalidArgument,
+    LLMError,
+    RunInterrupted,
+    StorageUnavailable,
+    TurnInProgress,
+    TurnWaiting,
+)
 from botservice.history import Embedder
 from botservice.memory import StepCallbacks
 from botservice.memory.images import as_attachment
@@ -52,7 +61,7 @@ _POLL_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
 @dataclass(slots=True)
 class _Line:
-    """The prompts of one context that wait for each other."""
+    """The prompts of one context in one event loop, which wait for each other; other loops wait for the claim."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     length: int = 0
@@ -104,7 +113,14 @@ class AgentService:
         Raises:
             ValueError: max_steps is negative, or approval_hours are not above 0.
             InvalidField: a callback cannot be called with a step.
+            InvalidArgument: something is given that cannot do what it is asked for, or two commands have one name.
         """
+        check_can("agent", agent, "next_action", "finish", remedy="give an agent: FunctionsBasedAgent(llm=…)")
+        if storage is not None:
+            check_can("storage", storage, "read", "write", remedy="open one: await Storage.open(…)")
+        if embedder is not None:
+            check_can("embedder=", embedder, "embed_documents", "embed_query", remedy="give one: OpenAIEmbedder()")
+        check_can("model_retries=", model_retries, "delay", remedy="give a RetryPolicy(max_attempts=…, …)")
         if max_steps < 0:
             raise ValueError(f"max_steps must be 0 or more, not {max_steps}")
         if approval_hours is not None and not 0 < approval_hours < float("inf"):
@@ -114,7 +130,7 @@ class AgentService:
         self._storage = storage
         self._has_clock = clock is not None
         self.embedder = embedder
-        self.commands = standard_commands(tuple(commands))
+        self.commands = standard_commands(_checked_commands(commands))
         self.transports = tuple(transports)
         self.budgets = budgets
         self.access: Access | None = None
@@ -122,7 +138,7 @@ class AgentService:
         self.options = RunOptions(agent, callbacks, max_steps, clock, model_retries, budgets or Budgets())
         if approval_hours is not None:
             self.options = replace(self.options, approval_lasts=timedelta(hours=approval_hours))
-        self._lines: dict[int, _Line] = {}
+        self._lines: dict[tuple[asyncio.AbstractEventLoop, Storage, int], _Line] = {}
 
     @property
     def storage(self) -> Storage | None:
@@ -159,12 +175,14 @@ class AgentService:
 
         Raises:
             LLMError: the model stays unavailable; the message is kept, and `resume` tries it again.
-            TurnInProgress: a run that is paused between two steps has the context.
+            TurnInProgress: a run that is paused between two steps has the context, or a callback of its turn asks.
             BudgetExceeded: a budget of the service does not reach; the message is kept, and `resume` tries it again.
             RunInterrupted: a callback stopped the run.
             ApprovalPending: a call waits for a person's word: `decide` gives it, and `resume` goes on.
             ResultPending: a tool gives its result later: `hand_in` brings it, and `resume` goes on.
+            InvalidArgument: text is no text.
         """
+        _check_text(text)
         message = InboundMessage(text, Author.of(author), tuple(map(as_attachment, attachments)))
         async with self._in_order(context) as claim:
             await self._finish_cut_off(context, claim)
@@ -189,6 +207,7 @@ class AgentService:
         Raises:
             TurnInProgress: a turn is open in this context; `resume` goes on with it.
         """
+        _check_text(task)
         message = InboundMessage(task, Author.of(author), tuple(map(as_attachment, attachments)))
         claim = await self._claim(context, waits=False)
         try:
@@ -380,7 +399,14 @@ class AgentService:
     @contextlib.asynccontextmanager
     async def _in_order(self, context: AgentContext) -> AsyncIterator[Claim]:
         """Let the prompts of one context pass in the order in which they came, each with a claim."""
-        line = self._lines.setdefault(context.id, _Line())
+        holder = self._of(context).claims.holder(context.id)
+        if holder is not None and holder.worked_on_by is asyncio.current_task():
+            raise TurnInProgress(
+                f"context {context.id} has a turn that this very task works on, so that the prompt would wait for "
+                "itself: ask in a task of its own that nobody awaits before the turn has ended, or in another context"
+            )
+        place = (asyncio.get_running_loop(), context.storage, context.id)
+        line = self._lines.setdefault(place, _Line())
         line.length += 1
         try:
             async with line.lock:
@@ -392,9 +418,24 @@ class AgentService:
         finally:
             line.length -= 1
             if line.length == 0:
-                self._lines.pop(context.id, None)
+                self._lines.pop(place, None)
 
     def _of(self, context: AgentContext) -> Storage:
         if not context.storage.is_open:
             raise StorageUnavailable("the storage of this context is closed")
         return context.storage
+
+
+def _check_text(text: str) -> None:
+    check("what is asked", text, is_right=isinstance(text, str), remedy="give a text; files go into attachments=[…]")
+
+
+def _checked_commands(commands: Iterable[Command]) -> tuple[Command, ...]:
+    """Return commands of a program's own, each with a name of its own."""
+    listed, names = check_listed("commands=", commands, remedy="give a list: commands=[…]"), set[str]()
+    for each in listed:
+        check_can("one of commands=", each, "name", "handler", remedy='give a Command("name", handler, menu="…")')
+        if each.name in names:
+            raise InvalidArgument(f"two commands are called {each.name}: give one of them another name")
+        names.add(each.name)
+    return listed

@@ -9,6 +9,7 @@ from botservice.agents.agent_tool import agents_among
 from botservice.agents.checks import FinalAnswerCheck, checked_checks
 from botservice.agents.prompt import Prompt, PromptBuilder, estimate_tokens
 from botservice.agents.sources import with_sources
+from botservice.checking import check, check_can, check_listed
 from botservice.contexts.context import AgentContext
 from botservice.errors import ContextOverflow, InvalidTool, LLMError
 from botservice.history import MessageSelector, SteadyWindowMessageSelector
@@ -79,20 +80,24 @@ class FunctionsBasedAgent(Agent):
             skills: Texts that the model reads when it needs them; their list stands below the agent's prompt.
 
         Raises:
+            InvalidArgument: something is given that cannot do what it is asked for.
             InvalidField: a check cannot be called with an answer.
             InvalidTool: two tools have one name, or one has that of `find_tool`.
             ValueError: a number is out of range, or there is no model.
         """
         if llm is None:
             raise ValueError("a FunctionsBasedAgent needs llm=, such as OpenAIChatLLM() or ScriptedChatLLM([...])")
+        check_can("llm=", llm, "chat", remedy="give a model, such as OpenAIChatLLM() or ScriptedChatLLM([...])")
         for name, number in (("search_k", search_k), ("search_tokens", search_tokens), ("notes_tokens", notes_tokens)):
             if number is not None and number < 0:
                 raise ValueError(f"{name} must be 0 or more, not {number}")
         if planning_interval is not None and planning_interval < 1:
             raise ValueError(f"planning_interval must be 1 or more, or None, not {planning_interval}")
         self.llm = llm
+        check("prompt=", prompt, is_right=isinstance(prompt, str), remedy="give a text")
         self.prompt = prompt
         self.message_selector = message_selector or SteadyWindowMessageSelector(DEFAULT_WINDOW_TOKENS)
+        check_can("message_selector=", self.message_selector, "get_messages", remedy="give an object: NoMessages()")
         self.search_k = DEFAULT_SEARCH_K if search_k is None else search_k
         self.search_tokens = DEFAULT_SEARCH_TOKENS if search_k is None and search_tokens is None else search_tokens
         self.notes_tokens = notes_tokens
@@ -101,8 +106,12 @@ class FunctionsBasedAgent(Agent):
         self.max_prompt_tokens = max_prompt_tokens
         self.final_answer_checks = checked_checks(final_answer_checks)
         self.skills = skills or Skills()
-        self.tools = _by_name([*tools, *self.skills.tools])
-        self.toolsets = tuple(toolsets)
+        check_can("skills=", self.skills, "tools", "prompt", remedy='load them: Skills.load("folder")')
+        own_tools = check_listed("tools=", tools, remedy="give a list: tools=[…]")
+        self.tools = _by_name([*own_tools, *self.skills.tools])
+        self.toolsets = check_listed("toolsets=", toolsets, remedy="give a list: toolsets=[…]")
+        for each in self.toolsets:
+            check_can("one of toolsets=", each, "tools", "close", remedy="give objects such as MCPServers")
         self._toolbox = Toolbox(self.toolsets)
         if self.toolsets and FIND_TOOL in self.tools:
             raise InvalidTool(f"{FIND_TOOL} finds tools of toolsets: give yours another name=")

@@ -8,6 +8,7 @@ from typing import Final
 
 from botservice.capabilities import Capabilities
 from botservice.commands.command import Command
+from botservice.commands.obeying import obey
 from botservice.messages import InboundMessage
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
@@ -42,7 +43,11 @@ class Catalogue:
         return command is not None and command.is_counted
 
     async def answer(self, request: CommandRequest) -> CommandAnswer:
-        """Run a command; for an unknown one, suggest the closest name."""
+        """Run a command; for an unknown one, suggest the closest name.
+
+        Raises:
+            CommandFailed: it failed by itself; it is not to be run again.
+        """
         answer = await self._answer(request)
         prefix = _DEFAULT if request.capabilities is None else request.capabilities.command_prefix
         return replace(answer, text=as_typed(answer.text, self._commands, prefix))
@@ -50,8 +55,7 @@ class Catalogue:
     async def _answer(self, request: CommandRequest) -> CommandAnswer:
         command = self._commands.get(request.call.name)
         if command is not None:
-            given = await command.handler(request)
-            answer = CommandAnswer(given) if isinstance(given, str) else given
+            answer = await obey(command, request)
             return replace(answer, is_personal=True) if command.is_personal else answer
         name, listed = request.call.name, [each.name for each in self.offered(request.tools, request.capabilities)]
         similar = difflib.get_close_matches(name, listed, n=1)

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from re import fullmatch
 
+from botservice.checking import check, is_async
 from botservice.errors import BotServiceError
 from botservice.texts import in_language
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
@@ -15,7 +16,7 @@ class Command:
 
     Attributes:
         name: What stands behind the slash: small letters, digits and _, at most 32.
-        handler: What it does, returning what is answered.
+        handler: What it does, returning what is answered: an async function, or an object with an async `__call__`.
         is_counted: Whether it counts as a message where messages are limited: it is work.
         is_listed: Whether menus show it; what few may do is known to those who may.
         menu: What menus say about it, at most 100 characters; by default `menu` in the table of its name in the texts.
@@ -25,6 +26,7 @@ class Command:
 
     Raises:
         BotServiceError: no platform could show such a name.
+        InvalidArgument: the handler cannot be awaited.
     """
 
     name: str
@@ -41,6 +43,8 @@ class Command:
             raise BotServiceError(
                 f"a command's name is 1 to 32 small letters, digits and _, without a slash; not {self.name!r}"
             )
+        remedy = "nothing there can be awaited; write it as `async def`"
+        check(f"the handler of command {self.name}", self.handler, is_right=is_async(self.handler), remedy=remedy)
 
     def description(self, language: str | None) -> str:
         """Return what menus say about it in a language."""

@@ -11,6 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from botservice.contexts.metadata_changes import NO_METADATA, MetadataChanges, as_json, find_changes
 from botservice.contexts.snapshots import Snapshot, find_task, read_snapshot, read_system_prompt
 from botservice.contexts.step_records import StepRecords, StoredStep, read_steps
 from botservice.errors import InvalidContextKeys, StorageError
@@ -21,7 +22,7 @@ from botservice.memory import ActionStep, AgentMemory, FailedStep, MemoryItem, T
 from botservice.memory.agent_memory import completed_steps
 from botservice.memory.items import checked_item
 from botservice.messages import Author, storable
-from botservice.personas import PROMPT, TITLE, prompt_of, system_prompt
+from botservice.personas import PROMPT, prompt_of, system_prompt
 from botservice.storage import Storage
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
@@ -29,7 +30,6 @@ from botservice.storage.tables.conversations import contexts
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
 _CONTEXT_ID = select(contexts.c.id).where(contexts.c.key_hash == bindparam("key_hash"))
 _CONTEXT_KEYS = select(contexts.c.context_keys).where(contexts.c.id == bindparam("context"))
-_NO_METADATA = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +59,6 @@ class ContextKeys:
         return cls(MappingProxyType(values), hashlib.sha256(text.encode()).hexdigest())
 
 
-def _in_order(metadata: Mapping[str, Any]) -> str:
-    """Return metadata as JSON with its keys in order."""
-    return json.dumps(metadata, sort_keys=True) if metadata else _NO_METADATA
-
-
 def _without_halves(text: str) -> str:
     """Return text with U+FFFD for lone surrogates. NUL stays: JSON keeps it, and what is read is the same key."""
     return "\0".join(map(storable, text.split("\0")))
@@ -75,7 +70,7 @@ class AgentContext:
     Attributes:
         id: Its id in storage.
         context_keys: What it was asked for by; read-only.
-        metadata: JSON values that stay with the context; `save_metadata` or the end of a turn stores them.
+        metadata: JSON values that stay with the context; `save_metadata`, the next turn or its next step stores them.
         chat_history: What people and the assistant said.
         memory: The agent's steps for the current prompt, or for the last one where none is open. What is put in here
             before a prompt comes before its question.
@@ -115,7 +110,7 @@ class AgentContext:
         self.steps_taken = 0
         self.last_step_number = 0
         self.has_open_calls = True
-        self._saved_metadata = _NO_METADATA
+        self._saved_metadata = NO_METADATA
 
     def __repr__(self) -> str:
         return f"AgentContext({self.id}, {dict(self.context_keys)!r})"
@@ -212,21 +207,25 @@ class AgentContext:
         gave with /persona comes behind it.
         """
         value = None if text is None or not text.strip() else storable(text)
-        kept = await self.storage.write(
+        await self.storage.write(
             lambda connection: set_metadata(connection, context_id=self.id, key=PROMPT, value=value)
         )
         self.metadata = with_key(self.metadata, PROMPT, value)
-        self._saved_metadata = _in_order(kept)
+        self._saved_metadata = as_json(with_key(json.loads(self._saved_metadata), PROMPT, value))
 
     async def save_metadata(self) -> None:
-        """Store metadata now."""
+        """Store now what was changed in metadata; what others changed in it meanwhile stays.
+
+        Raises:
+            InvalidField: there is no JSON for a value.
+        """
         changed = self.changed_metadata()
         if changed is not None:
             await self.storage.write(lambda connection: write_metadata(connection, self.id, changed))
             self.confirm_metadata(changed)
 
     async def refresh(self, turn_id: int | None = None, *, with_steps: bool = True) -> None:
-        """Bring everything up to date with storage.
+        """Bring everything up to date with storage; what was put into memory or metadata and is not stored stays.
 
         Args:
             turn_id: The turn whose memory to load; by default the newest one.
@@ -240,9 +239,14 @@ class AgentContext:
         )
 
     def show(self, snapshot: Snapshot) -> None:
-        """Set everything to what `read_snapshot` has read."""
-        self.metadata = snapshot.metadata
-        self._saved_metadata = _in_order(snapshot.metadata)
+        """Set everything to what `read_snapshot` has read, with what a program put in and nobody has stored yet.
+
+        Raises:
+            InvalidField: there is no JSON for a value of metadata, or something that is no item was put into memory.
+        """
+        changed = self.changed_metadata()
+        self.metadata = snapshot.metadata if changed is None else changed.applied_to(snapshot.metadata)
+        self._saved_metadata = as_json(snapshot.metadata)
         self.steps_taken = snapshot.steps_taken
         self.last_step_number = snapshot.last_step_number
         self.has_open_calls = snapshot.has_open_calls
@@ -279,14 +283,17 @@ class AgentContext:
         self.turn_id = turn_id
         self.records.assign_turn(turn_id)
 
-    def changed_metadata(self) -> str | None:
-        """Return metadata as JSON where it differs from what is stored."""
-        text = _in_order(self.metadata)
-        return None if text == self._saved_metadata else text
+    def changed_metadata(self) -> MetadataChanges | None:
+        """Return what of metadata is not stored yet.
 
-    def confirm_metadata(self, text: str) -> None:
-        """Remember text as the metadata that is stored."""
-        self._saved_metadata = text
+        Raises:
+            InvalidField: there is no JSON for a value.
+        """
+        return find_changes(self.metadata, self._saved_metadata)
+
+    def confirm_metadata(self, changes: MetadataChanges) -> None:
+        """Remember changes of metadata as stored."""
+        self._saved_metadata = changes.text
 
     def _is_put_in(self, item: MemoryItem) -> bool:
         """Whether an item is neither stored nor what a run left behind that could not store it."""
@@ -355,13 +362,11 @@ def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, s
     return keys
 
 
-def set_metadata(connection: Connection, *, context_id: int, key: str, value: Any) -> dict[str, Any]:
-    """Store one key of a context's metadata, None to take it away, and return what is stored then."""
+def set_metadata(connection: Connection, *, context_id: int, key: str, value: Any) -> None:
+    """Store one key of a context's metadata, None to take it away."""
     this = contexts.c.id == context_id
     stored = connection.execute(select(contexts.c.metadata).where(this).with_for_update()).scalar_one()
-    changed = with_key(stored, key, value)
-    connection.execute(update(contexts).where(this).values(metadata=changed))
-    return changed
+    connection.execute(update(contexts).where(this).values(metadata=with_key(stored, key, value)))
 
 
 def with_key(metadata: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
@@ -370,9 +375,8 @@ def with_key(metadata: Mapping[str, Any], key: str, value: Any) -> dict[str, Any
     return others if value is None else {**others, key: value}
 
 
-def write_metadata(connection: Connection, context_id: int, text: str) -> None:
-    """Store a context's metadata, given as JSON; what its person called it meanwhile stays."""
+def write_metadata(connection: Connection, context_id: int, changes: MetadataChanges) -> None:
+    """Store changes of a context's metadata; its other keys stay as they are."""
     this = contexts.c.id == context_id
     stored = connection.execute(select(contexts.c.metadata).where(this).with_for_update()).scalar_one()
-    changed = with_key(json.loads(text), TITLE, stored.get(TITLE))
-    connection.execute(update(contexts).where(this).values(metadata=changed))
+    connection.execute(update(contexts).where(this).values(metadata=changes.applied_to(stored)))

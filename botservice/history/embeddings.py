@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from botservice.checking import check_seconds
 from botservice.errors import LLMError
 from botservice.llm.openai.clients import OpenAIClients
 from botservice.settings import DEFAULT_EMBEDDING_MODEL, ModelSettings
@@ -76,6 +77,7 @@ class OpenAIEmbedder:
 
         Raises:
             SettingsError: there is neither a key nor a base URL, or a setting is wrong.
+            InvalidArgument: base_url or timeout_seconds is nothing to work with.
         """
         settings = ModelSettings.load()
         self.model = model or settings.embedding_model or DEFAULT_EMBEDDING_MODEL
@@ -84,7 +86,7 @@ class OpenAIEmbedder:
             dimensions = _SHORTENED_DIM
         self.dim: int | None = dimensions
         self._dimensions = dimensions
-        self._timeout_seconds = timeout_seconds
+        self._timeout_seconds = check_seconds("timeout_seconds=", timeout_seconds)
         self._is_binary = True
 
     def __repr__(self) -> str:

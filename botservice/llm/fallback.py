@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from botservice.checking import check_can, check_listed
 from botservice.errors import LLMError, LLMFailure
 from botservice.llm.asking import searches_web
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
@@ -64,10 +65,13 @@ class FallbackLLM:
 
         Raises:
             ValueError: there is none.
+            InvalidArgument: one is no model.
         """
-        self.llms = tuple(llms)
+        self.llms = check_listed("llms", llms, remedy="give a list of models")
         if not self.llms:
             raise ValueError("a FallbackLLM needs models, such as [OpenAIChatLLM(…), OpenAIChatLLM(…)]")
+        for each in self.llms:
+            check_can("one of the models", each, "chat", remedy="give objects such as OpenAIChatLLM(…)")
         self._members = [_Member(llm, _names(llm)) for llm in self.llms]
         self._patience_seconds = patience_seconds
         self._clock = clock

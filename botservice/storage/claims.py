@@ -12,7 +12,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from filelock import lock_descriptor, unlock_descriptor
 from sqlalchemy import Connection
@@ -30,12 +30,14 @@ class Claim:
 
     Attributes:
         is_idle: Whether its holder does nothing at the moment: a run between two steps may be taken over.
+        worked_on_by: The task that is in the middle of a step under it: what waits there for the claim waits for ever.
     """
 
     def __init__(self, context_id: int, held: Mapping[int, "Claim"]) -> None:
         """Make a claim, which holds as long as it stands in held."""
         self.context_id = context_id
         self.is_idle = False
+        self.worked_on_by: asyncio.Task[Any] | None = None
         self._held = held
 
     @property

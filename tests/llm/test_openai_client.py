@@ -14,7 +14,7 @@ import pytest
 from standins.openai_api import OpenAIApi
 from standins.raw_http import RawRequest, RawServer, begun, chunk, raw_server, response
 
-from botservice import LLMError, OpenAIChatLLM
+from botservice import InvalidArgument, LLMError, OpenAIChatLLM
 
 HELLO = [{"role": "user", "content": "hello"}]
 KEY = "sk-test-key-that-nobody-may-see"
@@ -424,9 +424,9 @@ async def test_a_proxy_is_found_without_its_scheme(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("url", ["http://", "ftp://127.0.0.1/v1", "127.0.0.1/v1", "http://[::1/v1"])
-async def test_an_address_that_is_none_is_an_error_of_the_model(url: str) -> None:
-    with pytest.raises(LLMError):
-        await ask(url)
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(InvalidArgument, match="base_url= is"):
+        OpenAIChatLLM("m", base_url=url)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
 
+from botservice.checking import check_address
 from botservice.errors import LLMError, SettingsError
 from botservice.http.tls import tls_context
 from botservice.settings import OPENAI_API_URL, ModelSettings, reveal
@@ -144,7 +145,10 @@ class OpenAIClients:
 
         Raises:
             SettingsError: there is neither a key nor a base URL.
+            InvalidArgument: base_url is no address of a server.
         """
+        if base_url:
+            check_address("base_url=", base_url)
         base_url = base_url or settings.openai_base_url
         api_key = api_key or reveal(settings.openai_api_key)
         if api_key is None and base_url is None:

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import httpx2
 
+from botservice.checking import check_seconds
 from botservice.errors import LLMError, SettingsError
 from botservice.llm.chat import AnswerSchema, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.openai.call import OpenAIAnswer, OpenAICall
@@ -68,12 +69,14 @@ class OpenAIChatLLM:
 
         Raises:
             SettingsError: there is neither a key nor a base URL, or a setting is wrong.
+            InvalidArgument: base_url or timeout_seconds is nothing to work with.
         """
         settings = ModelSettings.load()
         self.model = model or settings.openai_model or DEFAULT_MODEL
         self._clients = OpenAIClients(settings, base_url=base_url, api_key=api_key)
         self.base_url = self._clients.base_url
-        self.timeout_seconds = timeout_seconds or settings.model_timeout_seconds
+        given = settings.model_timeout_seconds if timeout_seconds is None else timeout_seconds
+        self.timeout_seconds = check_seconds("timeout_seconds=", given)
         self.max_answer_tokens = max_answer_tokens or settings.max_answer_tokens
         effort = one_of(ReasoningEffort, "reasoning_effort", reasoning_effort) or settings.openai_reasoning_effort
         self.reasoning_effort: str | None = effort and effort.value

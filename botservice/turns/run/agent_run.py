@@ -55,6 +55,7 @@ class AgentRun:
         self._clock = options.clock
         self._claim = claim
         self._on_end = on_end
+        self._may_pause = on_end is not None  # a program has it: nobody else stops between two steps
         self._interruption = Interruption()
         self._work = TurnWork(options, context, turn, claim, plan_deliveries, live, self._interruption, has_buttons)
         self._work.is_spoken = is_spoken
@@ -111,6 +112,7 @@ class AgentRun:
             raise self._work.waiting
         self._claim.check()
         self._is_stepping, self._claim.is_idle = True, False
+        self._claim.worked_on_by = asyncio.current_task()
         try:
             with in_turn(self._turn.identity):
                 step = await self._work.step(self)
@@ -121,7 +123,8 @@ class AgentRun:
             await self._end()
             raise
         finally:
-            self._is_stepping, self._claim.is_idle = False, True
+            self._is_stepping, self._claim.is_idle = False, self._may_pause
+            self._claim.worked_on_by = None
         if self.answer is not None:
             tell_end(self._turn, Outcome.ANSWERED, self._clock())
             await self._end()

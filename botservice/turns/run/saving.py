@@ -49,7 +49,7 @@ class Saver:
 
         Raises:
             ClaimLost: another process works on the context.
-            InvalidField: something that is no item was put among the steps.
+            InvalidField: something that is no item was put among the steps, or no JSON into the metadata.
         """
         await self._write(None, None, opened)
 

@@ -221,7 +221,7 @@ async def _save(  # noqa: PLR0913 - what the three ways to begin a turn differ i
     context.records.confirm(changes, row_ids)
     _remember(context, spoken, stored)
     await _check_forgotten(context, claim, turn_id, spoken, stored)
-    if put_in:  # after the turn's own task, which is known by coming first
+    if put_in or context.changed_metadata() is not None:  # after the turn's own task, which is known by coming first
         await Saver(context, claim).save()
     return turn_id
 

@@ -19,6 +19,7 @@ from botservice.contexts.context import AgentContext, read_context_keys
 from botservice.errors import (
     BudgetExceeded,
     ClaimLost,
+    CommandFailed,
     LLMError,
     RunInterrupted,
     StorageUnavailable,
@@ -243,7 +244,7 @@ class ContextWork:
             logger.info("turn.over_budget", extra={"scope": error.scope, "unit": error.unit})
             text = used_up_text(error.scope, error.ends_at, work.context.language)
             await end_refused(self._storage, turn, claim, transport, text, self._clock())
-        except LLMError as error:
+        except (LLMError, CommandFailed) as error:
             await self._failed_turns.give_up(turn, claim, transport, str(error), work.context.language)
         except (ClaimLost, StorageUnavailable):
             raise

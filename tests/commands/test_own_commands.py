@@ -1,0 +1,136 @@
+"""Commands of one's own that go wrong: each is done once, and the chat goes on."""
+
+import functools
+from typing import Any
+
+import pytest
+from commands.test_conversations import Commanded, answer_to
+from sqlalchemy import insert, select
+from turns.messenger import echo, office
+
+from botservice import BotServiceError, Command, CommandAnswer, CommandRequest, StorageUnavailable
+from botservice.commands.standard import standard_commands
+from botservice.storage.tables.conversations import contexts, turns
+
+
+class Shop:
+    """Counts what its commands have done."""
+
+    def __init__(self) -> None:
+        self.done: list[str] = []
+
+    async def raises(self, request: CommandRequest) -> str:
+        self.done.append(request.call.arguments)
+        raise RuntimeError(f"no table is free for {request.call.arguments.title()}")
+
+    async def returns_nothing(self, request: CommandRequest) -> None:
+        self.done.append(request.call.arguments)
+
+    async def returns_a_number(self, request: CommandRequest) -> int:
+        self.done.append(request.call.arguments)
+        return 7
+
+    async def has_no_text(self, request: CommandRequest) -> CommandAnswer:
+        self.done.append(request.call.arguments)
+        nothing: Any = 7
+        return CommandAnswer(nothing)
+
+    async def cannot_be_stored(self, request: CommandRequest) -> CommandAnswer:
+        self.done.append(request.call.arguments)
+        return CommandAnswer("Booked.", apply=lambda _: {}["table"])
+
+    async def is_refused_by_the_database(self, request: CommandRequest) -> CommandAnswer:
+        self.done.append(request.call.arguments)
+        nameless = insert(contexts).values(key_hash=None, context_keys={}, metadata={})
+        return CommandAnswer("Booked.", apply=lambda connection: connection.execute(nameless))
+
+    async def fails_afterwards(self, request: CommandRequest) -> CommandAnswer:
+        async def tell() -> None:
+            raise RuntimeError("nobody listens")
+
+        self.done.append(request.call.arguments)
+        return CommandAnswer("Booked.", after=tell)
+
+    async def finds_no_storage(self, request: CommandRequest) -> str:
+        self.done.append(request.call.arguments)
+        if len(self.done) == 1:
+            raise StorageUnavailable("the database is away")
+        return "Booked."
+
+    async def __call__(self, request: CommandRequest) -> str:
+        self.done.append(request.call.arguments)
+        return "Booked."
+
+
+def booking(storage, handler):
+    return office(
+        storage,
+        echo,
+        messenger=Commanded(),
+        commands=standard_commands([Command("book", handler, menu="Book a table")]),
+    )
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("raises", "RuntimeError: no table is free for …"),
+        ("returns_nothing", "a handler returns a text or a CommandAnswer, not NoneType"),
+        ("returns_a_number", "a handler returns a text or a CommandAnswer, not int"),
+        ("has_no_text", "the text of a CommandAnswer is a str, not int"),
+        ("cannot_be_stored", "KeyError: 'table'"),
+        ("is_refused_by_the_database", "StorageError: the database refused a write: "),
+    ],
+)
+async def test_one_that_fails_is_done_once_and_said_to_have_failed(storage, caplog, name, says):
+    shop = Shop()
+    async with booking(storage, getattr(shop, name)) as bot:
+        assert (await answer_to(bot, "/book alice", 1)).startswith("Sorry, I could not answer this")
+        assert await answer_to(bot, "hello", 2) == "re: hello"
+        assert shop.done == ["alice"]
+    states = await storage.read(lambda connection: connection.execute(select(turns.c.status, turns.c.error)).all())
+    assert states[0].status == "set_aside"
+    assert states[0].error.startswith("/book: ")
+    [told] = [record for record in caplog.records if record.message == "command.failed"]
+    assert told.command == "book"
+    assert told.error.startswith(says) or says in told.error
+    assert told.exc_info is not None
+    assert "lice" not in told.error, "what people write is in no log"
+
+
+@pytest.mark.any_database
+async def test_what_is_done_after_its_answer_may_fail(storage, caplog):
+    shop = Shop()
+    async with booking(storage, shop.fails_afterwards) as bot:
+        assert await answer_to(bot, "/book alice", 1) == "Booked."
+        assert await answer_to(bot, "hello", 2) == "re: hello"
+    assert shop.done == ["alice"]
+    assert [record.command for record in caplog.records if record.message == "command.failed"] == ["book"]
+    assert bot.messenger.visible["1"] == ["Booked.", "re: hello"]
+
+
+@pytest.mark.any_database
+async def test_one_that_finds_no_storage_is_done_again(storage):
+    shop = Shop()
+    async with booking(storage, shop.finds_no_storage) as bot:
+        assert await answer_to(bot, "/book alice", 1) == "Booked."
+    assert shop.done == ["alice", "alice"]
+
+
+@pytest.mark.parametrize("wrap", [lambda shop: shop, lambda shop: functools.partial(Shop.__call__, shop)])
+async def test_a_handler_may_be_an_object_or_a_partial(sqlite_storage, wrap):
+    shop = Shop()
+    async with booking(sqlite_storage, functools.partial(wrap(shop))) as bot:
+        assert await answer_to(bot, "/book alice", 1) == "Booked."
+    assert shop.done == ["alice"]
+
+
+def book(_: CommandRequest) -> str:
+    return "Booked."
+
+
+@pytest.mark.parametrize("handler", [book, functools.partial(book), lambda _: "Booked.", Shop, "book", None])
+def test_a_handler_that_cannot_be_awaited_is_refused(handler):
+    with pytest.raises(BotServiceError, match=r"the handler of command book is .*async def"):
+        Command("book", handler)
