@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from botservice.access.access import Access
 from botservice.agents import Agent
 from botservice.budgets.budgets import Budgets
-from botservice.checking import check, check_can, check_listed
+from botservice.checking.arguments import check, check_can, check_listed
 from botservice.commands import Command
 from botservice.commands.standard import standard_commands
 from botservice.contexts.context import AgentContext

@@ -9,7 +9,7 @@ from botservice.agents.agent_tool import agents_among
 from botservice.agents.checks import FinalAnswerCheck, checked_checks
 from botservice.agents.prompt import Prompt, PromptBuilder, estimate_tokens
 from botservice.agents.sources import with_sources
-from botservice.checking import check, check_can, check_listed
+from botservice.checking.arguments import check, check_can, check_listed
 from botservice.contexts.context import AgentContext
 from botservice.errors import ContextOverflow, InvalidTool, LLMError
 from botservice.history import MessageSelector, SteadyWindowMessageSelector

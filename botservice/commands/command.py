@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from re import fullmatch
 
-from botservice.checking import check, is_async
+from botservice.checking.arguments import check, is_async
 from botservice.errors import BotServiceError
 from botservice.texts import in_language
 from botservice.turns.start.commands import CommandAnswer, CommandRequest

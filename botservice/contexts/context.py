@@ -246,7 +246,7 @@ class AgentContext:
         """
         changed = self.changed_metadata()
         self.metadata = snapshot.metadata if changed is None else changed.applied_to(snapshot.metadata)
-        self._saved_metadata = as_json(snapshot.metadata)
+        self._saved_metadata = as_json(snapshot.metadata) if snapshot.metadata else NO_METADATA
         self.steps_taken = snapshot.steps_taken
         self.last_step_number = snapshot.last_step_number
         self.has_open_calls = snapshot.has_open_calls
@@ -289,6 +289,8 @@ class AgentContext:
         Raises:
             InvalidField: there is no JSON for a value.
         """
+        if not self.metadata and self._saved_metadata == NO_METADATA:
+            return None
         return find_changes(self.metadata, self._saved_metadata)
 
     def confirm_metadata(self, changes: MetadataChanges) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from botservice.checking import check_seconds
+from botservice.checking.arguments import check_seconds
 from botservice.errors import LLMError
 from botservice.llm.openai.clients import OpenAIClients
 from botservice.settings import DEFAULT_EMBEDDING_MODEL, ModelSettings

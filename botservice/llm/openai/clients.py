@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
 
-from botservice.checking import check_address
+from botservice.checking.arguments import check_address
 from botservice.errors import LLMError, SettingsError
 from botservice.http.tls import tls_context
 from botservice.settings import OPENAI_API_URL, ModelSettings, reveal

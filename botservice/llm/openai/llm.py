@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import httpx2
 
-from botservice.checking import check_seconds
+from botservice.checking.arguments import check_seconds
 from botservice.errors import LLMError, SettingsError
 from botservice.llm.chat import AnswerSchema, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.openai.call import OpenAIAnswer, OpenAICall

@@ -245,7 +245,9 @@ class ContextWork:
             text = used_up_text(error.scope, error.ends_at, work.context.language)
             await end_refused(self._storage, turn, claim, transport, text, self._clock())
         except (LLMError, CommandFailed) as error:
-            await self._failed_turns.give_up(turn, claim, transport, str(error), work.context.language)
+            is_command = isinstance(error, CommandFailed)
+            language = work.context.language
+            await self._failed_turns.give_up(turn, claim, transport, str(error), language, is_command=is_command)
         except (ClaimLost, StorageUnavailable):
             raise
         except Exception as error:

@@ -47,12 +47,25 @@ class FailedTurns:
 
         await self._storage.write(postpone, fence=claim)
 
-    async def give_up(self, turn: Turn, claim: Claim, transport: Transport, reason: str, language: str | None) -> None:
-        """Set a turn aside and tell the person so; the apology is no part of the conversation."""
+    async def give_up(
+        self,
+        turn: Turn,
+        claim: Claim,
+        transport: Transport,
+        reason: str,
+        language: str | None,
+        *,
+        is_command: bool = False,
+    ) -> None:
+        """Set a turn aside and tell the person so; the apology is no part of the conversation.
+
+        Args:
+            is_command: Whether it is of a command: /retry asks the question before that again.
+        """
         now = self._clock()
         logger.error("turn.set_aside", extra={"reason": reason, "error_id": turn.error_id})
         offers_retry = getattr(transport, "offers_retry", False)
-        key = "answer.apology_with_retry" if offers_retry else "answer.apology"
+        key = "answer.apology_with_retry" if offers_retry or is_command else "answer.apology"
         apology = in_language(key, language, error_id=turn.error_id)
         payloads = plan_notice(transport, turn, apology, now)
 
