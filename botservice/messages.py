@@ -97,6 +97,8 @@ class Attachment:
             raise ValueError("an Attachment takes either data or url")
         if not isinstance(self.mime_type, str):
             raise TypeError(f"an Attachment's mime_type is a text such as 'text/csv', not {self.mime_type!r}")
+        if isinstance(self.data, bytearray | memoryview):
+            object.__setattr__(self, "data", bytes(self.data))
         if not isinstance(self.data, bytes | None):
             kind = type(self.data).__name__
             raise TypeError(f"an Attachment's data is bytes, not {kind}: a text becomes some by .encode()")

@@ -18,7 +18,9 @@ MARK: Final = "\ufdd0"
 WIDE: Final = r"[\u1100-\u11ff\u2e80-\U0003ffff]"
 """Where CJK characters stand among others, as a regular expression."""
 
-_RUN: Final = re.compile(r"(?<=[^\s*~_\\])(?:\*+|~+)(?=[^\s*~_])")
+# One asterisk alone is as often that of a footnote, before a bracket.
+_RUN: Final = re.compile(r"(?<=[^\s*~_\\])(?:\*{2,}|~{2,})(?=[^\s*~_])")
+_LEAST: Final = 2
 _IS_WIDE: Final = re.compile(WIDE)  # no text without one is looked at closer
 
 
@@ -52,7 +54,7 @@ def _freeing(take: Callable[[StateInline, bool], bool]) -> Callable[[StateInline
     def rule(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the library's signature
         begin, known = state.pos, len(state.delimiters)
         is_taken = take(state, silent)
-        is_inside = begin > 0 and state.pos < state.posMax
+        is_inside = begin > 0 and state.pos < state.posMax and state.pos - begin >= _LEAST
         if is_taken and is_inside and state.src[begin] != "_" and is_freed(state.src[begin - 1], state.src[state.pos]):
             for each in state.delimiters[known:]:
                 each.open = each.close = True

@@ -11,10 +11,9 @@ from botservice.storage.tables.conversations import deliveries, events
 from botservice.turns.buttons import read_buttons
 from botservice.turns.turn import DeliveryStatus
 
-_OFFERED = (
+_ARRIVED = (
     select(deliveries.c.turn_id, deliveries.c.buttons)
     .where(
-        DELIVERY_HAS_BUTTONS,
         deliveries.c.context_id == bindparam("context"),
         deliveries.c.external_id == bindparam("message"),
         deliveries.c.transport == bindparam("transport"),
@@ -22,6 +21,7 @@ _OFFERED = (
     .order_by(deliveries.c.id.desc())
     .limit(1)
 )
+_OFFERED = _ARRIVED.where(DELIVERY_HAS_BUTTONS)
 _OWED = (
     select(deliveries.c.id)
     .where(DELIVERY_IS_OWED, DELIVERY_HAS_BUTTONS, deliveries.c.context_id == bindparam("context"))
@@ -54,6 +54,12 @@ def are_coming(connection: Connection, context_id: int) -> bool:
 def are_owed(connection: Connection, context_id: int) -> bool:
     """Return whether some buttons are on their way or wait to be sent: they may have arrived without a word of it."""
     return connection.execute(_OWED, {"context": context_id}).first() is not None
+
+
+def has_arrived(connection: Connection, context_id: int, transport: str, message_id: str) -> bool:
+    """Return whether a message is known to have arrived, with or without buttons."""
+    sought = {"context": context_id, "transport": transport, "message": message_id}
+    return connection.execute(_ARRIVED, sought).one_or_none() is not None
 
 
 def find_offered(connection: Connection, context_id: int, transport: str, message_id: str) -> Offered | None:

@@ -22,7 +22,7 @@ class Pieces:
         looking_at: What the person who asks has open.
         found: Best first.
         is_group: Whether more than one person speaks in the chat: then the model is told who said what.
-        shared: The names that several people in it have.
+        shared: The names that several people in it have; shared_found those with whoever said what was found.
         earlier: The steps before the current prompt's work, oldest first. A step goes or stays as a whole, so that
             there is never a call without its results.
     """
@@ -36,6 +36,7 @@ class Pieces:
     window: list[Message] = field(default_factory=list)
     is_group: bool = False
     shared: frozenset[str] = frozenset()
+    shared_found: frozenset[str] = frozenset()
     earlier: list[RenderedStep] = field(default_factory=list)
     question: Message | None = None
     steps: list[RenderedStep] = field(default_factory=list)

@@ -94,8 +94,8 @@ class FunctionsBasedAgent(Agent):
         if planning_interval is not None and planning_interval < 1:
             raise ValueError(f"planning_interval must be 1 or more, or None, not {planning_interval}")
         self.llm = llm
-        check("prompt=", prompt, is_right=isinstance(prompt, str), remedy="give a text")
-        self.prompt = prompt
+        check("prompt=", prompt, is_right=isinstance(prompt, str | None), remedy="give a text")
+        self.prompt = prompt or ""
         self.message_selector = message_selector or SteadyWindowMessageSelector(DEFAULT_WINDOW_TOKENS)
         check_can("message_selector=", self.message_selector, "get_messages", remedy="give an object: NoMessages()")
         self.search_k = DEFAULT_SEARCH_K if search_k is None else search_k

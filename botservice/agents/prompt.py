@@ -202,10 +202,11 @@ class PromptBuilder:
         memory, keys = context.memory, self.memory_keys
         question, counter = context.chat_history.last_user_message, counter_for(self.model)
         shared = _shared_names(recall, question)
-        notes, person, waiting = self._describe_known(context, recall.beside, shared)
+        shared_found = _shared_names(recall, question, authors_of(recall.found))
+        notes, person, waiting = self._describe_known(context, recall.beside, shared_found)
         start, found, window = start_of_work(memory, context.task), recall.found, recall.window
-        if shared and self.search_tokens is not None:
-            found = room_for_found(self.search_tokens, counter, shared).fill(found)
+        if shared_found and self.search_tokens is not None:
+            found = room_for_found(self.search_tokens, counter, shared_found).fill(found)
         is_task = start > 0 and isinstance(memory.steps[start - 1], TaskStep)
         pieces = Pieces(
             system=context.system_prompt_for(self.system_prompt, self.skills),
@@ -217,12 +218,13 @@ class PromptBuilder:
             window=window,
             is_group=recall.is_group or bool(shared),
             shared=shared,
+            shared_found=shared_found,
             question=question,
         )
         is_complete = fit(
             pieces,
             self.max_tokens,
-            _scales(counter, shared),
+            _scales(counter, shared, shared_found),
             steps=memory.newest_rendered(start, len(memory.steps), keys),
             earlier=memory.newest_rendered(0, start - is_task, keys),
         )
@@ -278,10 +280,10 @@ class PromptBuilder:
         return describe_notes(noted, self.notes_tokens, count) if noted else "", person, waiting
 
 
-def _shared_names(recall: Recall, question: Message | None) -> frozenset[str]:
-    """Return the names that several of the people have whom a prompt shows, or who have lately spoken."""
+def _shared_names(recall: Recall, question: Message | None, more: Iterable[Author | None] = ()) -> frozenset[str]:
+    """Return the names that several of the people have who have lately spoken, or whom a window shows, and of more."""
     said = [*recall.window, *([] if question is None else [question])]
-    people = {*recall.people, *(each.author for each in said), *authors_of(recall.found)} - {None}
+    people = {*recall.people, *(each.author for each in said), *more} - {None}
     return shared_names(people) if len(people) > 1 else frozenset()
 
 
@@ -304,13 +306,13 @@ def _cache_key(context_id: int, context_keys: Mapping[str, str]) -> str:
     return hashlib.blake2b(known.encode(), digest_size=16, person=b"prompt caches").hexdigest()
 
 
-def _scales(counter: TokenCounter, shared: frozenset[str]) -> Scales:
+def _scales(counter: TokenCounter, shared: frozenset[str], shared_found: frozenset[str]) -> Scales:
     count_messages = partial(_size, counter=counter)
     return Scales(
         system=lambda text: _system_size(text, counter),  # type: ignore[arg-type]  # as in count_again,
         text=lambda text: counter.count(text) + _TOKENS_AROUND_A_MESSAGE,
-        message=partial(_message_size, counter=counter, shared=shared),
-        found=partial(found_sizes, counter=counter, shared=shared),
+        message=partial(_message_size, counter=counter, shared=shared | shared_found),
+        found=partial(found_sizes, counter=counter, shared=shared_found),
         step=lambda step: step.size(counter.name, count_messages),
     )
 
@@ -360,9 +362,10 @@ def _assemble(pieces: Pieces) -> Prompt:
     if pieces.looking_at:
         prompt.add_section("looking_at", [{"role": "user", "content": pieces.looking_at}], is_kept=False)
     if pieces.found and pieces.question is not None:
-        records = records_of(pieces.found, pieces.shared)
+        records = records_of(pieces.found, pieces.shared_found)
         told = describe_found(records, pieces.question.created_at)
         prompt.add_section("found", [{"role": "user", "content": told}], sources=[records])
+    show = partial(_said, is_group=pieces.is_group or bool(pieces.shared_found), shared=pieces.shared_found)
     prompt.add_section("question", map(show, question), sources=question)
     prompt.add_section("steps", _messages(pieces.steps), is_copied=True)
     return prompt

@@ -43,7 +43,7 @@ def check_listed(argument: str, given: Iterable[T], *, remedy: str) -> tuple[T, 
         InvalidArgument: it is one thing alone, or a mapping.
     """
     is_right = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | type)
-    check(argument, given, is_right=is_right, remedy=remedy)
+    check(argument, given, is_right=is_right or given == {}, remedy=remedy)
     return tuple(given)
 
 

@@ -11,10 +11,10 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from botservice.contexts.metadata_changes import NO_METADATA, MetadataChanges, as_json, find_changes
+from botservice.contexts.metadata_changes import NO_METADATA, MetadataChanges, as_json, find_changes, only_json
 from botservice.contexts.snapshots import Snapshot, find_task, read_snapshot, read_system_prompt
 from botservice.contexts.step_records import StepRecords, StoredStep, read_steps
-from botservice.errors import InvalidContextKeys, StorageError
+from botservice.errors import InvalidContextKeys, InvalidField, StorageError
 from botservice.history import ChatHistory
 from botservice.history.notes import Note, read_notes
 from botservice.llm.chat import BeforeCall, TextSink
@@ -291,7 +291,11 @@ class AgentContext:
         """
         if not self.metadata and self._saved_metadata == NO_METADATA:
             return None
-        return find_changes(self.metadata, self._saved_metadata)
+        try:
+            return find_changes(self.metadata, self._saved_metadata)
+        except InvalidField:  # it is said once, and stands in nobody's way then
+            self.metadata = only_json(self.metadata)
+            raise
 
     def confirm_metadata(self, changes: MetadataChanges) -> None:
         """Remember changes of metadata as stored."""

@@ -1,5 +1,6 @@
 """What a program changed in a context's metadata: found by key, to be stored beside what others change."""
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,6 +58,16 @@ def as_json(value: Any) -> str:
         for key, each in value.items():
             _check_json(key, each)
         raise
+
+
+def only_json(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return metadata without the values for which there is no JSON."""
+    kept = {}
+    for key, value in metadata.items():
+        with contextlib.suppress(InvalidField):
+            _check_json(key, value)
+            kept[key] = value
+    return kept
 
 
 def _check_json(key: object, value: object) -> None:

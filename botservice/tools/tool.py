@@ -16,8 +16,8 @@ ToolFunction = Callable[..., Any]
 NeedsApproval = bool | Callable[[dict[str, Any], AgentContext], Any]
 """Whether a person is asked before a call is made: always, never, or as this, async or not, says of its arguments.
 
-It gets them as the tool's function does, with the defaults; where these are no plain values, it is asked with their
-JSON values as well.
+It gets them as the tool's function does, with the defaults; where their JSON values differ, or what the model gave, it
+is asked with these as well.
 """
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # OpenAI API reference, function.name

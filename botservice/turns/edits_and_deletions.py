@@ -171,6 +171,20 @@ async def apply_changes(
         await storage.write(lambda connection: mark_handled(connection, due.stale, now), fence=claim)
 
 
+async def rewriting(
+    context_id: int, external_id: str, order_key: int, message: InboundMessage, now: datetime
+) -> Callable[[Connection], None]:
+    """Return the write that has the history show a message as it is read now, unless it was edited meanwhile."""
+    words = await _words_of(message)
+
+    def write(connection: Connection) -> None:
+        known = execute(connection, _NEWEST, {"context": context_id, "external": external_id}).scalar_one_or_none()
+        if known is None or known <= order_key:
+            change_message(connection, context_id, external_id, words, now)
+
+    return write
+
+
 async def as_changed(
     read: ReadEvent, inbound: Sequence[tuple[StoredEvent, InboundMessage]], controls: Controls
 ) -> tuple[list[tuple[StoredEvent, InboundMessage]], list[int]]:
@@ -215,8 +229,10 @@ async def _read_words(read: ReadChange, change: Change) -> NewWords | None:
     except Exception:
         logger.exception("change.unreadable", extra={"event": change.event.id})
         return None
-    if message is None:
-        return None
+    return None if message is None else await _words_of(message)
+
+
+async def _words_of(message: InboundMessage) -> NewWords:
     counter, count = await count_text(message.full_text)
     return NewWords(message.text, message.attachments, count, counter.name, message.own_text, message.references)
 

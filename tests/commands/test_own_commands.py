@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from commands.test_conversations import Commanded, answer_to
-from sqlalchemy import insert, select
-from turns.messenger import echo, office
+from sqlalchemy import insert
+from turns.messenger import echo, message, office
 
 from botservice import BotServiceError, Command, CommandAnswer, CommandRequest, StorageUnavailable
 from botservice.commands.standard import standard_commands
-from botservice.storage.tables.conversations import contexts, turns
+from botservice.storage.tables.conversations import contexts
 
 
 class Shop:
@@ -73,17 +73,17 @@ def booking(storage, handler):
 
 @pytest.mark.any_database
 @pytest.mark.parametrize(
-    ("name", "says"),
+    ("name", "kind"),
     [
-        ("raises", "RuntimeError: no table is free for …"),
-        ("returns_nothing", "a handler returns a text or a CommandAnswer, not NoneType"),
-        ("returns_a_number", "a handler returns a text or a CommandAnswer, not int"),
-        ("has_no_text", "the text of a CommandAnswer is a str, not int"),
-        ("cannot_be_stored", "KeyError: 'table'"),
-        ("is_refused_by_the_database", "StorageError: the database refused a write: "),
+        ("raises", "RuntimeError"),
+        ("returns_nothing", "TypeError"),
+        ("returns_a_number", "TypeError"),
+        ("has_no_text", "TypeError"),
+        ("cannot_be_stored", "KeyError"),
+        ("is_refused_by_the_database", "StorageError"),
     ],
 )
-async def test_one_that_fails_is_done_once_and_said_to_have_failed(storage, caplog, name, says):
+async def test_one_that_fails_is_done_once_and_said_to_have_failed(storage, caplog, name, kind):
     shop = Shop()
     async with booking(storage, getattr(shop, name)) as bot:
         said = await answer_to(bot, "/book alice", 1)
@@ -91,14 +91,22 @@ async def test_one_that_fails_is_done_once_and_said_to_have_failed(storage, capl
         assert "/retry" not in said, "that asks the question before it again"
         assert await answer_to(bot, "hello", 2) == "re: hello"
         assert shop.done == ["alice"]
-    states = await storage.read(lambda connection: connection.execute(select(turns.c.status, turns.c.error)).all())
-    assert states[0].status == "set_aside"
-    assert states[0].error.startswith("/book: ")
     [told] = [record for record in caplog.records if record.message == "command.failed"]
-    assert told.command == "book"
-    assert told.error.startswith(says) or says in told.error
+    assert (told.command, told.error) == ("book", kind)
     assert told.exc_info is not None
-    assert "lice" not in told.error, "what people write is in no log"
+
+
+@pytest.mark.any_database
+async def test_one_that_fails_takes_nothing_along_that_has_come_with_it(storage):
+    shop = Shop()
+    async with booking(storage, shop.raises) as bot:
+        together = [message(text, order=order, group="one") for order, text in enumerate(("why?", "/book alice"), 1)]
+        await bot.inbox.accept("messenger", together)
+        await bot.messenger.until(lambda: len(bot.messenger.visible.get("1", [])) == 2)
+    first, second = bot.messenger.visible["1"]
+    assert first.startswith("Sorry, I could not answer this")
+    assert second == "re: why?"
+    assert shop.done == ["alice"]
 
 
 @pytest.mark.any_database

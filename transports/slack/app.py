@@ -134,7 +134,7 @@ class SlackTransport:
         refusals = Refusals(lambda: self._storage)
         self._home = Home(self._client, self._workspaces, people, manners.home)
         self._suggestions = Suggestions(self._client, self._workspaces, people, refusals, manners.tools)
-        self._intake = self._build_intake(people, views, installations, manners.listening)
+        self._intake = self._build_intake(people, views, installations, manners)
         files = Files(self._client, SharedDocuments(self._client, refusals), manners.reading, lambda: self._storage)
         self._reader = Reader(self._client, self._workspaces, people, files, views, lambda: self._storage)
         self._show_answers(people, refusals, Style(manners.tempo, manners.pings, manners.previews), pace or Pace())
@@ -156,13 +156,12 @@ class SlackTransport:
         self._titles = Titles(client, workspaces, statuses, refusals, lambda: self._storage)
 
     def _build_intake(
-        self, people: People, views: Views, installations: InstallationStore | None, listening: SlackListen
+        self, people: People, views: Views, installations: InstallationStore | None, manners: Manners
     ) -> Intake:
         interactions = Interactions(self._client, self._workspaces, people)
-        presses = Presses(self._client, self._workspaces, people, interactions)
-        return Intake(
-            self._workspaces, interactions, presses, self._home, self._suggestions, views, installations, listening
-        )
+        presses = Presses(self._client, self._workspaces, people, interactions, previews=manners.previews)
+        answered = self._home, self._suggestions, views, installations
+        return Intake(self._workspaces, interactions, presses, *answered, manners.listening)
 
     def _build_routes(self, signing_secret: str | None) -> Sequence[BaseRoute]:
         routes: Sequence[BaseRoute] = () if self._installing is None else self._installing.routes

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import re
 import shutil
+from collections.abc import Iterable
 from typing import Final
 
 from markdown_it import MarkdownIt
@@ -25,6 +27,7 @@ _ROOM: Final = 4  # lines of a terminal that stay free while an answer grows
 _THINKING: Final = "thinking"
 _WRITING: Final = "writing"
 _FORMULAS: Final = {"\\(": "\\)", "\\[": "\\]"}
+_OF_FORMULAS: Final = re.compile(r"[\\^_=+<>{}]")  # else the brackets may be escaped, not to be those of a link
 _LONGEST_FORMULA: Final = 4_000  # characters
 
 
@@ -175,7 +178,7 @@ def _keep_formula(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - t
     begin = state.pos
     closing = _FORMULAS.get(state.src[begin : begin + 2])
     end = -1 if closing is None else state.src.find(closing, begin + 2, begin + _LONGEST_FORMULA)
-    if end < 0:
+    if end < 0 or _OF_FORMULAS.search(state.src, begin + 2, end) is None:
         return False
     state.pos = end + 2
     if not silent:
@@ -189,13 +192,17 @@ def _write_out(state: StateCore) -> None:
         children: list[Token] = []
         for child in token.children or ():
             if child.type == "image":
-                address, label = str(child.attrs["src"]), "".join(part.content for part in child.children or ())
+                address, label = str(child.attrs["src"]), _words(child.children or ())
                 shown = f"{label} ({address})" if label.strip() else address
                 children.append(Token("text", "", 0, content=shown))
             elif child.markup != "autolink":
                 children.append(child)
         if token.children:
             token.children = children
+
+
+def _words(tokens: Iterable[Token]) -> str:
+    return "".join(" " if each.type in ("softbreak", "hardbreak") else each.content for each in tokens)
 
 
 def _markdown_parser() -> MarkdownIt:

@@ -75,8 +75,7 @@ class OpenAIChatLLM:
         self.model = model or settings.openai_model or DEFAULT_MODEL
         self._clients = OpenAIClients(settings, base_url=base_url, api_key=api_key)
         self.base_url = self._clients.base_url
-        given = settings.model_timeout_seconds if timeout_seconds is None else timeout_seconds
-        self.timeout_seconds = check_seconds("timeout_seconds=", given)
+        self.timeout_seconds = check_seconds("timeout_seconds=", timeout_seconds or settings.model_timeout_seconds)
         self.max_answer_tokens = max_answer_tokens or settings.max_answer_tokens
         effort = one_of(ReasoningEffort, "reasoning_effort", reasoning_effort) or settings.openai_reasoning_effort
         self.reasoning_effort: str | None = effort and effort.value

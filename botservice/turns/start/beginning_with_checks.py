@@ -8,9 +8,11 @@ from sqlalchemy import Connection
 
 from botservice.capabilities import capabilities_of
 from botservice.contexts.context import AgentContext
+from botservice.errors import CommandFailed
 from botservice.messages import Author, InboundMessage
 from botservice.privacy.rights import right_of
 from botservice.storage import Claim, Storage
+from botservice.texts import in_language
 from botservice.turns.edits_and_deletions import Controls, as_changed, mark_handled
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, mark_running
@@ -136,7 +138,10 @@ class Judging:
             open_topic=topics_of(transport, context.context_keys),
             capabilities=capabilities_of(transport),
         )
-        return await self._commands.answer(request)
+        try:
+            return await self._commands.answer(request)
+        except CommandFailed:  # what else has come with it is answered all the same
+            return CommandAnswer(in_language("answer.apology_with_retry", context.language))
 
     def _commit(
         self, answers: Sequence[CommandAnswer], changes: Sequence[int], turn: Turn, transport: Transport

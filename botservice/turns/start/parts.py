@@ -11,9 +11,9 @@ from botservice.messages import InboundMessage
 from botservice.storage import Claim, Storage
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import events, turns
-from botservice.turns.edits_and_deletions import Change, DueChanges, apply_changes
+from botservice.turns.edits_and_deletions import rewriting
 from botservice.turns.transport import ReadEvent, Transport, glimpse
-from botservice.turns.turn import EventKind, StoredEvent, Turn
+from botservice.turns.turn import StoredEvent, Turn
 
 Part = tuple[StoredEvent | None, InboundMessage]
 
@@ -69,25 +69,13 @@ async def show_earlier(
         return
     earlier = await find_earlier(storage, turn.context_id, wanted, transport, before=turn.id)
     meant = find_meant([*((each.event, each.message) for each in earlier), *inbound])
-    changes = [
-        Change(
-            replace(each.event, is_meant=True),
-            EventKind.EDIT,
-            turn.transport,
-            each.order_key,
-            each.message.external_id or "",
-        )
-        for each in earlier
-        if each.event.id in meant
-    ]
-
-    async def read(change: Change) -> InboundMessage | None:
-        return await transport.read(change.event)
-
-    async def may(_: Change) -> bool:
-        return True
-
-    await apply_changes(storage, read, DueChanges(tuple(changes)), claim, now, may)
+    for each in earlier:
+        if each.event.id not in meant or each.message.external_id is None:
+            continue
+        message = await transport.read(replace(each.event, is_meant=True))  # what fails is tried again with the turn
+        if message is not None:
+            rewrite = await rewriting(turn.context_id, each.message.external_id, each.order_key, message, now)
+            await storage.write(rewrite, fence=claim)
 
 
 def find_meant(parts: Iterable[Part]) -> set[int]:

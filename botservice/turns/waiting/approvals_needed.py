@@ -1,6 +1,7 @@
 """Which calls of a step a person has to be asked about before any of them runs."""
 
 import asyncio
+import contextlib
 import inspect
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -65,20 +66,14 @@ async def needs_word(tool: Tool, call: ToolCall, context: AgentContext) -> bool:
 
 
 async def _judge(tool: Tool, call: ToolCall, context: AgentContext) -> bool:
-    """Return whether the tool's own function says so of the arguments as they are, or as JSON values.
+    """Return whether the tool's own function says so of the arguments in any of their forms.
 
-    One that knows either form fails with the other: it is unclear only where it fails with both.
+    One that knows one form may fail with another: it is unclear only where it fails with all.
     """
     judge = tool.needs_approval
     if not callable(judge):
         return bool(judge)
-    try:
-        arguments = tool.read_arguments(call.arguments)
-    except ArgumentsError:  # it checks them by itself
-        arguments = dict(call.arguments)
-    failures = []
-    values = to_jsonable_python(arguments, fallback=lambda value: value)
-    forms = [arguments] if values == arguments else [arguments, values]
+    forms, failures = _forms(tool, call), []
     for form in forms:
         try:
             if await _says_so(judge, deepcopy(form), tool.name, context):
@@ -88,6 +83,20 @@ async def _judge(tool: Tool, call: ToolCall, context: AgentContext) -> bool:
     if len(failures) == len(forms):
         raise failures[0]
     return False
+
+
+def _forms(tool: Tool, call: ToolCall) -> list[dict[str, Any]]:
+    """Return arguments as the tool's function gets them, as JSON values, and as the model gave them: each form once."""
+    given = dict(call.arguments)
+    try:
+        typed = tool.read_arguments(given)
+    except ArgumentsError:  # it checks them by itself
+        return [given]
+    forms = [typed]
+    with contextlib.suppress(ValueError):  # a default may go round in a circle
+        forms.append(to_jsonable_python(typed, fallback=lambda value: value))
+    forms.append(given)
+    return [form for place, form in enumerate(forms) if form not in forms[:place]]
 
 
 async def _says_so(

@@ -16,7 +16,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
 from botservice.turns.waiting.parsing import order_of as decision_of
 from transports.background_tasks import Errands
-from transports.offered_buttons import are_owed, find_offered
+from transports.offered_buttons import are_owed, find_offered, has_arrived
 from transports.slack.client import SlackClient
 from transports.slack.inbound_events import Way, asker_of, context_keys, field, order_of, raw, stored
 from transports.slack.incoming.decisions import Decisions
@@ -34,13 +34,15 @@ _RAW = select(events.c.raw).where(events.c.key == bindparam("key"))
 class Presses:
     """Stores what people choose, once for each message, and has it show the choice; carries out what they decide."""
 
-    def __init__(self, client: SlackClient, workspaces: Workspaces, people: People, interactions: Interactions) -> None:
+    def __init__(
+        self, client: SlackClient, workspaces: Workspaces, people: People, interactions: Interactions, *, previews: bool
+    ) -> None:
         self._client = client
         self._workspaces = workspaces
         self._people = people
         self._interactions = interactions
         self._decisions = Decisions(client, workspaces, people, interactions)
-        self._choices = Choices(client, workspaces)
+        self._choices = Choices(client, workspaces, previews=previews)
         self._errands = Errands()
 
     async def take(self, body: Mapping[str, Any], inbox: Inbox, storage: Storage) -> bool:
@@ -113,7 +115,9 @@ def _find_askers(connection: Connection, press: Press) -> frozenset[str] | None:
     is_late = are_owed(connection, context_id)
     offered = find_offered(connection, context_id, "slack", str(press.ts))
     if offered is None:
-        return None if is_late else frozenset()
+        # Earlier releases keep no buttons with a message.
+        is_known = has_arrived(connection, context_id, "slack", str(press.ts))
+        return None if is_late and not is_known else frozenset()
     askers = [asker_of(each) for each in offered.asked]
     return frozenset(each for each in askers if each is not None)
 

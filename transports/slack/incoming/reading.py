@@ -3,8 +3,9 @@
 import html
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, or_, select
@@ -76,7 +77,7 @@ class Reader:
         Args:
             is_peek: Fetch neither its files nor what was said in its thread before.
         """
-        way, body, _ = stored(event.raw)
+        way, body, kept = stored(event.raw)
         try:
             workspace = await self._workspaces.find(team_of(body) or "")
         except NotInstalled:
@@ -84,10 +85,10 @@ class Reader:
             return None
         if way is Way.MESSAGE:
             return await self._message(event, body, workspace, is_peek=is_peek)
-        others = {  # what people do besides writing
+        others: dict[Way, Callable[..., Awaitable[InboundMessage | None]]] = {  # what people do besides writing
             Way.COMMAND: self._command,
             Way.QUESTION: self._question,
-            Way.BUTTON: self._button,
+            Way.BUTTON: partial(self._button, is_in_thread="thread_ts" in kept),
             Way.STOP: self._stop,
         }
         return None if way is None else await others[way](body, workspace)
@@ -158,7 +159,9 @@ class Reader:
         held = (read_about(about, name, quoted, workspace),) if about else ()
         return InboundMessage(question.strip(), _author(person), language=person.language, references=held)
 
-    async def _button(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
+    async def _button(
+        self, body: Mapping[str, Any], workspace: Workspace, *, is_in_thread: bool
+    ) -> InboundMessage | None:
         press = read_press(body)
         if press is None or press.value is None or not press.value.strip():
             return None
@@ -169,7 +172,8 @@ class Reader:
             created_at=_moment(press.at) if press.at is not None else None,
             command=parse_command(press.value),
             language=person.language,
-            is_private=press.is_ephemeral or press.channel.startswith("D"),
+            # Earlier releases answer what is pressed under a whisper where everybody sees it.
+            is_private=(press.is_ephemeral and not is_in_thread) or press.channel.startswith("D"),
             own_text="",  # the text of a button is not the presser's own
         )
 

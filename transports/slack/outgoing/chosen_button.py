@@ -9,13 +9,13 @@ from typing import Any, Final
 from botservice.errors import BotServiceError
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import field, items_of
-from transports.slack.outgoing.formatting import BUTTON, markdown
+from transports.slack.outgoing.formatting import BUTTON, find_address, markdown
 from transports.slack.workspaces.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
 
 _CHOSEN: Final = "✓"
-_OF_WORDS: Final = ("header", "markdown", "rich_text", "section")
+_OF_WORDS: Final = ("data_table", "data_visualization", "header", "markdown", "rich_text", "section", "table")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,10 @@ class Choice:
 class Choices:
     """Shows choices in the place of the buttons."""
 
-    def __init__(self, client: SlackClient, workspaces: Workspaces) -> None:
+    def __init__(self, client: SlackClient, workspaces: Workspaces, *, previews: bool) -> None:
         self._client = client
         self._workspaces = workspaces
+        self._previews = previews
 
     async def show(self, choice: Choice) -> None:
         """Show a choice; nothing depends on it."""
@@ -47,6 +48,8 @@ class Choices:
         if label is None:
             return  # it is shown already
         text = str(field(choice.message, "text") or "")
+        if not self._previews and _has_address(choice.message):
+            return  # only chat.postMessage can be told to fetch nothing
         forms = ({"text": text or label, "blocks": _blocks(choice, text, label)}, {"text": f"{text}\n\n{label}"})
         try:
             token = (await self._workspaces.find(choice.team)).token
@@ -60,6 +63,11 @@ class Choices:
                     return
         except BotServiceError as error:
             logger.info("slack.choice_not_shown", extra={"reason": str(error)})
+
+
+def _has_address(message: Mapping[str, Any]) -> bool:
+    words = [field(message, "text"), *(field(block, "text") for block in items_of(message, "blocks"))]
+    return any(find_address(html.unescape(str(each))) is not None for each in words)
 
 
 def _label_of(choice: Choice) -> str | None:

@@ -54,10 +54,10 @@ _SILENT_TAG = re.compile(
 _BREAK = re.compile(rb"<br\s*/?>", re.IGNORECASE)
 _MISREAD = re.compile(
     r"(?P<money>(?<!\\)\$(?=\d))"
-    r"|(?P<times>(?<=\d)\*(?=[\w(\uff08])|(?<=[\w)\uff09])\*(?=\d)"
+    r"|(?P<times>(?<=\d)\*(?=[\w(])|(?<=[\w)])\*(?=\d)"
     rf"|(?<!{WIDE})(?<=[\w)])\*\*(?=\d))"
     r"|(?P<anything>(?<!\*)\*(?=\.\w)|(?<=/)\*+|(?<=[^\W_]_)\*+|(?<!\*)\*{1,2}(?=/))"
-    r"|(?P<name>\b__[a-z][a-z0-9_]*__\b)"
+    r"|(?P<name>\b__(?=[a-z]|[A-Z0-9_]+__\b|\w*[a-z][A-Z]\w*__\b))"
     r"|(?P<either>(?<=[^\S\n])\|\|(?=\s))"
 )
 _SIGN = re.compile(r"[^a-z0-9]")

@@ -127,6 +127,7 @@ def _heading(node: Node) -> Iterator[Block]:
 def _code(node: Node) -> Iterator[Block]:
     text = _plain(_text(node.children)).rstrip("\n")
     language = str(node.value.get("Fenced") or "").split(" ")[0] if isinstance(node.value, Mapping) else ""
+    language = take_marks_off(language)
     if text.strip():
         yield {"type": "pre", "text": text} | ({"language": language} if language else {})
 
