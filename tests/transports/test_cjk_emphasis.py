@@ -38,6 +38,7 @@ UNCHANGED = [
     "naïve**(é)**è",
     "**Внимание:**текст",
 ]
+LITERAL = ["价格100元*（含税），200元*（不含税）", "char*「指针」和 int*「指针」", "x*（a+b）*y"]
 PLAIN, FRIENDLY = (MarkdownIt("commonmark").enable("strikethrough") for _ in range(2))
 take_cjk_emphasis(FRIENDLY)
 LETTERS = st.text("ab é.:!\"'()*_~`[]\\$-+\n🎉€“”", max_size=30)
@@ -48,6 +49,18 @@ def test_words_beside_cjk_are_bold_in_telegram(markdown: str, bold: str) -> None
     (piece,) = format_markdown(markdown)
     assert piece.text == markdown.replace("**", "")
     assert [(each.kind, piece.text[each.begin : each.end]) for each in piece.entities] == [("bold", bold)]
+
+
+@pytest.mark.parametrize("markdown", LITERAL)
+def test_single_stars_before_brackets_are_no_emphasis(markdown: str) -> None:
+    (piece,) = format_markdown(markdown)
+    assert (piece.text, list(piece.entities)) == (markdown, [])
+    assert FRIENDLY.render(markdown) == f"<p>{markdown}</p>\n"
+
+
+def test_no_mark_is_left_in_the_name_of_a_language() -> None:
+    rich = as_rich("| a |\n|---|\n| b |\n\n```注**（例）\nx\n```", is_long=False)
+    assert MARK not in str(rich)
 
 
 @pytest.mark.parametrize(("markdown", "bold"), BOLD)

@@ -105,6 +105,8 @@ async def test_nothing_that_is_rendered_is_more_than_text(screen, target, text, 
     [
         (r"so \(e^{i\pi} = -1\), as \[a_1 * b_2 * c\] says", r"so \(e^{i\pi} = -1\), as \[a_1 * b_2 * c\] says"),
         (r"\*not bold\* and \( open", "*not bold* and ( open"),
+        (r"write \[x\] and \(see **this**\)", "write [x] and (see this)"),
+        ("![two\nwords](https://a.example/c.png)", "two words (https://a.example/c.png)"),
         ("![a *big* cat](https://a.example/cat.png)", "a big cat (https://a.example/cat.png)"),
         ("![](https://a.example/cat.png) there", "https://a.example/cat.png there"),
         ("<https://a.example/page>.", "https://a.example/page."),

@@ -5,8 +5,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from botservice import (
     AgentContext,
@@ -113,6 +115,10 @@ class Target:
     host: str
 
 
+CIRCLE: list[Any] = []
+CIRCLE.append(CIRCLE)
+
+
 def touch_disk(mode: Mode = Mode.WIPE, amount: int = 500, *, force: bool = False, target: Target | None = None) -> str:
     """Do something to a disk."""
     return "ran"
@@ -144,6 +150,37 @@ async def test_a_function_that_says_which_calls_ask_gets_what_the_tool_gets(cont
         assert [each.name for each in (await ask(service, context)).calls] == ["touch_disk"]
     else:
         assert (await service.prompt(context, "touch it")).text == "done"
+
+
+def sealed(key: SecretStr) -> str:
+    """Pay."""
+    return "ran"
+
+
+def circular(text: str, tree: Any = CIRCLE) -> str:
+    """Pay."""
+    return "ran"
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize(
+    ("function", "judge", "arguments", "asks"),
+    [
+        (sealed, lambda given, _: given["key"].startswith("live_"), {"key": "live_1"}, True),
+        (sealed, lambda given, _: given["key"].startswith("live_"), {"key": "test_1"}, False),
+        (circular, lambda given, _: given["text"] == "pay", {"text": "pay"}, True),
+        (circular, lambda given, _: given["text"] == "pay", {"text": "look"}, False),
+    ],
+)
+async def test_a_function_that_says_which_calls_ask_sees_what_the_model_gave(
+    context, storage, function, judge, arguments, asks
+):
+    made = Tool(function, name="pay", needs_approval=judge)
+    service, _ = make_service(storage, [call("pay", **arguments), "done"], tools=[made])
+    if asks:
+        await ask(service, context)
+    else:
+        assert (await service.prompt(context, "pay")).text == "done"
 
 
 @pytest.mark.any_database

@@ -71,6 +71,8 @@ def test_long_prose_keeps_every_word_in_order_in_as_few_messages_as_it_needs(nam
         ("if a || b || c", "if a || b || c"),
         ("def __init__(self)", "def __init__(self)"),
         ("__all__ of __my_name__, foo__ and __bar", "__all__ of __my_name__, foo__ and __bar"),
+        ("__isNew__, __webpackRequire__ and __FILE__", "__isNew__, __webpackRequire__ and __FILE__"),
+        ("created__ and __gte x__, __lt and gt__", "created__ and __gte x__, __lt and gt__"),
         ("test_* and my_** and _*", "test_* and my_** and _*"),
         ("*.py and **/*.txt and src/**/test_*.py", "*.py and **/*.txt and src/**/test_*.py"),
         ("<div>\nhello **x**\n</div>", "hello x"),
