@@ -14,20 +14,13 @@ from sqlalchemy import Connection
 from botservice.access.access import Access
 from botservice.agents import Agent
 from botservice.budgets.budgets import Budgets
-from botservice.checking.arguments import check, check_can, check_listed
+from botservice.checking.arguments import check, check_can
 from botservice.commands import Command
+from botservice.commands.command import checked_commands
 from botservice.commands.standard import standard_commands
 from botservice.contexts.context import AgentContext
 from botservice.contexts.snapshots import Snapshot, read_snapshot
-from botservice.errors import (
-    BudgetExceeded,
-    InvalidArgument,
-    LLMError,
-    RunInterrupted,
-    StorageUnavailable,
-    TurnInProgress,
-    TurnWaiting,
-)
+from botservice.errors import BudgetExceeded, LLMError, RunInterrupted, StorageUnavailable, TurnInProgress, TurnWaiting
 from botservice.history import Embedder
 from botservice.memory import StepCallbacks
 from botservice.memory.images import as_attachment
@@ -130,7 +123,7 @@ class AgentService:
         self._storage = storage
         self._has_clock = clock is not None
         self.embedder = embedder
-        self.commands = standard_commands(_checked_commands(commands))
+        self.commands = standard_commands(checked_commands(commands))
         self.transports = tuple(transports)
         self.budgets = budgets
         self.access: Access | None = None
@@ -428,14 +421,3 @@ class AgentService:
 
 def _check_text(text: str) -> None:
     check("what is asked", text, is_right=isinstance(text, str), remedy="give a text; files go into attachments=[…]")
-
-
-def _checked_commands(commands: Iterable[Command]) -> tuple[Command, ...]:
-    """Return commands of a program's own, each with a name of its own."""
-    listed, names = check_listed("commands=", commands, remedy="give a list: commands=[…]"), set[str]()
-    for each in listed:
-        check_can("one of commands=", each, "name", "handler", remedy='give a Command("name", handler, menu="…")')
-        if each.name in names:
-            raise InvalidArgument(f"two commands are called {each.name}: give one of them another name")
-        names.add(each.name)
-    return listed

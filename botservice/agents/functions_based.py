@@ -87,17 +87,12 @@ class FunctionsBasedAgent(Agent):
         """
         if llm is None:
             raise ValueError("a FunctionsBasedAgent needs llm=, such as OpenAIChatLLM() or ScriptedChatLLM([...])")
-        check_can("llm=", llm, "chat", remedy="give a model, such as OpenAIChatLLM() or ScriptedChatLLM([...])")
-        for name, number in (("search_k", search_k), ("search_tokens", search_tokens), ("notes_tokens", notes_tokens)):
-            if number is not None and number < 0:
-                raise ValueError(f"{name} must be 0 or more, not {number}")
+        _check_counts(search_k=search_k, search_tokens=search_tokens, notes_tokens=notes_tokens)
         if planning_interval is not None and planning_interval < 1:
             raise ValueError(f"planning_interval must be 1 or more, or None, not {planning_interval}")
         self.llm = llm
-        check("prompt=", prompt, is_right=isinstance(prompt, str | None), remedy="give a text")
         self.prompt = prompt or ""
         self.message_selector = message_selector or SteadyWindowMessageSelector(DEFAULT_WINDOW_TOKENS)
-        check_can("message_selector=", self.message_selector, "get_messages", remedy="give an object: NoMessages()")
         self.search_k = DEFAULT_SEARCH_K if search_k is None else search_k
         self.search_tokens = DEFAULT_SEARCH_TOKENS if search_k is None and search_tokens is None else search_tokens
         self.notes_tokens = notes_tokens
@@ -106,15 +101,22 @@ class FunctionsBasedAgent(Agent):
         self.max_prompt_tokens = max_prompt_tokens
         self.final_answer_checks = checked_checks(final_answer_checks)
         self.skills = skills or Skills()
-        check_can("skills=", self.skills, "tools", "prompt", remedy='load them: Skills.load("folder")')
         own_tools = check_listed("tools=", tools, remedy="give a list: tools=[…]")
-        self.tools = _by_name([*own_tools, *self.skills.tools])
         self.toolsets = check_listed("toolsets=", toolsets, remedy="give a list: toolsets=[…]")
-        for each in self.toolsets:
-            check_can("one of toolsets=", each, "tools", "close", remedy="give objects such as MCPServers")
+        self._check_parts()
+        self.tools = _by_name([*own_tools, *self.skills.tools])
         self._toolbox = Toolbox(self.toolsets)
         if self.toolsets and FIND_TOOL in self.tools:
             raise InvalidTool(f"{FIND_TOOL} finds tools of toolsets: give yours another name=")
+
+    def _check_parts(self) -> None:
+        """Return if every part can do what it is asked for."""
+        check_can("llm=", self.llm, "chat", remedy="give a model, such as OpenAIChatLLM() or ScriptedChatLLM([...])")
+        check("prompt=", self.prompt, is_right=isinstance(self.prompt, str), remedy="give a text")
+        check_can("message_selector=", self.message_selector, "get_messages", remedy="give an object: NoMessages()")
+        check_can("skills=", self.skills, "tools", "prompt", remedy='load them: Skills.load("folder")')
+        for each in self.toolsets:
+            check_can("one of toolsets=", each, "tools", "close", remedy="give objects such as MCPServers")
 
     async def tools_now(self) -> Mapping[str, Tool]:
         """Return everything that may be called at this moment, by name."""
@@ -218,6 +220,12 @@ class FunctionsBasedAgent(Agent):
             max_tokens=max_tokens,
             notes_tokens=self.notes_tokens,
         )
+
+
+def _check_counts(**numbers: int | None) -> None:
+    for name, number in numbers.items():
+        if number is not None and number < 0:
+            raise ValueError(f"{name} must be 0 or more, not {number}")
 
 
 def _by_name(tools: Iterable[Tool | ToolFunction]) -> dict[str, Tool]:

@@ -21,6 +21,7 @@ from botservice.contexts.context import AgentContext
 from botservice.contexts.waiting_calls import describe_waiting
 from botservice.history import MessageSelector
 from botservice.history.chat_history import Recall
+from botservice.history.finding.questions import SearchHit
 from botservice.history.namesakes import shared_names
 from botservice.history.notes import ARE_SHOWN, StoredNote, describe_notes, read_notes
 from botservice.history.shown import (
@@ -204,9 +205,8 @@ class PromptBuilder:
         shared = _shared_names(recall, question)
         shared_found = _shared_names(recall, question, authors_of(recall.found))
         notes, person, waiting = self._describe_known(context, recall.beside, shared_found)
-        start, found, window = start_of_work(memory, context.task), recall.found, recall.window
-        if shared_found and self.search_tokens is not None:
-            found = room_for_found(self.search_tokens, counter, shared_found).fill(found)
+        start, window = start_of_work(memory, context.task), recall.window
+        found = self._fit_again(recall.found, counter, shared_found)
         is_task = start > 0 and isinstance(memory.steps[start - 1], TaskStep)
         pieces = Pieces(
             system=context.system_prompt_for(self.system_prompt, self.skills),
@@ -229,19 +229,15 @@ class PromptBuilder:
             earlier=memory.newest_rendered(0, start - is_task, keys),
         )
         prompt = _assemble(pieces)
-        prompt.facts = {
-            "max_tokens": self.max_tokens,
-            "found": [[hit.message.id, round(hit.score, 4)] for hit in pieces.found],
-            "left_out": count_left_out(
-                pieces,
-                window=len(window),
-                found=len(found),
-                is_known=(bool(person), bool(notes)),
-                steps=0 if is_complete else len(context.completed_steps),
-            ),
-        }
-        prompt.model = self.model
-        prompt.conversation = context.id, context.context_keys
+        left_out = count_left_out(
+            pieces,
+            window=len(window),
+            found=len(found),
+            is_known=(bool(person), bool(notes)),
+            steps=0 if is_complete else len(context.completed_steps),
+        )
+        prompt.facts = {"max_tokens": self.max_tokens, "found": _scores(pieces.found), "left_out": left_out}
+        prompt.model, prompt.conversation = self.model, (context.id, context.context_keys)
         return prompt
 
     async def _recall(self, context: AgentContext) -> Recall:
@@ -267,6 +263,12 @@ class PromptBuilder:
         waiting = describe_waiting(connection, context.id, context.turn_id, now) if context.has_open_calls else ""
         return noted, facts, waiting
 
+    def _fit_again(self, found: list[SearchHit], counter: TokenCounter, shared: frozenset[str]) -> list[SearchHit]:
+        """Return what was found that fits with the marks of namesakes."""
+        if not shared or self.search_tokens is None:
+            return found
+        return room_for_found(self.search_tokens, counter, shared).fill(found)
+
     def _describe_known(self, context: AgentContext, known: _Known, shared: frozenset[str]) -> tuple[str, str, str]:
         """Return what a prompt says of the notes, the person who asks, and the calls that wait; nothing of none."""
         (noted, facts, waiting), count = known, counter_for(self.model).count
@@ -278,6 +280,10 @@ class PromptBuilder:
         else:
             person = ""
         return describe_notes(noted, self.notes_tokens, count) if noted else "", person, waiting
+
+
+def _scores(found: Iterable[SearchHit]) -> list[list[Any]]:
+    return [[hit.message.id, round(hit.score, 4)] for hit in found]
 
 
 def _shared_names(recall: Recall, question: Message | None, more: Iterable[Author | None] = ()) -> frozenset[str]:

@@ -1,11 +1,11 @@
 """One command: its name, what menus say about it, and what it does."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from re import fullmatch
 
-from botservice.checking.arguments import check, is_async
-from botservice.errors import BotServiceError
+from botservice.checking.arguments import check, check_can, check_listed, is_async
+from botservice.errors import BotServiceError, InvalidArgument
 from botservice.texts import in_language
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
@@ -49,3 +49,14 @@ class Command:
     def description(self, language: str | None) -> str:
         """Return what menus say about it in a language."""
         return in_language(f"{self.name}.menu", language) if self.menu is None else self.menu
+
+
+def checked_commands(commands: Iterable[Command]) -> tuple[Command, ...]:
+    """Return commands of a program's own, each with a name of its own."""
+    listed, names = check_listed("commands=", commands, remedy="give a list: commands=[…]"), set[str]()
+    for each in listed:
+        check_can("one of commands=", each, "name", "handler", remedy='give a Command("name", handler, menu="…")')
+        if each.name in names:
+            raise InvalidArgument(f"two commands are called {each.name}: give one of them another name")
+        names.add(each.name)
+    return listed
