@@ -216,6 +216,19 @@ async def test_a_long_chat_begins_at_its_end_and_shows_more_on_demand(run_site, 
         await expect(page.get_by_text("You said: the end")).to_be_in_viewport()
 
 
+# Until it stays there: the page may still be on its way to the question that was asked last.
+_SCROLL_UP = """new Promise(done => {
+  const box = document.getElementById("scroll");
+  let frames = 0;
+  const up = () => {
+    frames = box.scrollTop === 0 ? frames + 1 : 0;
+    box.scrollTop = 0;
+    if (frames < 20) requestAnimationFrame(up); else done();
+  };
+  up();
+})"""
+
+
 async def test_who_reads_further_up_is_not_pulled_down(run_site, typist, open_page):
     async with run_site(llm=typist) as site:
         page = await open_page(site.url)
@@ -224,7 +237,7 @@ async def test_who_reads_further_up_is_not_pulled_down(run_site, typist, open_pa
         await expect(page.answers).to_have_count(1)
         await page.say("more")
         await expect(page.questions).to_have_count(2)
-        await page.evaluate("document.getElementById('scroll').scrollTop = 0")
+        await page.evaluate(_SCROLL_UP)
         await expect(page.questions.first).to_be_in_viewport()
         typist.write("more lines\n\n" * 20, None)
         await expect(page.answers).to_have_count(2)
