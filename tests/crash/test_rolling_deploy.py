@@ -33,9 +33,9 @@ MIGRATE_AND_SERVE = """
 import contextlib, runpy, sys
 sys.argv[1:] = ["migrate"]
 with contextlib.suppress(SystemExit):
-    runpy.run_module("botservice.__main__")
+    runpy.run_module("botservice.__main__", run_name="__main__")
 sys.argv[1:] = ["serve"]
-runpy.run_module("botservice.__main__")
+runpy.run_module("botservice.__main__", run_name="__main__")
 """
 
 
