@@ -29,9 +29,9 @@ def shared_names(authors: Iterable[Author | None]) -> frozenset[str]:
     return frozenset(shared | bracketed if shared else ())
 
 
-def mark_of(author: Author | None, shared: frozenset[str]) -> str:
-    """Return what stands after a name to tell namesakes apart; nothing for a name that is not shared."""
-    return account_mark(author) if author is not None and _shown(author.name) in shared else ""
+def is_shared(name: str | None, shared: frozenset[str]) -> bool:
+    """Return whether a name, in whatever letters, is among shared ones."""
+    return _shown(name) in shared
 
 
 def account_mark(author: Author | None) -> str:

@@ -6,9 +6,8 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Final, Self
 
-from botservice.history import namesakes
 from botservice.history.finding.questions import SearchHit
-from botservice.history.namesakes import account_mark
+from botservice.history.namesakes import account_mark, is_shared
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Attachment, Author, Message
 from botservice.quoting import FOUND_END, FOUND_START, quote_name, quote_record, quote_said, quote_said_in_group
@@ -79,7 +78,7 @@ def as_said_by_namesake(message: Message) -> str:
 
 def mark_of(author: Author | None, shared: frozenset[str]) -> str:
     """Return what stands after a name to tell namesakes apart; nothing for a name that is not shared."""
-    return namesakes.mark_of(author, shared) if shared else ""
+    return account_mark(author) if shared and author is not None and is_shared(author.name, shared) else ""
 
 
 def _said_by(message: Message, mark: str) -> str:

@@ -36,15 +36,20 @@ class Hanging:
         return ChatResponse("never")
 
 
-@pytest.mark.any_database
-async def test_during_a_model_call_what_was_said_is_kept(context, storage):
-    llm = Hanging()
+async def interrupted(context, storage, llm):
+    """Interrupt a run whose model has said something, and return it with its service and the step that hangs."""
     service, _ = make_service(storage, ScriptedChatLLM([]))
     service.agent.llm = llm
     run = await service.start(context, "go")
     step = asyncio.create_task(run.step())
     await llm.said.wait()
     run.interrupt()
+    return service, run, step
+
+
+@pytest.mark.any_database
+async def test_during_a_model_call_what_was_said_is_kept(context, storage):
+    service, run, step = await interrupted(context, storage, Hanging())
     for _ in range(2):
         with pytest.raises(RunInterrupted):
             await step
@@ -57,13 +62,7 @@ async def test_during_a_model_call_what_was_said_is_kept(context, storage):
 
 
 async def test_a_run_that_is_stopped_before_anything_can_be_seen_leaves_no_answer(context, storage):
-    llm = Hanging("\u200b", "\ufeff ")
-    service, _ = make_service(storage, ScriptedChatLLM([]))
-    service.agent.llm = llm
-    run = await service.start(context, "go")
-    step = asyncio.create_task(run.step())
-    await llm.said.wait()
-    run.interrupt()
+    _, _, step = await interrupted(context, storage, Hanging("\u200b", "\ufeff "))
     with pytest.raises(RunInterrupted):
         await step
     assert [message.text for message in await context.chat_history.messages()] == ["go"]

@@ -11,6 +11,7 @@ from typing import Any, Final
 from pydantic_core import to_jsonable_python
 from sqlalchemy import Connection
 
+from botservice.checking.arguments import is_async
 from botservice.contexts.context import AgentContext
 from botservice.messages import ToolCall
 from botservice.tools import Tool
@@ -103,7 +104,7 @@ async def _says_so(
     judge: Callable[[dict[str, Any], AgentContext], Any], arguments: dict[str, Any], name: str, context: AgentContext
 ) -> bool:
     """Return what a function says of arguments: a copy, for what was shown is what runs."""
-    if inspect.iscoroutinefunction(judge) or inspect.iscoroutinefunction(getattr(judge, "__call__", None)):  # noqa: B004 - of an object that is awaited
+    if is_async(judge):
         return bool(await judge(arguments, context))
     said = await run_in_thread(lambda: judge(arguments, context), name=f"approval-{name}")
     return bool(await said if inspect.isawaitable(said) else said)
