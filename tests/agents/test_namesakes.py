@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, MessageWindowMessageSelector, ScriptedChatLLM
-from botservice.history.namesakes import account_mark, mark_of, shared_names
-from botservice.history.shown import as_record_of_namesake, room_for_found, size_of
+from botservice.history.namesakes import account_mark, shared_names
+from botservice.history.shown import as_record_of_namesake, mark_of, room_for_found, size_of
 from botservice.llm.tokens import counter_for
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.people.facts import keep_fact
