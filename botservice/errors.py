@@ -3,7 +3,7 @@
 BotServiceError
 ├── SettingsError              a setting is wrong; names it and what it must be
 ├── InvalidArgument            an object was made, or asked, with something that it cannot work with
-├── InvalidContextKeys         context keys are not a non-empty mapping of strings
+├── InvalidContextKeys         context keys are not a JSON object of at most 4 kB
 ├── InvalidField               a memory item was given a field or a value that it cannot keep
 ├── InvalidTool                a tool's signature or name cannot be offered to a model
 ├── InvalidSkill               a folder of skills, or one of them, cannot be read as such
@@ -60,7 +60,7 @@ class InvalidArgument(BotServiceError, ValueError):
 
 
 class InvalidContextKeys(BotServiceError, ValueError):
-    """Context keys must be a non-empty mapping of strings to strings."""
+    """Context keys must be a JSON object of at most 4 kB and 8 levels."""
 
 
 class InvalidField(BotServiceError, ValueError):

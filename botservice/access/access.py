@@ -22,7 +22,7 @@ from botservice.access.values import AccessRole, Entry, Kind, Notice, Ruling, Su
 from botservice.errors import BotServiceError
 from botservice.messages import Author, InboundMessage
 from botservice.people.linking import new_code
-from botservice.people.names import chat_name, is_browser_account, is_guest, person_name
+from botservice.people.names import chat_name, is_browser_account, is_guest, person_name, transport_of
 from botservice.policies import AccessMode, is_identity
 from botservice.settings import Settings
 from botservice.storage import Storage
@@ -90,7 +90,7 @@ class Access:
         Args:
             person: The only one who was ever seen there, where that is known.
         """
-        if await self.is_idle(storage) or _is_own(context_keys.get("transport"), context_keys.get("session_id")):
+        if await self.is_idle(storage) or _is_own(transport_of(context_keys), context_keys.get("session_id")):
             return True
 
         def query(connection: Connection) -> bool:

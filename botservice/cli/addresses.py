@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from botservice.errors import BotServiceError
 from botservice.messages import Author
 from botservice.overview.conversations import check_context, list_contexts
+from botservice.people.names import key_text, transport_of
 from botservice.storage import Storage
 
 _MOST_DIGITS = 18  # what a database's integer holds for certain
@@ -52,6 +53,7 @@ def _some_value(address: str) -> str:
 def _matches(address: str, keys: Mapping[str, str]) -> bool:
     if "=" in address:
         pairs = [part.partition("=") for part in address.replace(",", " ").split()]
-        return all(keys.get(name) == value for name, _, value in pairs)
+        return all(name in keys and key_text(keys[name]) == value for name, _, value in pairs)
     transport, _, value = address.partition(":")
-    return keys.get("transport") == transport and value in [each for name, each in keys.items() if name != "transport"]
+    named = [key_text(each) for name, each in keys.items() if name != "transport"]
+    return transport_of(keys) == transport and value in named

@@ -152,13 +152,14 @@ def migrate() -> None:
 def contexts(*, as_json: JsonLinesOption = False) -> None:
     """List the conversations, those with the newest messages first."""
     from botservice.overview.conversations import list_contexts
+    from botservice.people.names import key_text
 
     for each in with_storage(list_contexts):
         if as_json:
             typer.echo(json.dumps(each.as_dict()))
         else:
-            ordered = sorted(each.keys.items(), key=lambda pair: (pair[0] != "transport", pair))
-            keys = " ".join(f"{key}={printable(value)}" for key, value in ordered)
+            ordered = sorted(each.keys.items(), key=lambda pair: (pair[0] != "transport", pair[0]))
+            keys = " ".join(f"{key}={printable(key_text(value))}" for key, value in ordered)
             last = f"{each.last_message_at:%Y-%m-%d %H:%M}" if each.last_message_at else "-"
             typer.echo(f"{each.id:>6}  {counted(each.message_count, 'message'):>16}  {last:<16}  {keys}")
 

@@ -22,6 +22,7 @@ TurnArgument = Annotated[
 @turns_cli.callback()
 def turns(command: typer.Context, *, as_json: JsonLinesOption = False) -> None:
     """List the turns that run, wait, are parked or were set aside, and answers that are not delivered yet."""
+    from botservice.people.names import key_text
     from botservice.turns.work.administration import list_turns
 
     if command.invoked_subcommand is not None:
@@ -36,7 +37,7 @@ def turns(command: typer.Context, *, as_json: JsonLinesOption = False) -> None:
             typer.echo(json.dumps(each.as_dict(now)))
             continue
         age = timedelta(seconds=max(0, int((now - each.created_at).total_seconds())))
-        keys = " ".join(f"{key}={printable(value)}" for key, value in sorted(each.context_keys.items()))
+        keys = " ".join(f"{key}={printable(key_text(value))}" for key, value in sorted(each.context_keys.items()))
         about = f"{each.messages} messages  " if each.messages > 1 else ""
         is_later = each.status in ("waiting", "owed") and each.due_at > now
         again = f"  next try at {each.due_at:%H:%M:%S} UTC" if is_later else ""

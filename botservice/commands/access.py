@@ -9,7 +9,7 @@ from botservice.access.platforms import is_heard_of, platform_of
 from botservice.access.values import AccessRole, Entry, Kind
 from botservice.commands.command import Command
 from botservice.errors import BotServiceError
-from botservice.people.names import chat_name, person_name
+from botservice.people.names import chat_name, person_name, transport_of
 from botservice.policies import is_identity
 from botservice.quoting import show_plain
 from botservice.turns.notices import owe_in_turn
@@ -78,7 +78,7 @@ async def _revoke(request: CommandRequest) -> CommandAnswer:
 async def _is_heard_of(name: str, request: CommandRequest) -> bool:
     """Return whether there is the platform of a name: what is said of another one would be of no effect."""
     platform, author = platform_of(name), request.message.author
-    if platform in (request.context.context_keys.get("transport"), author and author.platform):
+    if platform in (transport_of(request.context.context_keys), author and author.platform):
         return True
     return await request.context.storage.read(lambda connection: is_heard_of(connection, platform))
 

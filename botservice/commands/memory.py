@@ -13,6 +13,7 @@ from botservice.commands.notes import delete_asked_note, list_notes
 from botservice.messages import Button
 from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, facts_of, share_fact, texts_going
 from botservice.people.identities import identities_of
+from botservice.people.names import transport_of
 from botservice.privacy.export_records import drop_exports_of
 from botservice.privacy.records import clear_quotes, erase_quotes
 from botservice.quoting import shortened, show_plain
@@ -117,7 +118,7 @@ def _line(fact: Fact, request: CommandRequest) -> str:
         source = request.say("memory.corrected", date=date)
     else:
         said = show_plain(shortened(" ".join(fact.said.split()), _LONGEST_SAID))
-        where = (fact.context_keys or {}).get("transport", "API").capitalize()
+        where = transport_of(fact.context_keys or {}, "API").capitalize()
         source = request.say("memory.source", said=said, date=date, where=where)
     shared = "; " + request.say("memory.shared") if fact.is_shareable else ""
     if fact.until is not None:

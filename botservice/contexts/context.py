@@ -5,8 +5,9 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -32,31 +33,82 @@ _CONTEXT_ID = select(contexts.c.id).where(contexts.c.key_hash == bindparam("key_
 _CONTEXT_KEYS = select(contexts.c.context_keys).where(contexts.c.id == bindparam("context"))
 
 
+_MOST_KEY_BYTES: Final = 4_096
+_MOST_KEY_LEVELS: Final = 8
+
+
 @dataclass(frozen=True, slots=True)
 class ContextKeys:
-    """What identifies a context: pairs of strings, in one canonical order."""
+    """What identifies a context: a JSON object.
 
-    values: Mapping[str, str]
+    Attributes:
+        digest: Of its canonical JSON text, in which names are sorted: two objects with one text are one context.
+        size_bytes: The length of that text.
+    """
+
+    values: Mapping[str, Any]
     digest: str
+    size_bytes: int
 
     @classmethod
-    def of(cls, keys: Mapping[str, str]) -> "ContextKeys":
-        """Return keys in their canonical form.
+    def of(cls, keys: Mapping[str, Any]) -> "ContextKeys":
+        """Bring keys into their canonical form.
 
         Raises:
-            InvalidContextKeys: keys are empty, or something in them is not a string.
+            InvalidContextKeys: keys are no JSON object, or are nested deeper than 8 levels.
         """
-        if not isinstance(keys, Mapping) or not keys:
-            raise InvalidContextKeys("context keys must be a non-empty mapping, such as {'chat_id': '42'}")
-        for key, value in keys.items():
-            if not isinstance(key, str) or not isinstance(value, str):
-                raise InvalidContextKeys(
-                    f"context keys and values must be strings: {key!r} has {type(value).__name__}; use str(…)"
-                )
-        values = {_without_halves(key): _without_halves(value) for key, value in sorted(keys.items())}
+        if not isinstance(keys, Mapping):
+            raise InvalidContextKeys(f"context keys must be a mapping, such as {{'chat_id': 42}}, not {keys!r:.80}")
         # Of what was given, not of what is stored: two keys that are stored alike are two contexts all the same.
-        text = json.dumps(dict(keys), sort_keys=True, separators=(",", ":"))
-        return cls(MappingProxyType(values), hashlib.sha256(text.encode()).hexdigest())
+        text = json.dumps(_checked(keys, _MOST_KEY_LEVELS), sort_keys=True, separators=(",", ":"))
+        values = {name: _storable_value(value) for name, value in json.loads(text).items()}
+        return cls(
+            MappingProxyType({_without_halves(name): each for name, each in values.items()}),
+            hashlib.sha256(text.encode()).hexdigest(),
+            len(text),
+        )
+
+    def check_size(self) -> None:
+        """Check that a new context may have these keys; one that was made by an older release may have longer ones.
+
+        Raises:
+            InvalidContextKeys: their JSON text exceeds 4 kB.
+        """
+        if self.size_bytes > _MOST_KEY_BYTES:
+            raise InvalidContextKeys(
+                f"context keys must not exceed {_MOST_KEY_BYTES} bytes of JSON, and these have {self.size_bytes}: "
+                "keep what identifies the conversation, and put the rest into context.metadata"
+            )
+
+
+def _checked(value: Any, levels: int) -> Any:
+    """Return a JSON value as plain dictionaries and lists.
+
+    Raises:
+        InvalidContextKeys: there is no JSON for it, or it is nested too deep.
+    """
+    if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and isfinite(value)):
+        return value
+    if not isinstance(value, (Mapping, list, tuple)):
+        raise InvalidContextKeys(f"context keys must be JSON values, and {value!r:.80} is none; use str(…)")
+    if levels == 0:
+        raise InvalidContextKeys(f"context keys must not be nested deeper than {_MOST_KEY_LEVELS} levels")
+    if not isinstance(value, Mapping):
+        return [_checked(each, levels - 1) for each in value]
+    for name in value:
+        if not isinstance(name, str):
+            raise InvalidContextKeys(f"names in context keys must be strings: use {str(name)!r:.80} for {name!r:.80}")
+    return {name: _checked(each, levels - 1) for name, each in value.items()}
+
+
+def _storable_value(value: Any) -> Any:
+    if isinstance(value, str):
+        return _without_halves(value)
+    if isinstance(value, list):
+        return [_storable_value(each) for each in value]
+    if isinstance(value, dict):
+        return {_without_halves(name): _storable_value(each) for name, each in value.items()}
+    return value
 
 
 def _without_halves(text: str) -> str:
@@ -89,7 +141,7 @@ class AgentContext:
         has_open_calls: Whether a call waits here for a word or a result, as far as it was looked.
     """
 
-    def __init__(self, storage: Storage, context_id: int, context_keys: Mapping[str, str]) -> None:
+    def __init__(self, storage: Storage, context_id: int, context_keys: Mapping[str, Any]) -> None:
         self.storage = storage
         self.id = context_id
         self.context_keys = context_keys
@@ -116,11 +168,14 @@ class AgentContext:
         return f"AgentContext({self.id}, {dict(self.context_keys)!r})"
 
     @classmethod
-    async def get_or_create(cls, storage: Storage, context_keys: Mapping[str, str]) -> "AgentContext":
-        """Return the context with exactly these keys, in whatever order; make it where there is none.
+    async def get_or_create(cls, storage: Storage, context_keys: Mapping[str, Any]) -> "AgentContext":
+        """Return the context with exactly these keys, in any order; create it if there is none.
+
+        Args:
+            context_keys: A JSON object, at most 4 kB and 8 levels deep. `1`, `1.0`, `true` and `"1"` differ.
 
         Raises:
-            InvalidContextKeys: a key or a value is no string, or there is none.
+            InvalidContextKeys: they are no such object.
         """
         keys = ContextKeys.of(context_keys)
         context_id = await storage.read(lambda connection: find_context(connection, keys), is_short=True)
@@ -338,6 +393,7 @@ def find_or_insert_context(connection: Connection, keys: ContextKeys, now: datet
     known = find_context(connection, keys)
     if known is not None:
         return known
+    keys.check_size()
     new = insert(contexts).values(key_hash=keys.digest, context_keys=dict(keys.values), metadata={}, created_at=now)
     savepoint = connection.begin_nested()  # an error until here is of another statement
     try:
@@ -356,13 +412,13 @@ def rename_context(connection: Connection, old: ContextKeys, new: ContextKeys) -
     return renamed.rowcount > 0
 
 
-def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, str]:
+def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, Any]:
     """Return the keys of a context.
 
     Raises:
         StorageError: there is no such context.
     """
-    keys: Mapping[str, str] | None = execute(connection, _CONTEXT_KEYS, {"context": context_id}).scalar_one_or_none()
+    keys: Mapping[str, Any] | None = execute(connection, _CONTEXT_KEYS, {"context": context_id}).scalar_one_or_none()
     if keys is None:
         raise StorageError(f"there is no context {context_id}")
     return keys

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, select
 
 from botservice.memory.replay import visible
 from botservice.messages import Role
+from botservice.people.names import key_text
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import identities
 
@@ -58,7 +59,7 @@ def read_titles(connection: Connection, context_ids: Sequence[int]) -> dict[int,
 
 
 def _title(connection: Connection, row: Any) -> ChatTitle:
-    keys = {_shown(name): _shown(value) for name, value in row.context_keys.items()}
+    keys = {_shown(name): _shown(key_text(value)) for name, value in row.context_keys.items()}
     platform = keys.pop("transport", "api")
     keys.pop("session_id", None)
     name = row.name if row.name and not row.is_shared else _speakers(connection, row.id)

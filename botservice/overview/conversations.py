@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Text, func, select, type_coerce
+from sqlalchemy import Connection, Text, func, or_, select, type_coerce
 
 from botservice.contexts.step_records import read_steps
 from botservice.errors import StorageError
@@ -107,7 +107,9 @@ async def list_contexts(
         query = query.where(contexts.c.last_message_id <= last_message_id, is_older)
     if having is not None:  # a name of a key is seldom the same
         kept = type_coerce(contexts.c.context_keys, Text)
-        query = query.where(kept.contains(json.dumps(having), autoescape=True))
+        # A string, or another JSON value, which has no quotes around it.
+        written = [json.dumps(having), f":{having},", f":{having}}}"]
+        query = query.where(or_(*(kept.contains(each, autoescape=True) for each in written)))
 
     def read(connection: Connection) -> list[ContextSummary]:
         return [ContextSummary(*row) for row in connection.execute(query)]

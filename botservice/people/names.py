@@ -1,8 +1,9 @@
 """Names of people and chats as the owner writes them: platform:id."""
 
+import json
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Text, bindparam, select
 
@@ -61,7 +62,18 @@ def is_guest(context_keys: Mapping[str, str]) -> bool:
     return GUEST in context_keys
 
 
-def chat_name(context_keys: Mapping[str, str]) -> str:
+def transport_of(context_keys: Mapping[str, Any], default: str = "api") -> str:
+    """Read the transport that context keys name; those of a program may name none."""
+    name = context_keys.get("transport")
+    return name if isinstance(name, str) else default
+
+
+def key_text(value: Any) -> str:
+    """Write the value of a context key as people read and type it: a string as it is, anything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def chat_name(context_keys: Mapping[str, Any]) -> str:
     """Return a chat's name, such as "telegram:-100" or "slack:T1:C2": the same in all of its threads."""
     names = sorted((name for name in context_keys if name not in _OF_A_THREAD), key=lambda name: (name != _FIRST, name))
-    return storable(":".join([context_keys.get("transport", "api"), *(context_keys[name] for name in names)]))
+    return storable(":".join([transport_of(context_keys), *(key_text(context_keys[name]) for name in names)]))

@@ -23,7 +23,7 @@ from botservice.history.rows import read_messages, select_messages
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.people.facts import Fact, facts_of
 from botservice.people.identities import find_identity
-from botservice.people.names import person_name
+from botservice.people.names import key_text, person_name, transport_of
 from botservice.privacy.accounts import accounts_of, personas_of, titles_of
 from botservice.privacy.own_messages import contexts_of
 from botservice.privacy.upgrading_references import bring_over_contexts
@@ -55,8 +55,8 @@ class Conversation:
     @property
     def title(self) -> str:
         """Its platform and its names there."""
-        names = [value for key, value in sorted(self.keys.items()) if key != "transport"]
-        return " ".join([self.keys.get("transport", "chat"), *names])
+        names = [key_text(value) for key, value in sorted(self.keys.items()) if key != "transport"]
+        return " ".join([transport_of(self.keys, "chat"), *names])
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 from sqlalchemy import Connection
 
 from botservice.contexts.context import AgentContext
+from botservice.people.names import transport_of
 from botservice.reminders.records import (
     NewReminder,
     cancel_reminder,
@@ -79,7 +80,7 @@ class _Wish:
         new = NewReminder(
             self.key,
             self.context.id,
-            str(self.context.context_keys.get("transport", "api")),
+            transport_of(self.context.context_keys),
             self.text,
             due_at,
             self.now,

@@ -1,6 +1,7 @@
 """One context for the same keys, whoever asks for it and however often at once."""
 
 import asyncio
+import hashlib
 import json
 from datetime import UTC, datetime
 
@@ -11,12 +12,14 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, insert, text
 from standins.patience import PATIENT
 
-from botservice import AgentContext, Storage
+from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice.cli.addresses import find_context_id
 from botservice.contexts.context import ContextKeys
 from botservice.contexts.snapshots import read_snapshot
 from botservice.errors import InvalidContextKeys, StorageError
-from botservice.overview.conversations import list_contexts
-from botservice.storage.tables.conversations import turns
+from botservice.overview.chat_titles import read_titles
+from botservice.overview.conversations import export_context, list_contexts
+from botservice.storage.tables.conversations import contexts, turns
 
 any_text = st.text(st.characters(exclude_categories=[]), max_size=8)
 any_keys = st.dictionaries(any_text, any_text, min_size=1, max_size=4)
@@ -52,8 +55,8 @@ ODD_KEYS = [
     {"a": "\ud800"},
     {"a": "\udc00"},
     {"a": "\ufffd"},
-    {"a": "x" * 500_000},
-    {"a": "x" * 500_001},
+    {"a": "x" * 4_000},
+    {"a": "x" * 4_001},
     {"A": "1"},
 ]
 
@@ -78,13 +81,92 @@ async def test_what_is_read_of_a_context_names_it_and_no_other(storage, keys):
     assert (await AgentContext.get_or_create(storage, loaded.context_keys)).id == context.id
 
 
+JSON_KEYS = [
+    {},
+    {"a": 1},
+    {"a": 1.0},
+    {"a": True},
+    {"a": "1"},
+    {"a": None},
+    {"a": "null"},
+    {"a": []},
+    {"a": {}},
+    {"a": [1, {"b": ["c", None]}]},
+    {"user": {"id": 7, "tenant": "x"}, "list": [1, 2.5, "3"]},
+    {"a": 10**30},
+]
+
+
+async def test_any_json_object_is_a_key_and_no_two_values_are_taken_for_each_other(storage):
+    ids = [(await AgentContext.get_or_create(storage, keys)).id for keys in JSON_KEYS]
+    assert len(set(ids)) == len(JSON_KEYS)
+    assert [repr(dict((await AgentContext.load(storage, each)).context_keys)) for each in ids] == [
+        repr(dict(sorted(keys.items()))) for keys in JSON_KEYS
+    ]
+
+
+async def test_nested_keys_are_one_context_in_any_order(storage):
+    one = await AgentContext.get_or_create(storage, {"a": {"x": 1, "y": (2, 3)}, "b": None})
+    same = await AgentContext.get_or_create(storage, {"b": None, "a": {"y": [2, 3], "x": 1}})
+    assert one.id == same.id
+    assert same.context_keys["a"] == {"x": 1, "y": [2, 3]}
+
+
+@pytest.mark.parametrize("keys", JSON_KEYS)
+async def test_a_bot_answers_and_exports_in_a_context_with_any_json_keys(sqlite_storage, keys):
+    context = await AgentContext.get_or_create(sqlite_storage, keys)
+    service = AgentService(FunctionsBasedAgent(llm=ScriptedChatLLM(["Hello."])), sqlite_storage)
+    assert (await service.prompt(context, "Hi", author="Ann")).text == "Hello."
+    assert (await export_context(sqlite_storage, context.id))["context"]["keys"] == keys
+    titles = await sqlite_storage.read(lambda connection: read_titles(connection, [context.id]))
+    assert titles[context.id].text
+
+
+DEEP = {"a": {"b": {"c": {"d": {"e": {"f": {"g": {"h": {"i": 1}}}}}}}}}
+ENDLESS: dict = {}
+ENDLESS["a"] = ENDLESS
+
+
 @pytest.mark.parametrize(
-    "keys", [{}, None, "chat_id", [("a", "b")], {"a": 1}, {"a": None}, {1: "a"}, {"a": b"b"}, {"a": ["b"]}]
+    ("keys", "told"),
+    [
+        (None, "must be a mapping"),
+        ("chat_id", "must be a mapping"),
+        ([("a", "b")], "must be a mapping"),
+        ({1: "a"}, "names in context keys must be strings: use '1'"),
+        ({"a": {None: 1}}, "names in context keys must be strings"),
+        ({"a": b"b"}, "must be JSON values"),
+        ({"a": {1, 2}}, "must be JSON values"),
+        ({"a": float("nan")}, "must be JSON values, and nan"),
+        ({"a": float("-inf")}, "must be JSON values"),
+        ({"a": "x" * 4_097}, "must not exceed 4096 bytes"),
+        (DEEP, "deeper than 8 levels"),
+        (ENDLESS, "deeper than 8 levels"),
+    ],
 )
-async def test_what_is_no_set_of_strings_is_refused(sqlite_storage, keys):
-    with pytest.raises(InvalidContextKeys, match="must be"):
+async def test_what_is_no_json_object_is_refused_by_name(sqlite_storage, keys, told):
+    with pytest.raises(InvalidContextKeys, match=told):
         await AgentContext.get_or_create(sqlite_storage, keys)
     assert await list_contexts(sqlite_storage) == []
+
+
+def test_keys_of_strings_have_the_digest_that_they_had_before():
+    keys = {"transport": "telegram", "chat_id": "4\u00fc2"}
+    text = json.dumps(dict(sorted(keys.items())), separators=(",", ":"))
+    assert ContextKeys.of(keys).digest == hashlib.sha256(text.encode()).hexdigest()
+
+
+async def test_a_context_with_longer_keys_of_an_older_release_keeps_them(storage):
+    keys = ContextKeys.of({"a": "x" * 5_000})
+    row = {"key_hash": keys.digest, "context_keys": dict(keys.values), "metadata": {}, "created_at": storage.now()}
+    await storage.write(lambda connection: connection.execute(insert(contexts).values(row)))
+    assert dict((await AgentContext.get_or_create(storage, keys.values)).context_keys) == dict(keys.values)
+
+
+async def test_a_context_is_found_by_a_number_among_its_keys(sqlite_storage):
+    await AgentContext.get_or_create(sqlite_storage, {"chat_id": 421})
+    wanted = await AgentContext.get_or_create(sqlite_storage, {"tenant": "x", "chat_id": 42})
+    assert await find_context_id(sqlite_storage, "chat_id=42") == wanted.id
 
 
 @pytest.mark.any_database
