@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 from botservice.errors import InvalidField
 from botservice.memory.chat_messages import step_messages
-from botservice.memory.fields.codec import dumps, encode, encode_in_full, loads
+from botservice.memory.fields.codec import dumps, loads
+from botservice.memory.fields.kinds import is_marked
+from botservice.memory.fields.plain import plain
+from botservice.memory.fields.values import freeze
 from botservice.memory.items import MemoryItem, checked_item, declared_fields, revision_of
 from botservice.memory.steps import ActionStep, FailedStep, FinalAnswerStep, SystemPromptStep, TaskStep
 
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _VERSION = 1
-_COUNTED = ("timing", "token_usage")
 
 Count = Callable[[Sequence[dict[str, Any]]], int]
 """Returns how many tokens messages take."""
@@ -188,9 +190,10 @@ class AgentMemory(Memory):
         self.clear()
 
     def get_full_steps(self) -> list[dict[str, Any]]:
-        """Return the records of the steps; declared fields that are unset are there as None.
+        """Convert the steps into plain dictionaries; declared fields that are unset are there as None.
 
-        A timing has its `duration_seconds`, and a token usage its `total_tokens`.
+        `timing` has `start_time` and `end_time` in seconds since 1970 and `duration` in seconds, `token_usage` has
+        `input_tokens`, `output_tokens` and `total_tokens`. `to_json` is what can be loaded again.
         """
         return [_in_full(item) for item in self._items()]
 
@@ -289,13 +292,10 @@ def start_of_work(memory: Memory, task: TaskStep | None = None) -> int:
 
 
 def _in_full(item: MemoryItem) -> dict[str, Any]:
-    told = {key: encode_in_full(value) for key in _COUNTED if (value := item.get_value(key)) is not None}
-    return {**item.to_dict(), **_unset(item), **told}
-
-
-def _unset(item: MemoryItem) -> dict[str, Any]:
-    is_set = set(item.attributes)
-    return {name: encode(default) for name, default in declared_fields(item).items() if name not in is_set}
+    record = item.to_dict()
+    marks = {name: record[name] for name in ("kind", "version")} if is_marked(record) else {}
+    values = {**declared_fields(item), **{name: item.get_value(name) for name in item.attributes}}
+    return {**marks, **{f"${name}" if name in marks else name: plain(freeze(each)) for name, each in values.items()}}
 
 
 def _has_step(item: MemoryItem, steps: list[int]) -> bool:

@@ -1,4 +1,5 @@
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
@@ -12,10 +13,13 @@ from botservice.memory import (
     Memory,
     MemoryItem,
     PlanningStep,
+    StepError,
     SystemPromptStep,
     TaskStep,
+    Timing,
     completed_steps,
 )
+from botservice.messages import TokenUsage, ToolCall
 from tests.memory.strategies import items, steps, texts
 
 
@@ -70,9 +74,33 @@ def test_full_steps_have_every_declared_field_and_succinct_ones_no_model_input(m
     assert full[5]["is_final_answer"] is False
     assert all("model_input_messages" not in step for step in succinct)
     assert succinct[5]["observations"] == "b"
-    assert [MemoryItem.from_dict(step) for step in full] == memory.steps
-    json.dumps(full)
+    json.dumps(full, allow_nan=False)
     assert AgentMemory().get_full_steps() == []
+
+
+def test_full_steps_are_plain_dictionaries_without_marks_of_types():
+    began = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    step = ActionStep(
+        1,
+        timing=Timing(began, began + timedelta(seconds=1.5)),
+        token_usage=TokenUsage(10, 5, cached_tokens=3),
+        tool_calls=[ToolCall("c1", "add", {"a": 1, "at": "now"})],
+        error=StepError("ValueError", "boom"),
+        seen_at=began,
+        raw=b"ab",
+        odd=float("nan"),
+        kind="mine",
+    )
+    [full] = AgentMemory("You are", [step]).get_full_steps()
+    assert full["timing"] == {"start_time": 1767323045.0, "end_time": 1767323046.5, "duration": 1.5}
+    assert full["token_usage"]["total_tokens"] == 15
+    assert full["token_usage"]["input_tokens"] == 10
+    assert full["tool_calls"][0]["name"] == "add"
+    assert full["tool_calls"][0]["arguments"] == {"a": 1, "at": "now"}
+    assert full["error"] == {"type": "ValueError", "message": "boom"}
+    assert (full["seen_at"], full["raw"], full["odd"]) == ("2026-01-02T03:04:05+00:00", "YWI=", "nan")
+    assert (full["kind"], full["$kind"]) == ("action", "mine")
+    assert AgentMemory("", [ActionStep(1, timing=Timing(began))]).get_full_steps()[0]["timing"]["end_time"] is None
 
 
 def test_completed_steps_are_the_actions_after_the_last_task(memory):

