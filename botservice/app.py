@@ -282,6 +282,7 @@ def govern(settings: Settings, service: AgentService) -> None:
         budgets=budgets,
         access=service.access or Access.of(settings),
         approval_lasts=timedelta(hours=hours),
+        max_steps=settings.max_steps if service.max_steps is None else service.max_steps,
         speaker=build_speaker(settings, budgets),
     )
 

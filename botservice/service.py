@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 
 from botservice.access.access import Access
 from botservice.agents import Agent
+from botservice.agents.agent import DEFAULT_MAX_STEPS
 from botservice.budgets.budgets import Budgets
 from botservice.checking.arguments import check, check_can
 from botservice.commands import Command
@@ -67,6 +68,7 @@ class AgentService:
         agent: Says what to do next; shared by every context.
         embedder: What adds meaning to search while the service is served; None for the one of the settings.
         budgets: What may be used; None for what the settings say while the service is served.
+        max_steps: How many steps of a prompt may run tools; None for what the settings say while it is served.
         access: Who is let in while it is served; None for whom the settings let in.
         commands: What people may ask of the service itself, such as /help, while it is served.
         transports: Where people reach it while it is served, besides what the settings turn on.
@@ -77,7 +79,7 @@ class AgentService:
         agent: Agent,
         storage: Storage | None = None,
         *,
-        max_steps: int = 10,
+        max_steps: int | None = None,
         step_callbacks: Iterable[Callable[..., Any]] | Mapping[type, Any] | None = None,
         embedder: Embedder | None = None,
         model_retries: RetryPolicy = MODEL_RETRIES,
@@ -91,9 +93,10 @@ class AgentService:
 
         Args:
             storage: Left out, the service gets the one of DATABASE_URL when it is served.
-            max_steps: How many steps of a prompt may run tools; then one more model call gives the answer.
+            max_steps: How many steps of a prompt may run tools; then one more model call gives the answer. By default
+                what the agent says, then what the settings say while it is served, or else 10.
             step_callbacks: Called after a step is stored: a list for action steps, or a dict from step class to
-                callables.
+                callables. Those of the agent are called first.
             embedder: What adds meaning to search while the service is served. Without `serve`, an
                 `EmbeddingIndexer(storage, embedder)` around the prompts does the same.
             budgets: What people, chats and the service may use; by default what the settings say while it is served.
@@ -114,7 +117,7 @@ class AgentService:
         if embedder is not None:
             check_can("embedder=", embedder, "embed_documents", "embed_query", remedy="give one: OpenAIEmbedder()")
         check_can("model_retries=", model_retries, "delay", remedy="give a RetryPolicy(max_attempts=…, …)")
-        if max_steps < 0:
+        if max_steps is not None and max_steps < 0:
             raise ValueError(f"max_steps must be 0 or more, not {max_steps}")
         if approval_hours is not None and not 0 < approval_hours < float("inf"):
             raise ValueError(f"approval_hours must be above 0, not {approval_hours}")
@@ -127,8 +130,10 @@ class AgentService:
         self.transports = tuple(transports)
         self.budgets = budgets
         self.access: Access | None = None
-        callbacks, clock = StepCallbacks(step_callbacks), clock or clock_of(storage)
-        self.options = RunOptions(agent, callbacks, max_steps, clock, model_retries, budgets or Budgets())
+        self.max_steps = agent.max_steps if max_steps is None else max_steps
+        callbacks, clock = agent.step_callbacks.followed_by(StepCallbacks(step_callbacks)), clock or clock_of(storage)
+        steps = DEFAULT_MAX_STEPS if self.max_steps is None else self.max_steps
+        self.options = RunOptions(agent, callbacks, steps, clock, model_retries, budgets or Budgets())
         if approval_hours is not None:
             self.options = replace(self.options, approval_lasts=timedelta(hours=approval_hours))
         self._lines: dict[tuple[asyncio.AbstractEventLoop, Storage, int], _Line] = {}
@@ -175,8 +180,7 @@ class AgentService:
             ResultPending: a tool gives its result later: `hand_in` brings it, and `resume` goes on.
             InvalidArgument: text is no text.
         """
-        _check_text(text)
-        message = InboundMessage(text, Author.of(author), tuple(map(as_attachment, attachments)))
+        message = InboundMessage(_checked_text(text), Author.of(author), tuple(map(as_attachment, attachments)))
         async with self._in_order(context) as claim:
             await self._finish_cut_off(context, claim)
             options = self._options_of(context)
@@ -186,7 +190,7 @@ class AgentService:
     async def start(
         self,
         context: AgentContext,
-        task: str,
+        task: str | None = None,
         *,
         reset: bool = True,
         author: Author | str | None = None,
@@ -195,13 +199,17 @@ class AgentService:
         """Begin a turn and return it, to be done one step at a time.
 
         Args:
+            task: The question; by default that of the `TaskStep` which was put into `context.memory.steps`.
             reset: Whether it begins with an empty memory; otherwise the steps of earlier prompts stay in view.
 
         Raises:
             TurnInProgress: a turn is open in this context; `resume` goes on with it.
+            InvalidArgument: task is no text, or there is neither a task nor a `TaskStep` that was put in.
         """
-        _check_text(task)
-        message = InboundMessage(task, Author.of(author), tuple(map(as_attachment, attachments)))
+        given = context.put_in_task() if task is None else None
+        text = _checked_text(task if given is None else given.task)
+        files = attachments if given is None else [*(given.task_images or ()), *attachments]
+        message = InboundMessage(text, Author.of(author), tuple(map(as_attachment, files)))
         claim = await self._claim(context, waits=False)
         try:
             cut_off = await self._load(context, with_steps=not reset)
@@ -419,5 +427,7 @@ class AgentService:
         return context.storage
 
 
-def _check_text(text: str) -> None:
-    check("what is asked", text, is_right=isinstance(text, str), remedy="give a text; files go into attachments=[…]")
+def _checked_text(text: Any) -> str:
+    remedy = "give a text, or put a TaskStep into context.memory.steps; files go into attachments=[…]"
+    check("what is asked", text, is_right=isinstance(text, str), remedy=remedy)
+    return str(text)

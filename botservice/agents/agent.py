@@ -3,15 +3,18 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from botservice.agents.checks import FinalAnswerCheck
 from botservice.contexts.context import AgentContext
+from botservice.errors import InvalidTool
 from botservice.llm.chat import ChatMessage, ModelItem
+from botservice.memory import StepCallbacks
 from botservice.messages import Attachment, TokenUsage, ToolCall
 from botservice.tools import Tool, Toolset
 from botservice.tools.tool import NeedsApproval
 
+DEFAULT_MAX_STEPS: Final = 10
 SUB_AGENT_TIMEOUT_SECONDS = 600.0
 
 
@@ -65,28 +68,35 @@ class Agent(ABC):
     One agent serves every context at once and keeps nothing of any.
 
     Attributes:
+        name: What it is called as a tool of another agent; with it a description for the other model.
         tools: What it may run of its own, by name.
         toolsets: Where more tools come from.
         prompt: What stands at the top of its prompts.
         planning_interval: A plan comes before the first step and after every so many; None for no plans.
         final_answer_checks: What an answer has to pass before anybody sees it; see `FinalAnswerCheck`.
+        max_steps: How many steps of a prompt may run tools, unless the service says so.
+        step_callbacks: Called after a step is stored, before those of the service.
         announces_calls: Whether it awaits `context.before_call` before each call of a model; otherwise a budget has to
             guess how long its prompts are.
     """
 
+    name: str | None = None
+    description: str | None = None
     tools: Mapping[str, Tool] = {}
     toolsets: Sequence[Toolset] = ()
     prompt: str = ""
     planning_interval: int | None = None
     final_answer_checks: Sequence[FinalAnswerCheck] = ()
+    max_steps: int | None = None
+    step_callbacks: StepCallbacks = StepCallbacks()
     announces_calls: bool = False
 
     def as_tool(
         self,
-        name: str,
-        description: str,
+        name: str | None = None,
+        description: str | None = None,
         *,
-        max_steps: int = 10,
+        max_steps: int | None = None,
         is_final: bool = False,
         idempotent: bool = False,
         timeout_seconds: float = SUB_AGENT_TIMEOUT_SECONDS,
@@ -96,21 +106,27 @@ class Agent(ABC):
         """Return a tool by which another agent has this one work on a task, which is all that this one is told.
 
         Args:
-            description: What the other model is told of it.
-            max_steps: How many steps of a task may run tools.
+            name: By default the agent's own.
+            description: What the other model is told of it; by default the agent's own.
+            max_steps: How many steps of a task may run tools; by default as the agent says, or else 10.
             idempotent: Whether a task that a kill cut off is worked on anew, from its beginning. Otherwise the other
                 agent is told that the outcome is unknown.
 
         Raises:
-            InvalidTool: the name cannot be sent to a model, or a number is out of range.
+            InvalidTool: there is no name or description, the name cannot be sent to a model, or a number is out of
+                range.
         """
         from botservice.agents.agent_tool import AgentTool
 
+        name, description = name or self.name, description or self.description
+        if not name or not description:
+            raise InvalidTool("an agent as a tool needs a name and a description: agent.as_tool(name, description)")
+        steps = self.max_steps if max_steps is None else max_steps
         return AgentTool(
             self,
             name=name,
             description=description,
-            max_steps=max_steps,
+            max_steps=DEFAULT_MAX_STEPS if steps is None else steps,
             is_final=is_final,
             idempotent=idempotent,
             timeout_seconds=timeout_seconds,

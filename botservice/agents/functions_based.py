@@ -1,6 +1,6 @@
 """The agent that lets a model choose among functions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -16,6 +16,7 @@ from botservice.history import MessageSelector, SteadyWindowMessageSelector
 from botservice.history.notes import NOTES_TOKENS
 from botservice.llm.asking import ask, offered_to
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
+from botservice.memory import MemoryStep, ShowSteps, StepCallbacks
 from botservice.messages import is_blank
 from botservice.people.names import is_guest
 from botservice.texts import in_language
@@ -47,7 +48,7 @@ class FunctionsBasedAgent(Agent):
 
     def __init__(  # noqa: PLR0913 - each is a choice of the user's
         self,
-        tools: Iterable[Tool | ToolFunction] = (),
+        tools: Iterable[Tool | ToolFunction | Agent] = (),
         llm: ChatLLM | None = None,
         *,
         toolsets: Iterable[Toolset] = (),
@@ -61,10 +62,16 @@ class FunctionsBasedAgent(Agent):
         max_prompt_tokens: int = DEFAULT_MAX_PROMPT_TOKENS,
         final_answer_checks: Iterable[FinalAnswerCheck] = (),
         skills: Skills | None = None,
+        name: str | None = None,
+        description: str | None = None,
+        max_steps: int | None = None,
+        step_callbacks: Iterable[Callable[..., Any]] | Mapping[type, Any] | None = None,
+        verbosity_level: int = 0,
     ) -> None:
         """Make an agent; it holds no state and may serve any number of contexts at once.
 
         Args:
+            tools: Functions, tools, and agents that have a name and a description.
             toolsets: Where more tools come from, such as `MCPServers.load("mcp.json")`. At most 40 of theirs are
                 offered as they are; where there are more, the model finds the others with a tool `find_tool`.
             message_selector: Which messages of the chat stand in the prompt; by default 2000 to 4000 tokens of the
@@ -78,19 +85,30 @@ class FunctionsBasedAgent(Agent):
             final_answer_checks: What an answer has to pass before anybody sees it. One that fails goes back to the
                 model; answers are not shown while they are written.
             skills: Texts that the model reads when it needs them; their list stands below the agent's prompt.
+            name: What it is called where it is a tool of another agent.
+            description: What the other agent's model is told of it.
+            max_steps: How many steps of a prompt may run tools, for a service that does not say so itself.
+            step_callbacks: Called after a step is stored, before those of the service; see `AgentService`.
+            verbosity_level: 1 prints each step on standard error as it happens, 2 also what the model was given; 0
+                prints nothing.
 
         Raises:
             InvalidArgument: something is given that cannot do what it is asked for.
-            InvalidField: a check cannot be called with an answer.
+            InvalidField: a check cannot be called with an answer, or a callback with a step.
             InvalidTool: two tools have one name, or one has that of `find_tool`.
             ValueError: a number is out of range, or there is no model.
         """
         if llm is None:
             raise ValueError("a FunctionsBasedAgent needs llm=, such as OpenAIChatLLM() or ScriptedChatLLM([...])")
-        _check_counts(search_k=search_k, search_tokens=search_tokens, notes_tokens=notes_tokens)
+        _check_counts(search_k=search_k, search_tokens=search_tokens, notes_tokens=notes_tokens, max_steps=max_steps)
         if planning_interval is not None and planning_interval < 1:
             raise ValueError(f"planning_interval must be 1 or more, or None, not {planning_interval}")
+        if verbosity_level not in (0, 1, 2):
+            raise ValueError(f"verbosity_level must be 0, 1 or 2, not {verbosity_level!r}")
         self.llm = llm
+        self.name, self.description, self.max_steps = name, description, max_steps
+        printing = {MemoryStep: ShowSteps(detailed=verbosity_level > 1)} if verbosity_level else None
+        self.step_callbacks = StepCallbacks(printing).followed_by(StepCallbacks(step_callbacks))
         self.prompt = prompt or ""
         self.message_selector = message_selector or SteadyWindowMessageSelector(DEFAULT_WINDOW_TOKENS)
         self.search_k = DEFAULT_SEARCH_K if search_k is None else search_k
@@ -141,7 +159,9 @@ class FunctionsBasedAgent(Agent):
             await agent.close()
 
     async def build_prompt(self, context: AgentContext) -> Prompt:
-        """Return the chat-completions messages of the next call. Changes nothing."""
+        """Build the chat-completions messages of the next call. Nothing that is stored changes."""
+        if not context.memory.system_prompt.system_prompt:  # before the first run
+            context.memory.system_prompt = context.system_prompt_for(self.prompt, self.skills.prompt)
         return await self._builder(self.max_prompt_tokens).build(context)
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
@@ -228,10 +248,11 @@ def _check_counts(**numbers: int | None) -> None:
             raise ValueError(f"{name} must be 0 or more, not {number}")
 
 
-def _by_name(tools: Iterable[Tool | ToolFunction]) -> dict[str, Tool]:
+def _by_name(tools: Iterable[Tool | ToolFunction | Agent]) -> dict[str, Tool]:
     named: dict[str, Tool] = {}
     for each in tools:
-        made = each if isinstance(each, Tool) else Tool(each)
+        given = each.as_tool() if isinstance(each, Agent) else each
+        made = given if isinstance(given, Tool) else Tool(given)
         if made.name in named:
             raise InvalidTool(f"two tools are called {made.name}: give one of them another name=")
         named[made.name] = made

@@ -319,6 +319,10 @@ class AgentContext:
         items = [checked_item(item) for item in self.memory.steps if item is not None]
         return [item for item in items if self._is_put_in(item)]
 
+    def put_in_task(self) -> TaskStep | None:
+        """Return the newest task that a program put into memory and no run has begun with yet."""
+        return next((item for item in reversed(self.unsaved_steps()) if isinstance(item, TaskStep)), None)
+
     def begin_turn(self, system_prompt: str, task: TaskStep | None, *, keeps_steps: bool) -> None:
         """Make room for the steps of a new turn; the earlier ones stay in view where it keeps them."""
         kept = self.memory.steps if keeps_steps else self.unsaved_steps()
@@ -328,7 +332,12 @@ class AgentContext:
         self.records.assign_turn(0)
         self.memory = AgentMemory(system_prompt, kept)
         if task is not None:
-            self.memory.steps.append(task)
+            given = self.put_in_task()
+            if given is None or given.task != task.task:
+                self.memory.steps.append(task)
+            else:  # a program has put the question in by itself, maybe with steps behind it
+                given.task_images = given.task_images or task.task_images
+                task = given
         self.task = task
         self.open_step = None
         self.steps_taken = 0

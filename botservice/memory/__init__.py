@@ -4,8 +4,8 @@
 """
 
 from botservice.memory.agent_memory import AgentMemory, Memory, completed_steps
-from botservice.memory.callbacks import Callback, ForgetOldImages, StepCallbacks, forget_old_images
-from botservice.memory.chat_messages import INTERRUPTED, step_messages
+from botservice.memory.callbacks import Callback, ForgetOldImages, ShowSteps, StepCallbacks, forget_old_images
+from botservice.memory.chat_messages import INTERRUPTED
 from botservice.memory.fields.codec import decode, encode
 from botservice.memory.fields.values import (
     CallbackFailure,
@@ -44,6 +44,7 @@ __all__ = [
     "MemoryItem",
     "MemoryStep",
     "PlanningStep",
+    "ShowSteps",
     "StepCallbacks",
     "StepError",
     "SystemPromptStep",
@@ -57,5 +58,4 @@ __all__ = [
     "encode",
     "forget_old_images",
     "freeze",
-    "step_messages",
 ]

@@ -3,7 +3,7 @@
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import Parameter
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -25,7 +25,7 @@ class StepCallbacks:
     """Calls what the user registered for a step's class, and survives it.
 
     Attributes:
-        is_empty: Whether nothing was registered.
+        groups: The callbacks by class; those of one group are called before those of the next.
 
     Args:
         callbacks: A list, for every `ActionStep`; or a dict from class to callable or list of callables, for every
@@ -43,12 +43,23 @@ class StepCallbacks:
         | None = None,
     ) -> None:
         by_class = callbacks if isinstance(callbacks, Mapping) else {ActionStep: callbacks or ()}
-        self._bound = {_checked_class(cls): [_bind(one) for one in _listed(given)] for cls, given in by_class.items()}
-        self.is_empty = not any(self._bound.values())
+        bound = {_checked_class(cls): [_bind(one) for one in _listed(given)] for cls, given in by_class.items()}
+        self.groups: Sequence[Mapping[type[MemoryItem], Sequence[_Bound]]] = [bound]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was registered."""
+        return not any(bound for group in self.groups for bound in group.values())
+
+    def followed_by(self, others: "StepCallbacks") -> "StepCallbacks":
+        """Combine these callbacks with others, which are called after all of these."""
+        both = StepCallbacks()
+        both.groups = [*self.groups, *others.groups]
+        return both
 
     def are_for(self, step: MemoryItem) -> bool:
         """Return whether there is a callback for steps of this class."""
-        return any(self._bound.get(cls) for cls in type(step).__mro__)
+        return next(self._matching(step), None) is not None
 
     async def run(self, step: MemoryItem, agent: object) -> list[CallbackFailure]:
         """Call every callback of the step, one after the other, and return the failures.
@@ -56,16 +67,19 @@ class StepCallbacks:
         A callback that raises is logged and does not keep the next ones from being called. A cancellation passes.
         """
         failures = []
-        for cls in type(step).__mro__:
-            for name, call in self._bound.get(cls, ()):
-                try:
-                    result = call(step, agent)
-                    if inspect.isawaitable(result):
-                        await result
-                except Exception as error:  # noqa: BLE001 - foreign code enters here
-                    _log.exception("step_callback_failed", extra={"callback": name, "step_class": type(step).__name__})
-                    failures.append(CallbackFailure.of(name, error))
+        for name, call in self._matching(step):
+            try:
+                result = call(step, agent)
+                if inspect.isawaitable(result):
+                    await result
+            except Exception as error:  # noqa: BLE001 - foreign code enters here
+                _log.exception("step_callback_failed", extra={"callback": name, "step_class": type(step).__name__})
+                failures.append(CallbackFailure.of(name, error))
         return failures
+
+    def _matching(self, step: MemoryItem) -> "Iterator[_Bound]":
+        classes = type(step).__mro__
+        return (bound for group in self.groups for cls in classes for bound in group.get(cls, ()))
 
 
 class HasMemory(Protocol):
@@ -74,6 +88,27 @@ class HasMemory(Protocol):
     @property
     def memory(self) -> AgentMemory:
         """The steps."""
+
+
+class ShowSteps:
+    """A step callback that prints each step on standard error as soon as it is stored.
+
+    It prints what the model and people said; logs hold ids and no texts.
+
+    Args:
+        detailed: Show everything uncut, and what the model was given.
+    """
+
+    def __init__(self, *, detailed: bool = False) -> None:
+        self.detailed = detailed
+
+    def __call__(self, step: MemoryItem) -> None:
+        """Print a step."""
+        from rich.console import Console
+
+        from botservice.memory.replay import render_steps, show
+
+        show(render_steps([step], detailed=self.detailed), Console(stderr=True))
 
 
 class ForgetOldImages:

@@ -116,6 +116,18 @@ class MemoryItem:
         escaped = {f"${key}" if key in _MARKS else key: value for key, value in fields.items()}
         return {"kind": self._kind, "version": self._version, **escaped}
 
+    def to_chat_messages(self, *, summary_mode: bool = False) -> list[dict[str, Any]]:
+        """Build the chat-completions messages in which a model sees this step.
+
+        Every tool call has exactly one result, right after the call. An item that is no step gives none.
+
+        Args:
+            summary_mode: Leave out system prompts, plans and what the model said alongside its calls.
+        """
+        from botservice.memory.chat_messages import step_messages
+
+        return step_messages(self, summary_mode=summary_mode)
+
     def to_json(self) -> str:
         """Return `to_dict()` as JSON text, in ASCII."""
         return dumps(self.to_dict())

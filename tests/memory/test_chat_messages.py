@@ -15,8 +15,8 @@ from botservice.memory import (
     SystemPromptStep,
     TaskStep,
     ToolResult,
-    step_messages,
 )
+from botservice.memory.chat_messages import step_messages
 from botservice.messages import Attachment, ToolCall
 from tests.memory.strategies import names, steps, values
 
