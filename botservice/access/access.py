@@ -22,7 +22,7 @@ from botservice.access.values import AccessRole, Entry, Kind, Notice, Ruling, Su
 from botservice.errors import BotServiceError
 from botservice.messages import Author, InboundMessage
 from botservice.people.linking import new_code
-from botservice.people.names import chat_name, is_browser_account, is_guest, person_name, transport_of
+from botservice.people.names import chat_name, is_browser_account, is_direct_topic, is_guest, person_name, transport_of
 from botservice.policies import AccessMode, is_identity
 from botservice.settings import Settings
 from botservice.storage import Storage
@@ -187,7 +187,9 @@ class Access:
         may_be_blocked = role is AccessRole.BLOCKED or self._may_hide_blocked(connection, message, person, chat)
         if may_be_blocked and not message.is_private:
             return Ruling(is_admitted=False, role=role)  # the others need not hear of it
-        if message.is_private or is_guest(context_keys):
+        # Whoever writes to a channel comes alone; a channel that is let in, or blocked, brings all who do.
+        is_alone = is_direct_topic(context_keys) and of_chat is None and not self._is_let_in(connection, chat, of_chat)
+        if message.is_private or is_guest(context_keys) or is_alone:
             return self._judge_person(connection, message, person, role, command, now)
         if self._is_let_in(connection, chat, of_chat):
             return Ruling(is_admitted=True, role=AccessRole.OWNER if of_chat is AccessRole.OWNER else role)

@@ -10,7 +10,10 @@ from sqlalchemy import Text, bindparam, select
 from botservice.messages import Author, storable
 from botservice.storage.tables.people import identities
 
-_OF_A_THREAD: Final = frozenset({"transport", "thread_id", "thread_ts"})
+DIRECT_TOPIC: Final = "direct_messages_topic_id"
+"""The context key of one person's topic in the direct messages of a channel."""
+
+_OF_A_THREAD: Final = frozenset({"transport", "thread_id", "thread_ts", DIRECT_TOPIC})
 _OF_A_BROWSER: Final = re.compile(r"p[0-9]+(-.*)?", re.ASCII)  # other sessions of browsers begin with a hex digit
 GUEST: Final = "guest"
 """The context key of one question in a chat that the bot is no member of: the platform's id of that question."""
@@ -71,6 +74,11 @@ def transport_of(context_keys: Mapping[str, Any], default: str = "api") -> str:
 def key_text(value: Any) -> str:
     """Write the value of a context key as people read and type it: a string as it is, anything else as JSON."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def is_direct_topic(context_keys: Mapping[str, Any]) -> bool:
+    """Return whether a context is what one person writes to a channel, which its administrators read."""
+    return DIRECT_TOPIC in context_keys
 
 
 def chat_name(context_keys: Mapping[str, Any]) -> str:

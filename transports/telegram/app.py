@@ -108,7 +108,7 @@ class TelegramTransport:
         self._guests = Guests(self._client, pace, tempo)
         self._sender = Sender(self._client, pace, lambda: self._storage, self._forms)
         reading = reading or Reading(read_pdf=PdfReader())
-        self._reader = Reader(self._identify, Files(self._client, reading, lambda: self._storage))
+        self._reader = Reader(self._identify, Files(self._client, reading, lambda: self._storage), self._intake.accept)
         self._stage = Stage(self._client, pace, tempo, lambda: self._bot, self._forms)
         self._keeper = WebhookKeeper(self._client, public_url, secret, asked_for) if public_url else None
         self._poller = None if public_url else Poller(self._client, self._intake.accept, asked_for)

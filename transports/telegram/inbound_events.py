@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from botservice.people.names import GUEST
+from botservice.people.names import DIRECT_TOPIC, GUEST
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
 
 logger = logging.getLogger(__name__)
@@ -23,6 +23,7 @@ _OF_GUESTS, _OF_GROUPS, _OF_VOICES = b'"guest_message"', b"group", b'"voice"'
 _EVENTS = ("message", "edited_message", "stopped_message_generation", GUEST_MESSAGE)
 
 _ABSENT = ("left", "kicked")
+_IN_DIRECT_TOPIC = ":direct"
 _MAX_ID = 2**63 - 1
 UNSEEN = "e"  # what the id of a message begins with that nobody but its receiver sees
 _COMMAND = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?=\s|$)")
@@ -80,7 +81,7 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
     if kind == "edited_message" and edited is None:
         return None
     return InboundEvent(
-        key=f"telegram:{bot.id}:{update_id}",
+        key=event_key(bot, update_id, keys),
         context_keys=keys,
         order_key=update_id,
         raw=json.dumps(update).encode(),
@@ -90,18 +91,57 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
     )
 
 
+def event_key(bot: BotIdentity, update_id: int, keys: Mapping[str, str]) -> str:
+    """Return the key by which an update is stored once.
+
+    Releases up to 0.15.0 stored all direct messages of a channel in one conversation, under the key without suffix.
+    """
+    return f"telegram:{bot.id}:{update_id}{_IN_DIRECT_TOPIC if DIRECT_TOPIC in keys else ''}"
+
+
+def is_misplaced(event: StoredEvent, update: Mapping[str, Any]) -> bool:
+    """Return whether an earlier release stored an update in a conversation that all who write to a channel shared."""
+    said = [update.get(name) for name in ("message", "edited_message")]
+    return any(is_in_direct_messages(each) for each in said) and not event.key.endswith(_IN_DIRECT_TOPIC)
+
+
 def context_keys(message: object) -> dict[str, str] | None:
-    """Return what a message's conversation is called: its chat, and its topic where it has one."""
+    """Return the context keys of a message: its chat, and its topic where it has one; None if it has no place.
+
+    The direct messages of a channel are one chat. Each person has a topic there and sees no other, so nothing
+    belongs to such a chat as a whole. docs/telegram.md says which fields decide which keys.
+    """
     chat_id = integer(field(field(message, "chat"), "id"))
     if chat_id is None:
         return None
     keys = {"transport": "telegram", "chat_id": str(chat_id)}
+    direct_topic_id = integer(field(direct_topic(message), "topic_id"))
+    if direct_topic_id is not None:
+        return keys | {DIRECT_TOPIC: str(direct_topic_id)}
+    if is_in_direct_messages(message):
+        return None
     thread_id = integer(field(message, "message_thread_id"))
     # A thread of replies in an ordinary group has a number as well, and is no topic.
     is_topic = field(message, "is_topic_message") is True or (field(message, "draft_id") is not None)
     if thread_id is not None and is_topic:
         keys["thread_id"] = str(thread_id)
     return keys
+
+
+def direct_topic(message: object) -> Any:
+    """Return the topic of a channel's direct messages that holds a message, or None if it stands elsewhere."""
+    return field(message, "direct_messages_topic")
+
+
+def is_in_direct_messages(message: object) -> bool:
+    """Return whether a message stands in the direct messages of a channel."""
+    return direct_topic(message) is not None or field(field(message, "chat"), "is_direct_messages") is True
+
+
+def send_parameters(context_keys: Mapping[str, str]) -> dict[str, Any]:
+    """Return the parameters of a Bot API method that send something to a conversation."""
+    names = {"chat_id": "chat_id", "thread_id": "message_thread_id", DIRECT_TOPIC: DIRECT_TOPIC}
+    return {name: context_keys[key] for key, name in names.items() if key in context_keys}
 
 
 def guest_keys(message: object, bot: BotIdentity) -> dict[str, str] | None:
@@ -239,7 +279,7 @@ def _asked_in_group(events: Sequence[StoredEvent]) -> object:
         update = stored_update(event) if _OF_GROUPS in event.raw else {}
         # What answers a pressed button replies to the message that it stands under.
         message = update.get("message") or field(update.get("callback_query"), "message")
-        if field(field(message, "chat"), "type") in ("group", "supergroup"):
+        if field(field(message, "chat"), "type") in ("group", "supergroup") and not is_in_direct_messages(message):
             return message
     return None
 

@@ -6,12 +6,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from botservice.messages import Button, ButtonStyle
+from botservice.people.names import DIRECT_TOPIC
 
 MAX_BUTTONS = 100  # Bot API: more are REPLY_MARKUP_TOO_LONG
 _MAX_ROW_BUTTONS = 8
 _MAX_ROW_CHARACTERS = 28  # what stands side by side on a phone without being cut off
 _MAX_TEXT_CHARACTERS = 128
-_DATA = re.compile(r"b(\d{1,3})(?:\.(\d{1,18}))?")  # the button's place, and the topic that its message stands in
+# The button's place, and the topic that its message stands in; "d" marks one of a channel's direct messages.
+_DATA = re.compile(r"b(\d{1,3})(?:\.(d?)(\d{1,18}))?")
+_TOPICS = {"": "thread_id", "d": DIRECT_TOPIC}
 _SCHEMES = ("http", "https", "tg")
 _CHOSEN = "✓"
 
@@ -63,23 +66,26 @@ def without_styles(keyboard: Mapping[str, Any]) -> Keyboard:
     return {"inline_keyboard": plain}
 
 
-def in_topic(keyboard: Mapping[str, Any], thread_id: str | None) -> Keyboard:
+def in_topic(keyboard: Mapping[str, Any], context_keys: Mapping[str, str]) -> Keyboard:
     """Return a keyboard whose buttons know their topic: Telegram does not always say it when they are pressed."""
-    if thread_id is None:
+    mark = next((f".{mark}{context_keys[key]}" for mark, key in _TOPICS.items() if key in context_keys), None)
+    if mark is None:
         return dict(keyboard)
-    rows = [[_in_topic(each, thread_id) for each in row] for row in keyboard["inline_keyboard"]]
+    rows = [[_marked(each, mark) for each in row] for row in keyboard["inline_keyboard"]]
     return {"inline_keyboard": rows}
 
 
-def parse_data(data: object) -> tuple[int, str | None] | None:
-    """Return the place of a pressed button and its topic, or None if no keyboard of ours holds that."""
+def parse_data(data: object) -> tuple[int, dict[str, str]] | None:
+    """Return a pressed button's place and the context keys of its topic; None if no keyboard of ours holds that."""
     found = _DATA.fullmatch(data) if isinstance(data, str) else None
-    return None if found is None else (int(found[1]), found[2])
+    if found is None:
+        return None
+    return int(found[1]), {} if found[3] is None else {_TOPICS[found[2]]: found[3]}
 
 
-def _in_topic(button: Mapping[str, Any], thread_id: str) -> dict[str, Any]:
+def _marked(button: Mapping[str, Any], mark: str) -> dict[str, Any]:
     data = button.get("callback_data")
-    return {**button} if data is None else {**button, "callback_data": f"{data}.{thread_id}"}
+    return {**button} if data is None else {**button, "callback_data": f"{data}{mark}"}
 
 
 def _make(button: Button, place: int) -> dict[str, Any]:

@@ -101,6 +101,7 @@ class Chat:
     title: str = ""
     person: Person | None = None
     is_forum: bool = False
+    is_direct_messages: bool = False
     bot_status: str = "member"
     blocked: bool = False
     deactivated: bool = False
@@ -123,7 +124,8 @@ class Chat:
             names: dict[str, Any] = {key: user[key] for key in ("first_name", "last_name", "username") if key in user}
             return {"id": self.id, "type": "private", **names}
         wire: dict[str, Any] = {"id": self.id, "type": self.type, "title": self.title}
-        return wire | ({"is_forum": True} if self.is_forum else {})
+        wire |= {"is_forum": True} if self.is_forum else {}
+        return wire | ({"is_direct_messages": True} if self.is_direct_messages else {})
 
 
 class World:
@@ -181,6 +183,20 @@ class World:
         if not chat.can_write:
             raise bad_request("not enough rights to send text messages to the chat")
         return chat
+
+    def direct_topic(self, chat: Chat, call: Call) -> dict[str, Any]:
+        """Return the part of a message that says in which topic of a channel's direct messages it stands.
+
+        Source: core.telegram.org/bots/api#sendmessage: required in such a chat, and unknown in any other.
+        """
+        topic_id = call.integer("direct_messages_topic_id")
+        if not chat.is_direct_messages:
+            if topic_id:
+                raise bad_request("the chat is not a direct messages chat")
+            return {}
+        if topic_id not in chat.members:
+            raise bad_request("direct messages topic not found" if topic_id else "topic must be specified")
+        return in_direct_topic(chat.members[topic_id])
 
     def thread(self, chat: Chat, call: Call) -> int | None:
         """Return the topic that a call is about."""
@@ -273,6 +289,11 @@ class World:
     def existing(self, chat: Chat, message_id: int) -> Message | None:
         message = chat.messages.get(message_id)
         return None if message is None or message.deleted else message
+
+
+def in_direct_topic(person: Person) -> dict[str, Any]:
+    """Return the part of a message that names the topic of a person; its id is theirs."""
+    return {"direct_messages_topic": {"topic_id": person.id, "user": person.as_user()}}
 
 
 def _words(wire: dict[str, Any]) -> str:

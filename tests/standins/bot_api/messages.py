@@ -50,7 +50,7 @@ def place(bench: Bench, call: Call, content: dict[str, Any]) -> Message:
     chat = bench.world.reachable(call)
     thread_id = bench.world.thread(chat, call)
     reply_to = replied_to(bench.world, chat, call)
-    content = content | keyboard(call)
+    content = content | keyboard(call) | bench.world.direct_topic(chat, call)
     return bench.world.show(chat, bench.world.bot, content, thread_id=thread_id, reply_to=reply_to, call_seq=call.seq)
 
 
@@ -80,6 +80,8 @@ def send_message_draft(bench: Bench, call: Call) -> bool:
 def send_chat_action(bench: Bench, call: Call) -> bool:
     chat = bench.world.reachable(call)
     bench.world.thread(chat, call)
+    if chat.is_direct_messages:
+        raise bad_request("chat actions can't be sent to channel direct messages chats")
     if call.text("action").lower() not in ACTIONS:
         raise bad_request("wrong parameter action in request")
     return True

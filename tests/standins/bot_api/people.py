@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from standins.bot_api.chats import Chat, Message, Person, Visible, World, seen
+from standins.bot_api.chats import Chat, Message, Person, Visible, World, in_direct_topic, seen
 from standins.bot_api.entities import detect
 from standins.bot_api.files import File, attached
 from standins.bot_api.updates import Updates
@@ -61,6 +61,13 @@ class People(Served):
                 Chat(chat_id, type, title, is_forum=is_forum, members=known, topics=topics or {})
             )
 
+    def add_direct_messages(self, chat_id: int = -1002000000001, *, members: Sequence[Person] = ()) -> Chat:
+        """Make the direct messages of a channel whose bot sees them: each member has a topic (Bot API 9.2)."""
+        with self.condition:
+            chat = Chat(chat_id, "supergroup", "Channel", is_direct_messages=True, bot_status="administrator")
+            chat.members = {member.id: member for member in members}
+            return self.world.add_chat(chat)
+
     def add_topic(self, chat_id: int, name: str = "Topic") -> int:
         """Open a topic and return its message_thread_id."""
         with self.condition:
@@ -85,6 +92,7 @@ class People(Served):
         user: Who = None,
         thread_id: int | None = None,
         reply_to: int | None = None,
+        topic_of: Person | None = None,
         quote: str | None = None,
         entities: list[dict[str, Any]] | None = None,
         extra: dict[str, Any] | None = None,
@@ -94,7 +102,8 @@ class People(Served):
         content = {"text": text} | ({"entities": found} if found else {}) | (extra or {})
         if quote is not None:
             content["quote"] = {"text": quote, "position": 0, "is_manual": True}
-        return self.person_sends(content, chat_id=chat_id, user=user, thread_id=thread_id, reply_to=reply_to)
+        where: dict[str, Any] = {"thread_id": thread_id, "reply_to": reply_to, "topic_of": topic_of}
+        return self.person_sends(content, chat_id=chat_id, user=user, **where)
 
     def person_sends(
         self,
@@ -104,11 +113,18 @@ class People(Served):
         user: Who = None,
         thread_id: int | None = None,
         reply_to: int | None = None,
+        topic_of: Person | None = None,
     ) -> Said:
-        """Let somebody send any content: `{"location": {…}}`, `{"sticker": {…}}`, what a newer API brings."""
+        """Let somebody send any content: `{"location": {…}}`, `{"sticker": {…}}`, what a newer API brings.
+
+        Args:
+            topic_of: In whose topic of a channel's direct messages; by default in the sender's own.
+        """
         with self.condition:
             chat = self._chat(chat_id)
             someone = self._member(chat, user)
+            if chat.is_direct_messages:
+                content = content | in_direct_topic(topic_of or someone)
             message = self.world.show(chat, someone.as_user(), content, thread_id=thread_id, reply_to=reply_to)
             update_id = self._push({"message": message.wire}) if self._bot_sees(chat, message) else None
             return Said(chat.id, message.message_id, update_id, message.wire)

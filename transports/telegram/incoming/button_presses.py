@@ -75,7 +75,7 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
     gone = Press(query_id, told=in_language("buttons.gone", language_of(query)))
     if chat_id is None or message_id is None or place is None or presser_id is None:
         return gone
-    keys = {"transport": "telegram", "chat_id": str(chat_id)} | ({"thread_id": place[1]} if place[1] else {})
+    keys = {"transport": "telegram", "chat_id": str(chat_id)} | place[1]
     found = await _wait_for_keyboard(storage, keys, message_id, field(message, "text"))
     if place[0] >= len(found.buttons):
         return Press(query_id, told=in_language("approval.over", language_of(query))) if found.was_question else gone
@@ -90,7 +90,7 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
         raw=json.dumps({**update, _PRESSED: button.says}).encode(),
         kind=EventKind.STOP if parse_command(button.says) == CommandCall("stop") else EventKind.MESSAGE,
     )
-    chosen = in_topic(make_chosen(found.buttons, place[0]), place[1])
+    chosen = in_topic(make_chosen(found.buttons, place[0]), keys)
     return Press(
         query_id,
         event,

@@ -18,8 +18,10 @@ from transports.telegram.inbound_events import (
     GUEST_MESSAGE,
     BotIdentity,
     command_of,
+    direct_topic,
     field,
     integer,
+    is_misplaced,
     is_press,
     language_of,
     stored_update,
@@ -32,6 +34,7 @@ from transports.telegram.incoming.files import Files, SentFile, sent_files
 _MESSAGES: Final = ("message", "edited_message", GUEST_MESSAGE)
 _LATEST_DATE: Final = 2**33
 
+Accept = Callable[[Sequence[object]], Awaitable[None]]
 Body = Mapping[str, Any]
 """A message as Telegram sends it. Source: core.telegram.org/bots/api#message."""
 
@@ -59,15 +62,24 @@ class Heard:
 class Reader:
     """Reads events, with their files."""
 
-    def __init__(self, identify: Callable[[], Awaitable[BotIdentity]], files: Files) -> None:
+    def __init__(self, identify: Callable[[], Awaitable[BotIdentity]], files: Files, accept: Accept) -> None:
+        """Make a reader.
+
+        Args:
+            accept: Stores an update where it belongs.
+        """
         self._identify = identify
         self._files = files
+        self._accept = accept
 
     async def read(self, event: StoredEvent, *, with_files: bool = True) -> InboundMessage | None:
         """Return what an event says, or None if it says nothing to anybody."""
         update = stored_update(event)
         if is_press(update) and (pressed := pressed_message(update, event.received_at)) is not None:
             return pressed
+        if is_misplaced(event, update):
+            await self._accept([update])
+            return None
         bot = await self._identify()
         heard = listen(update, bot)
         if heard is None:
@@ -205,9 +217,20 @@ def _is_addressed(message: Body, bot: BotIdentity) -> bool:
         return True
     if field(message.get("from"), "is_bot") is True and _account(message.get("sender_chat")) is None:
         return False
+    if (topic := direct_topic(message)) is not None and _is_of_topic(message, topic):
+        return True
     replied = _replied(message)
     is_reply = _is_said(replied) and field(field(replied, "from"), "id") == bot.id
     return is_reply or any(_means(entity, text, bot) for entity, text in _entities(message))
+
+
+def _is_of_topic(message: Body, topic: object) -> bool:
+    """Return whether the person whose topic of a channel's direct messages this is wrote a message.
+
+    The channel's administrators write there as well, to that person.
+    """
+    author, person_id = _author(message), integer(field(field(topic, "user"), "id"))
+    return person_id is None or (author is not None and author.id == str(person_id))
 
 
 def _entities(message: Body) -> Iterator[tuple[Mapping[str, Any], str]]:

@@ -11,6 +11,7 @@ from botservice.turns.transport import StreamRecord
 from transports.growing_answers import Surface
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
+from transports.telegram.inbound_events import send_parameters
 from transports.telegram.outgoing.entities import Rich
 from transports.telegram.outgoing.formatting import as_wire, format_markdown
 from transports.telegram.outgoing.forms import Forms
@@ -139,8 +140,7 @@ class PrivateDraft:
         await self._client.call(
             method,
             timeout_seconds=_CALL_SECONDS,
-            chat_id=self._keys["chat_id"],
-            message_thread_id=self._keys.get("thread_id"),
+            **send_parameters(self._keys),
             draft_id=self._draft_id,
             can_stop=True,
             **what,
@@ -232,8 +232,7 @@ class GrowingMessage:
         sent = await self._client.call(
             "sendMessage",
             timeout_seconds=_CALL_SECONDS,
-            chat_id=self._keys["chat_id"],
-            message_thread_id=self._keys.get("thread_id"),
+            **send_parameters(self._keys),
             reply_parameters=reply if self._reply_to is not None else None,
             **said,
         )

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from telegram.error import BadRequest, Forbidden, TelegramError
 
+from botservice.people.names import is_direct_topic
 from botservice.turns.turn import StoredEvent
 from transports.telegram.failures import (
     is_about_buttons,
@@ -75,7 +76,8 @@ class Extras:
             if is_in(call) and not await self._forms.takes(context_keys, form):
                 call = without(call)
         receiver = payload.get("receiver")
-        if receiver is None or not call["chat_id"].startswith("-") or "message_id" in call:
+        is_in_group = call["chat_id"].startswith("-") and not is_direct_topic(context_keys)
+        if receiver is None or not is_in_group or "message_id" in call:
             return call
         # What an administrator may do is something else than an answer at once.
         form = AS_ADMINISTRATOR if receiver.keys() == {"user_id"} else AS_REPLY

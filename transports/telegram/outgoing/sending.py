@@ -27,7 +27,7 @@ from transports.telegram.failures import (
     is_topic_gone,
     wait_of,
 )
-from transports.telegram.inbound_events import shown_id
+from transports.telegram.inbound_events import send_parameters, shown_id
 from transports.telegram.keyboards import in_topic
 from transports.telegram.outgoing.entities import DATE_TIME
 from transports.telegram.outgoing.extras import Extras
@@ -116,11 +116,9 @@ class Sender:
         """Return the parameters of the call that makes a delivery visible."""
         call: dict[str, Any] = {name: value for name, value in delivery.payload.items() if name not in _NOT_SENT}
         reply_to = call.pop("reply_to", None)
-        call["chat_id"] = context_keys["chat_id"]
-        if "thread_id" in context_keys:
-            call["message_thread_id"] = context_keys["thread_id"]
+        call |= send_parameters(context_keys)
         if "reply_markup" in call:
-            call["reply_markup"] = in_topic(call["reply_markup"], context_keys.get("thread_id"))
+            call["reply_markup"] = in_topic(call["reply_markup"], context_keys)
         replying = {"message_id": reply_to, "allow_sending_without_reply": True}
         reply: dict[str, Any] = {} if reply_to is None else {"reply_parameters": replying}
         file = call.pop("file", None)

@@ -10,12 +10,20 @@ from telegram.error import TelegramError
 
 from botservice.errors import BotServiceError
 from botservice.messages import ToolCall
+from botservice.people.names import is_direct_topic
 from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
 from transports.growing_answers import Growing, joined
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
-from transports.telegram.inbound_events import BotIdentity, is_press, is_private_text, reply_target, stored_update
+from transports.telegram.inbound_events import (
+    BotIdentity,
+    is_press,
+    is_private_text,
+    reply_target,
+    send_parameters,
+    stored_update,
+)
 from transports.telegram.incoming.reading import listen
 from transports.telegram.outgoing.drafts import Draft, GrowingMessage, PrivateDraft, Tempo
 from transports.telegram.outgoing.forms import Forms
@@ -112,15 +120,12 @@ class Show:
         self._growing.begin(self._type(), self._show(self._draft, self._growing))
 
     async def _type(self) -> None:
+        if is_direct_topic(self._keys):  # Telegram shows nobody there that somebody types
+            return
         try:
             while True:
                 if self._painted_at is None or time.monotonic() - self._painted_at > _TEXT_IS_FRESH_SECONDS:
-                    await self._client.call(
-                        "sendChatAction",
-                        chat_id=self._keys["chat_id"],
-                        message_thread_id=self._keys.get("thread_id"),
-                        action="typing",
-                    )
+                    await self._client.call("sendChatAction", **send_parameters(self._keys), action="typing")
                 await asyncio.sleep(self._tempo.typing)
         except TelegramError as error:
             logger.debug("telegram.typing_ended", extra={"reason": type(error).__name__})
