@@ -20,7 +20,7 @@ from botservice.access.access import Access
 from botservice.agents import FunctionsBasedAgent
 from botservice.agents.functions_based import DEFAULT_PROMPT
 from botservice.budgets.budgets import Budgets
-from botservice.errors import BotServiceError, InvalidSkill, SettingsError
+from botservice.errors import BotServiceError, InvalidSkill, SettingsError, StorageError, StorageUnavailable
 from botservice.history import Embedder, NoMessages, OpenAIEmbedder, SteadyWindowMessageSelector
 from botservice.llm.asking import searches_web
 from botservice.llm.configured import configured_llm
@@ -31,6 +31,7 @@ from botservice.observer import Observer
 from botservice.service import AgentService
 from botservice.settings import Settings, reveal
 from botservice.storage import Storage
+from botservice.storage.blobs import check_readable
 from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.catalogue import built_in
 from botservice.tools.skills import Skills
@@ -58,6 +59,7 @@ class Application:
 
     Attributes:
         worker: None if other processes do the work.
+        warnings: What is wrong and does not keep the service from answering.
     """
 
     settings: Settings
@@ -65,6 +67,7 @@ class Application:
     storage: Storage
     worker: Worker | None
     transports: Sequence[ServedTransport]
+    warnings: Sequence[str] = ()
 
     async def is_ready(self) -> str | None:
         """Return why requests had better go elsewhere, or None if they are welcome."""
@@ -328,7 +331,20 @@ async def running(
         for transport in transports:
             await transport.start(inbox, storage)
             stack.push_async_callback(transport.stop)
-        yield Application(settings, service, storage, worker if has_worker else None, transports)
+        warnings = await _find_warnings(storage)
+        yield Application(settings, service, storage, worker if has_worker else None, transports, warnings)
+
+
+async def _find_warnings(storage: Storage) -> list[str]:
+    """Check what the service can do without, such as files whose key is lost."""
+    try:
+        await storage.read(check_readable)
+    except StorageUnavailable:
+        raise
+    except StorageError as error:
+        advice = "put the key back, or give the files up: `botservice encrypt --give-up-unreadable`"
+        return [f"some stored files cannot be read: {error}; {advice}"]
+    return []
 
 
 async def _open_storage(settings: Settings, service: AgentService, stack: contextlib.AsyncExitStack) -> Storage:

@@ -191,7 +191,7 @@ def build_web_app(application: Application, metrics: Metrics | None = None) -> S
 
     async def readyz(_: Request) -> Response:
         reason = await application.is_ready()
-        return JSONResponse({"ready": reason is None, "reason": reason}, status_code=200 if reason is None else 503)
+        return JSONResponse(_readiness(reason, application.warnings), status_code=200 if reason is None else 503)
 
     async def look() -> Mapping[str, float]:
         return await application.storage.read(lambda connection: measure_backlog(connection, utc_now()))
@@ -415,13 +415,19 @@ def describe(application: Application) -> list[str]:
     if application.worker is None:
         lines["worker"] = "in processes of its own: botservice worker"
     short_lived = throwaway_storage(application.storage)
-    if short_lived is not None:
-        lines["warning"] = short_lived
+    warnings = [*([] if short_lived is None else [short_lived]), *application.warnings]
+    if warnings:
+        lines["warning"] = "; ".join(warnings)
     files = too_few_files()
     if files is not None:
         lines["files"] = files
     lines["listening"] = f"{settings.host}:{settings.port}"
     return ["botservice is running. Ctrl+C stops it.", *(f"  {name:<10} {value}" for name, value in lines.items())]
+
+
+def _readiness(reason: str | None, warnings: Sequence[str]) -> dict[str, Any]:
+    """Build the answer of /readyz: what is only worth a warning must not take every chat from a router."""
+    return {"ready": reason is None, "reason": reason, **({"warnings": list(warnings)} if warnings else {})}
 
 
 def throwaway_storage(storage: Storage) -> str | None:

@@ -31,7 +31,7 @@ from botservice.service import AgentService
 from botservice.serving import listen, throwaway_storage
 from botservice.settings import WEB_TOOLS, Settings, is_loopback, reveal
 from botservice.storage import DatabaseUrl, Storage
-from botservice.storage.blobs import check_newest, count_plain
+from botservice.storage.blobs import check_readable, count_plain
 from botservice.telemetry import redact
 from botservice.tools.catalogue import current_time
 from botservice.tools.hosted import WEB_SEARCH
@@ -315,14 +315,15 @@ async def _check_slack(settings: Settings) -> Finding:
 
 async def _check_encryption(settings: Settings) -> Finding:
     key = reveal(settings.encryption_key)
-    if key is None:
-        return Finding("encryption", "off: ENCRYPTION_KEY has files and tokens stored encrypted", is_off=True)
+    off = Finding("encryption", "off: ENCRYPTION_KEY has files and tokens stored encrypted", is_off=True)
     where = DatabaseUrl.parse(settings.database_url)
     if where.path is not None and not where.path.exists():
-        return Finding("encryption", "files will be stored encrypted")
+        return Finding("encryption", "files will be stored encrypted") if key else off
     async with Storage.open(settings.database_url, migrate=False, encryption_key=key) as storage:
         plain = await storage.read(count_plain, is_long=True)
-        await storage.read(check_newest)
+        await storage.read(check_readable)
+    if key is None:
+        return off
     if plain:
         text = f"new files are stored encrypted; {plain} older ones are not: run `botservice encrypt`"
         return Finding("encryption", text)

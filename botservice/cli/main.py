@@ -272,12 +272,21 @@ def compact(
 
 
 @cli.command()
-def encrypt() -> None:
+def encrypt(
+    give_up_unreadable: Annotated[  # noqa: FBT002 - typer
+        bool, typer.Option("--give-up-unreadable", help="First delete the files whose key is lost; they are gone then.")
+    ] = False,
+) -> None:
     """Encrypt files that are stored in the clear, or under an older key, with the first one of ENCRYPTION_KEY."""
     from botservice.storage.rekeying import encrypt_files
+    from botservice.storage.rekeying import give_up_unreadable as give_up
 
     if load_settings().encryption_key is None:
         raise BotServiceError("set ENCRYPTION_KEY first: one or more random texts, the one to encrypt with first")
+    if give_up_unreadable:
+        with long_work("encrypt", left="What is deleted stays so; the next run does the rest.") as progress:
+            lost = with_storage(lambda storage: give_up(storage, progress))
+        typer.echo(f"{counted(lost, 'unreadable file')} {'is' if lost == 1 else 'are'} deleted")
     left = "Every file can be read; run it again before you take an older key away."
     with long_work("encrypt", left=left) as progress:
         count = with_storage(lambda storage: encrypt_files(storage, progress))

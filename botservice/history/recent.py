@@ -122,7 +122,7 @@ class Recent:
         return replace(self, after=after, at=at, positions=positions, size_bytes=size)
 
     def _kept(self, row: Row[*tuple[Any, ...]]) -> Kept:
-        return row if row.attachments or row.token_encoding != self.encoding else read_message(row, {}, None)
+        return row if row.attachments or row.token_encoding != self.encoding else read_message(row, None, None)
 
 
 def _is_same(one: Kept, other: Kept) -> bool:
@@ -141,7 +141,7 @@ def _newest_half(recent: Recent) -> Recent:
 def _speakers(said: Iterable[Kept]) -> Iterator[object]:
     """Yield who the people are that said something, as the query for two of them tells them apart."""
     for each in said:
-        author = each.author if isinstance(each, Message) else read_message(each, {}, None).author
+        author = each.author if isinstance(each, Message) else read_message(each, None, None).author
         if each.role == Role.USER and author is not None and (author.id is not None or author.name is not None):
             yield author.platform, author.id, author.name if author.id is None else None
 

@@ -76,6 +76,8 @@ NEWEST_FIRST_BEFORE = NEWEST_FIRST.where(messages.c.position < bindparam("before
 LAST_OF_A_PERSON = OF_CONTEXT.where(MESSAGE_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
 # Without what the service itself notes.
 IS_SAID = messages.c.role.in_([literal_column(f"'{role.value}'") for role in (Role.USER, Role.ASSISTANT)])
+_UNKNOWN_BYTES = "application/octet-stream"
+_UNREADABLE = " (stored with a key that is lost: it cannot be read)"
 _ROLES = {role.value: role for role in Role}
 _LAST_SPEAKERS = 200  # messages of people: far more than a window shows
 _SPEAKERS = (
@@ -202,7 +204,7 @@ def read_shown(connection: Connection, context_id: int, ids: Collection[int]) ->
     found: dict[int, Message] = {}
     for chunk in chunks(ids):
         rows = execute(connection, BY_ID, {"context": context_id, "ids": chunk}).all()
-        found |= {row.id: read_message(row, {}, None) for row in rows}
+        found |= {row.id: read_message(row, None, None) for row in rows}
     return found
 
 
@@ -325,8 +327,8 @@ def _author(platform: str | None, author_id: str | None, name: str | None) -> Au
     return Author(platform, author_id, name) if platform or author_id or name else None
 
 
-def read_message(row: Row[*tuple[Any, ...]], data: Mapping[str, bytes], counter: TokenCounter | None) -> Message:
-    """Return a row as a message; data has the bytes of its files."""
+def read_message(row: Row[*tuple[Any, ...]], data: Mapping[str, bytes] | None, counter: TokenCounter | None) -> Message:
+    """Return a row as a message; data has the bytes of its files, or is None where nobody needs them."""
     number, _, role, text, files, platform, author_id, name, created_at, count, encoding, external_id, others, *_ = row
     references = () if others == NOTHING else decode_references(others)
     return Message(
@@ -342,7 +344,12 @@ def read_message(row: Row[*tuple[Any, ...]], data: Mapping[str, bytes], counter:
     )
 
 
-def _read_attachment(kept: dict[str, str], data: Mapping[str, bytes]) -> Attachment:
+def _read_attachment(kept: dict[str, str], data: Mapping[str, bytes] | None) -> Attachment:
+    mime_type, name = kept["mime_type"], kept["name"]
     if "url" in kept:
-        return Attachment(kept["mime_type"], kept["name"], url=kept["url"])
-    return Attachment(kept["mime_type"], kept["name"], data=data.get(kept["sha256"], b""))
+        return Attachment(mime_type, name, url=kept["url"])
+    if data is None:
+        return Attachment(mime_type, name, data=b"")
+    if kept["sha256"] not in data:  # its key is lost: no picture any more, but the chat knows that there was one
+        return Attachment(_UNKNOWN_BYTES, f"{name or mime_type}{_UNREADABLE}", data=b"")
+    return Attachment(mime_type, name, data=data[kept["sha256"]])

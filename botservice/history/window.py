@@ -269,7 +269,7 @@ class StoredMessages(Sequence[Message]):
             if row.attachments:
                 [known] = read_messages(self._connection, self._context_id, [row], self._counter)
             else:
-                known = read_message(row, {}, self._counter)
+                known = read_message(row, None, self._counter)
             self._read[place] = known
         return known
 

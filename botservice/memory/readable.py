@@ -61,8 +61,9 @@ def listed(value: Any) -> Iterable[Any]:
 
 
 def images(value: Any) -> list[Attachment]:
-    """Return the images among what an images field holds."""
-    return [item for item in listed(value) if isinstance(item, Attachment) and item.mime_type.startswith("image/")]
+    """Return the images among what an images field holds; those whose bytes are lost are left out."""
+    files = (item for item in listed(value) if isinstance(item, Attachment) and item.data != b"")
+    return [item for item in files if item.mime_type.startswith("image/")]
 
 
 def image_url(image: Attachment) -> str:

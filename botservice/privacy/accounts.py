@@ -112,7 +112,7 @@ def _erase_from_system_prompts(connection: Connection, context_id: int, words: s
     in_context = turns.c.context_id == context_id
     kept = select(turns.c.system_prompt).where(in_context, turns.c.system_prompt.is_not(None)).distinct()
     for chunk in chunks(list(connection.execute(kept).scalars())):
-        found = read_blobs(connection, context_id, chunk)
+        found = read_blobs(connection, context_id, chunk, needs_all=True)
         gone = [digest for digest, data in found.items() if words.encode("utf-8", "surrogatepass") in data]
         cleared = update(turns).where(in_context, turns.c.system_prompt.in_(gone)).values(system_prompt=None)
         connection.execute(cleared)

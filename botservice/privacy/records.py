@@ -261,7 +261,7 @@ def _long_texts(
     return [
         digest
         for chunk in chunks(digests)
-        for digest, data in read_blobs(connection, context_id, chunk).items()
+        for digest, data in read_blobs(connection, context_id, chunk, needs_all=True).items()
         if any(each in data for each in sought)
     ]
 

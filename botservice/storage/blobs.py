@@ -1,11 +1,13 @@
 """The bytes of files, once per context."""
 
+import functools
 import hashlib
+import logging
 import re
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Connection, Engine, func, select, update
+from sqlalchemy import Connection, Engine, delete, func, select, update
 
 from botservice.errors import StorageError
 from botservice.storage.chunks import chunks
@@ -15,6 +17,9 @@ from botservice.storage.tables.conversations import blobs
 if TYPE_CHECKING:
     from botservice.storage.encryption import Cipher
 
+logger = logging.getLogger(__name__)
+
+_CHECKED: Final = 5  # blobs at either end of the table
 _CIPHER: Final = "botservice_cipher"  # the name of the option of a connection
 DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -42,11 +47,18 @@ def store_blob(connection: Connection, context_id: int, data: bytes) -> str:
     return digest
 
 
-def read_blobs(connection: Connection, context_id: int, digests: Collection[str]) -> dict[str, bytes]:
-    """Return the bytes that are known in a context under these SHA-256 digests.
+def read_blobs(
+    connection: Connection, context_id: int, digests: Collection[str], *, needs_all: bool = False
+) -> dict[str, bytes]:
+    """Read the bytes that a context has under these SHA-256 digests.
+
+    What is encrypted with a key that the storage does not have is left out: a chat must go on without its old files.
+
+    Args:
+        needs_all: Whether a file that cannot be decrypted is an error instead.
 
     Raises:
-        StorageError: they are encrypted, and the storage has no key, or another one.
+        StorageError: needs_all is set, and the storage has no key for a file, or another one.
     """
     found: dict[str, bytes] = {}
     for chunk in chunks(digests):
@@ -54,8 +66,18 @@ def read_blobs(connection: Connection, context_id: int, digests: Collection[str]
             blobs.c.context_id == context_id, blobs.c.sha256.in_(chunk)
         )
         for row in connection.execute(query):
-            found[row.sha256] = _decrypt(connection, row.data) if row.is_encrypted else row.data
+            try:
+                found[row.sha256] = _decrypt(connection, row.data) if row.is_encrypted else row.data
+            except StorageError as error:
+                if needs_all:
+                    raise
+                _warn_once(str(error))
     return found
+
+
+@functools.cache
+def _warn_once(reason: str) -> None:
+    logger.error("storage.files_unreadable", extra={"reason": reason})
 
 
 def encrypt_stored(connection: Connection, after: int, limit: int) -> list[int]:
@@ -85,16 +107,40 @@ def count_plain(connection: Connection) -> int:
     return int(connection.execute(select(func.count()).where(blobs.c.is_encrypted.is_(False))).scalar_one())
 
 
-def check_newest(connection: Connection) -> None:
-    """Return if the newest encrypted blob can be read.
+def check_readable(connection: Connection) -> None:
+    """Check that the oldest and the newest encrypted blobs can be read.
 
     Raises:
-        StorageError: it cannot; this is another key.
+        StorageError: one of them cannot; the storage has no key, or another one.
     """
-    query = select(blobs.c.data).where(blobs.c.is_encrypted.is_(True)).order_by(blobs.c.id.desc()).limit(1)
-    data = connection.execute(query).scalar_one_or_none()
-    if data is not None:
+    encrypted = select(blobs.c.data).where(blobs.c.is_encrypted.is_(True)).limit(_CHECKED)
+    for order in (blobs.c.id.asc(), blobs.c.id.desc()):
+        for data in connection.execute(encrypted.order_by(order)).scalars():
+            _decrypt(connection, data)
+
+
+def delete_unreadable(connection: Connection, after: int, limit: int) -> tuple[list[int], int]:
+    """Delete, among the next blobs, those that no key of the storage decrypts.
+
+    Args:
+        after: The id of the last blob that was looked at, to begin with 0.
+
+    Returns:
+        The ids that were looked at, and how many of them are deleted.
+    """
+    query = select(blobs.c.id, blobs.c.data).where(blobs.c.id > after, blobs.c.is_encrypted.is_(True))
+    rows = connection.execute(query.order_by(blobs.c.id).limit(limit)).all()
+    lost = [row.id for row in rows if not _is_readable(connection, row.data)]
+    connection.execute(delete(blobs).where(blobs.c.id.in_(lost)))
+    return [row.id for row in rows], len(lost)
+
+
+def _is_readable(connection: Connection, data: bytes) -> bool:
+    try:
         _decrypt(connection, data)
+    except StorageError:
+        return False
+    return True
 
 
 def _cipher_of(connection: Connection) -> "Cipher | None":

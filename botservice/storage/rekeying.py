@@ -3,10 +3,22 @@
 from functools import partial
 
 from botservice.progressing import Progress, unwatched
-from botservice.storage.blobs import encrypt_stored, find_newest_blob
+from botservice.storage.blobs import delete_unreadable, encrypt_stored, find_newest_blob
 from botservice.storage.database import Storage
 
 _AT_ONCE = 50  # files, each of them in memory
+
+
+async def give_up_unreadable(storage: Storage, progress: Progress = unwatched) -> int:
+    """Delete every stored file that no key decrypts, and return how many there were."""
+    lost, last = 0, 0
+    newest = await storage.read(find_newest_blob)
+    while True:
+        ids, count = await storage.write(partial(delete_unreadable, after=last, limit=_AT_ONCE))
+        if not ids:
+            return lost
+        lost, last = lost + count, ids[-1]
+        progress(last, newest)
 
 
 async def encrypt_files(storage: Storage, progress: Progress = unwatched) -> int:

@@ -6,7 +6,8 @@ from sqlalchemy import select
 from botservice import AgentContext, Attachment, SettingsError, Storage, StorageError
 from botservice.cli.doctor import check_everything
 from botservice.settings import Settings
-from botservice.storage.rekeying import encrypt_files
+from botservice.storage.blobs import check_readable
+from botservice.storage.rekeying import encrypt_files, give_up_unreadable
 from botservice.storage.tables.conversations import blobs
 
 OLD, NEW = "old key " * 5, "new key " * 5
@@ -34,14 +35,31 @@ async def test_with_a_key_files_are_stored_encrypted_and_read_as_they_were(stora
         assert await get(storage) == [SECRET]
         (kept,) = await stored(storage)
         assert b"secret picture" not in kept
-    async with Storage.open(storage_url) as storage:
-        with pytest.raises(StorageError, match="set ENCRYPTION_KEY"):
-            await get(storage)
-    async with Storage.open(storage_url, encryption_key=NEW) as storage:
-        with pytest.raises(StorageError, match="is ENCRYPTION_KEY the one"):
-            await get(storage)
+    for key in (None, NEW):
+        async with Storage.open(storage_url, encryption_key=key) as storage:
+            context = await AgentContext.get_or_create(storage, {"chat": "1"})
+            (lost,) = (await context.chat_history.messages())[0].attachments
+            assert (lost.mime_type, lost.data) == ("application/octet-stream", b"")
+            assert lost.name == "x.png (stored with a key that is lost: it cannot be read)"
+            with pytest.raises(StorageError, match="ENCRYPTION_KEY"):
+                await storage.read(check_readable)
     async with Storage.open(storage_url, encryption_key=f"{NEW},{OLD}") as storage:
         assert await get(storage) == [SECRET]
+
+
+async def test_files_whose_key_is_lost_are_given_up_on_demand_and_the_others_stay(storage_url):
+    async with Storage.open(storage_url, encryption_key=OLD) as storage:
+        await put(storage)
+    async with Storage.open(storage_url, encryption_key=NEW) as storage:
+        await put(storage, b"another file")
+        with pytest.raises(StorageError, match="ENCRYPTION_KEY"):
+            await encrypt_files(storage)
+        assert await give_up_unreadable(storage) == 1
+        assert await get(storage) == [b"", b"another file"]
+        assert await encrypt_files(storage) == 1
+        await storage.read(check_readable)
+        await put(storage)
+        assert await get(storage) == [SECRET, b"another file", SECRET]
 
 
 async def test_what_was_stored_before_is_encrypted_on_demand_and_old_keys_can_go(storage_url):
@@ -72,7 +90,7 @@ def test_a_key_that_can_be_guessed_is_refused():
 
 @pytest.mark.parametrize(
     ("key", "mark", "said"),
-    [(None, "·", "off"), (OLD, "✓", "1 older ones are not"), (NEW, "✗", "is ENCRYPTION_KEY the one")],
+    [(None, "✗", "set ENCRYPTION_KEY"), (OLD, "✓", "1 older ones are not"), (NEW, "✗", "is ENCRYPTION_KEY the one")],
 )
 async def test_the_doctor_says_what_is_encrypted_and_whether_the_key_fits(sqlite_url, key, mark, said):
     async with Storage.open(sqlite_url) as storage:

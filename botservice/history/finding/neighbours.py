@@ -100,7 +100,7 @@ def _step(message: Message) -> int:
 
 
 def _belongs(kept: Kept, message: Message, step: int) -> bool:
-    beside = kept if isinstance(kept, Message) else read_message(kept, {}, None)
+    beside = kept if isinstance(kept, Message) else read_message(kept, None, None)
     said = beside.full_text
     return (
         0 < len(said) <= _LONGEST

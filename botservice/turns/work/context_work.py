@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, select
+from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.budgets.notices import used_up_text
 from botservice.capabilities import capabilities_of
@@ -112,13 +113,25 @@ class Begun:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A turn whose conversation cannot be loaded.
+
+    Attributes:
+        reason: The name of the error.
+    """
+
+    turn: Turn
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Waiting:
     """Nothing may be done before a moment: the first task is not due, and the others come after it."""
 
     until: datetime
 
 
-Work = Owed | Stopped | Moved | DueChanges | Reminder | Begun | Waiting
+Work = Owed | Stopped | Moved | DueChanges | Reminder | Begun | Unreadable | Waiting
 
 
 @dataclass(slots=True)
@@ -216,6 +229,9 @@ class ContextWork:
             case Begun(turn):
                 with in_turn(turn.identity):
                     await self._work_on(turn, work, claim)
+            case Unreadable(turn, reason):
+                with in_turn(turn.identity):
+                    await self._failed_turns.try_later(turn, claim, self._transports[turn.transport], reason, None)
         return True
 
     async def _put_off(self, until: datetime, claim: Claim) -> None:
@@ -392,6 +408,12 @@ class ContextWork:
         delivery = fairest if fairest is not None and is_due(fairest, now) else first
         return Owed(delivery, keys) if is_due(delivery, now) else Waiting(delivery.due_at)
 
-    def _claimed_turn(self, connection: Connection, turn: Turn, controls: Controls) -> Begun:
-        context = AgentContext.read(self._storage, connection, turn.context_id, turn.id, with_steps=turn.is_open)
+    def _claimed_turn(self, connection: Connection, turn: Turn, controls: Controls) -> Begun | Unreadable:
+        try:
+            context = AgentContext.read(self._storage, connection, turn.context_id, turn.id, with_steps=turn.is_open)
+        except SQLAlchemyError:  # the database fails, not what is stored of this conversation
+            raise
+        except Exception as error:
+            logger.exception("turn.unreadable_context", extra={"context": turn.context_id, "turn": turn.id})
+            return Unreadable(turn, type(error).__name__)
         return Begun(turn, context, controls)

@@ -3,7 +3,8 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Final
 
@@ -26,6 +27,7 @@ logger = logging.getLogger(__name__)
 MAX_TURNS_AT_ONCE = 256
 SWEEP_SECONDS = 0.5
 _STORAGE_PAUSE_SECONDS = 1.0
+_LONGEST_REST_SECONDS = 60.0
 _THOROUGH_EVERY = 10  # looks: a clock is seldom wrong
 
 RESENDS_AT_ONCE: Final = 16
@@ -155,6 +157,7 @@ class Worker:
         self._again: set[int] = set()
         self._claims: dict[int, Claim] = {}
         self._let_go_at: dict[int, float] = {}
+        self._resting: dict[int, tuple[int, float]] = {}  # how often they failed in a row, and until when they rest
         self._tasks: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
         self._listening: asyncio.Task[None] | None = None
@@ -203,7 +206,7 @@ class Worker:
             self._spawn(self._stop_turn(context_id))
         elif context_id in self._busy:
             self._again.add(context_id)
-        else:
+        elif not self._is_resting(context_id):
             self._begin(context_id, self._lanes.usual)
 
     def _begin(self, context_id: int, lane: Lane) -> None:
@@ -238,7 +241,8 @@ class Worker:
         while True:
             try:
                 self._drop_what_is_lost()
-                found, stops = await self._storage.read(self._look)
+                resting = {each for each in self._resting if self._is_resting(each)}
+                found, stops = await self._storage.read(partial(self._look, resting=resting))
                 self._take_up(found)
                 for context_id, order_key in stops.items():
                     running = self._context_work.runs.get(context_id)
@@ -261,7 +265,7 @@ class Worker:
             if let_go_at < a_while_ago:
                 del self._let_go_at[context_id]
 
-    def _look(self, connection: Connection) -> tuple[list[DueContext], dict[int, int]]:
+    def _look(self, connection: Connection, resting: Collection[int]) -> tuple[list[DueContext], dict[int, int]]:
         """Return the unclaimed contexts that have work, and the stops of turns that run here."""
         due = find_due_contexts(
             connection,
@@ -271,7 +275,7 @@ class Worker:
             resending=[name for name in self._transports if not self._lanes.of_delivery(name, 1).is_full],
             is_thorough=next(self._looks) % _THOROUGH_EVERY == 0,
         )
-        new = [each for each in due if each.context_id not in self._busy]
+        new = [each for each in due if each.context_id not in self._busy and each.context_id not in resting]
         ids = list(dict.fromkeys(each.context_id for each in new))
         free = set(self._storage.claims.find_free(connection, ids) if ids else ())
         return [each for each in new if each.context_id in free], find_stops(connection, list(self._context_work.runs))
@@ -301,14 +305,27 @@ class Worker:
             await asyncio.sleep(_STORAGE_PAUSE_SECONDS)
         except BotServiceError as error:
             logger.warning("worker.context_failed", extra={"context": context_id, "reason": str(error)})
+            self._rest(context_id)
         except Exception:
             logger.exception("worker.context_failed", extra={"context": context_id})
-            await asyncio.sleep(_STORAGE_PAUSE_SECONDS)
+            self._rest(context_id)
+        else:
+            self._resting.pop(context_id, None)
         finally:
             del self._busy[context_id]
             if context_id in self._again:
                 self._again.discard(context_id)
                 self.wake(context_id)
+
+    def _rest(self, context_id: int) -> None:
+        """Leave a context alone for a while whose work fails; for longer, the more often it has failed in a row."""
+        failures, _ = self._resting.get(context_id, (0, 0.0))
+        delay = min(_LONGEST_REST_SECONDS, _STORAGE_PAUSE_SECONDS * 2**failures)
+        self._resting[context_id] = (failures + 1, asyncio.get_running_loop().time() + delay)
+
+    def _is_resting(self, context_id: int) -> bool:
+        rest = self._resting.get(context_id)
+        return rest is not None and asyncio.get_running_loop().time() < rest[1]
 
     async def _work_in(self, lane: Lane, context_id: int) -> Lane | None:
         """Do the work that belongs in a lane; return the lane in which to go on. The claim is not kept until then."""
