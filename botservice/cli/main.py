@@ -25,6 +25,7 @@ from botservice.cli.console import (
     run,
     with_storage,
 )
+from botservice.cli.copy import copy
 from botservice.cli.evaluate import evaluate
 from botservice.cli.long_work import long_work
 from botservice.cli.new import new
@@ -164,6 +165,7 @@ def contexts(*, as_json: JsonLinesOption = False) -> None:
             typer.echo(f"{each.id:>6}  {counted(each.message_count, 'message'):>16}  {last:<16}  {keys}")
 
 
+cli.command()(copy)
 cli.command()(new)
 cli.command()(prove)
 cli.add_typer(turns_cli, name="turns", invoke_without_command=True)

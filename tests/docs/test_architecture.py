@@ -1,6 +1,5 @@
 """What docs/architecture.md says of the code is so."""
 
-import collections
 import re
 from pathlib import Path
 
@@ -44,14 +43,3 @@ def test_every_table_has_an_owner_on_the_page():
 
 def test_the_page_can_be_read_in_one_sitting():
     assert len(PAGE.splitlines()) <= 200
-
-
-def test_no_room_holds_more_than_it_is_said_to():
-    rooms = [
-        file.strip("/").rpartition("/")[0]
-        for file in FILES
-        if file.endswith(".py") and not file.endswith("__init__.py")
-    ]
-    product = collections.Counter(room for room in rooms if room.startswith(("botservice", "transports")))
-    del product["botservice/storage/migrations/versions"]
-    assert {room: count for room, count in product.items() if count > 20} == {}

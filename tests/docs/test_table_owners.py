@@ -18,6 +18,7 @@ ALL = set(TABLES.values()) | {ANY}
 OTHERS = {
     "botservice/privacy/": (ALL, "forgets, whatever table it stands in"),
     "botservice/upkeep/records.py": (ALL, "empties and deletes what is old enough"),
+    "botservice/upkeep/copying.py": (ALL, "copies a whole database into another one"),
     "botservice/turns/work/merging_contexts.py": (ALL, "moves all that one conversation has to another"),
     "botservice/storage/tables/triggers_sql/": (ALL, "what the database does itself, so that nobody can forget to"),
     "botservice/storage/postgres/building.py": ({"contexts"}, "counts messages that came before their counter"),
