@@ -27,7 +27,9 @@ _ROLES: Final = {
 async def _approve(request: CommandRequest) -> CommandAnswer:
     words = request.call.arguments.split()
     role = AccessRole.OWNER if words[-1:] == [AccessRole.OWNER.value] else AccessRole.MEMBER
-    what = "".join(words[:-1] if role is AccessRole.OWNER else words)
+    named = words[:-1] if role is AccessRole.OWNER else words
+    # A code may be written in groups of letters; the name of a person or a chat is one word.
+    what = "".join(named) if as_code("".join(named)) is not None else " ".join(named)
     is_here = not what and not request.message.is_private
     if request.role is not AccessRole.OWNER and not (
         is_here and role is AccessRole.MEMBER and request.role is AccessRole.MEMBER
@@ -40,7 +42,7 @@ async def _approve(request: CommandRequest) -> CommandAnswer:
     code, access, by = as_code(what), request.access, person_name(request.message.author)
     if code is None and not (is_identity(what) and await _is_heard_of(what, request)):
         return CommandAnswer(request.say("approve.how" if ":" in what else "approve.nobody"))
-    label = request.say("approve.this_group") if is_here else f"`{what}`"
+    label = f"{request.say('approve.this_group')} (`{what}`)" if is_here else f"`{what}`"
     if code is not None:
         entries = await request.context.storage.read(lambda connection: access.entries(connection, request.now))
         newcomer = next((entry for entry in entries if entry.code == code), None)

@@ -1,5 +1,6 @@
 """What every command of the service has."""
 
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -12,6 +13,7 @@ from botservice.commands.standard import standard_commands
 from botservice.messages import CommandCall, InboundMessage
 from botservice.texts import LANGUAGES
 from botservice.turns.start.commands import CommandRequest, parse_command
+from transports.slack.inbound_events import command_of
 
 
 @pytest.mark.parametrize("command", list(standard_commands()), ids=lambda command: command.name)
@@ -28,6 +30,16 @@ def test_a_command_is_read_with_what_stands_behind_it() -> None:
     assert parse_command("/help@some_bot") is None
     assert parse_command("what does /help do?") is None
     assert parse_command("/usr/bin/python") is None
+
+
+@pytest.mark.parametrize("space", [chr(each) for each in range(sys.maxunicode + 1) if chr(each).isspace()], ids=ascii)
+def test_any_whitespace_ends_the_name_of_a_command(space: str) -> None:
+    assert parse_command(f"{space}/approve{space}telegram:78{space}owner{space}") == CommandCall(
+        "approve", f"telegram:78{space}owner"
+    )
+    named = parse_command(f"/approve@Some_bot{space}telegram:78", is_called=lambda name: name == "Some_bot")
+    assert named == CommandCall("approve", "telegram:78")
+    assert command_of(f"!approve{space}slack:T1:U2") == CommandCall("approve", "slack:T1:U2")
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,21 @@ from enum import StrEnum
 from typing import Any
 
 from botservice.contexts.context import ContextKeys
-from botservice.messages import Author, storable
+from botservice.messages import Author, CommandCall, storable
 from botservice.people.names import chat_name, person_name
+from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import EventKind, InboundEvent
 
 COMMAND_PREFIX = "!"  # Slack keeps what begins with "/" for itself
 _TS = re.compile(r"(\d{1,12})\.(\d{1,6})")
 _MENTION = re.compile(r"<@([^<>|\s]+)(?:\|[^<>]*)?>")
-_STOP = re.compile(r"\s*[/!]stop\s*", re.IGNORECASE)
 _MAX_ID_CHARACTERS = 100
 _VIEW = "app_context"  # what an author looks at
 _MESSAGES = ("message", "previous_message", "root")
 # What people write; every other subtype tells of something that happened.
 _WRITTEN = (None, "file_share", "me_message", "thread_broadcast")  # no set: what comes may not be hashable
+# What apps leave in a message that they post in a person's name. Source: docs.slack.dev, chat.postMessage and metadata.
+_OF_APPS = ("app_id", "bot_profile", "metadata")
 
 
 class Way(StrEnum):
@@ -35,7 +37,11 @@ class Way(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SlackMessage:
-    """A message that a person wrote."""
+    """A message that a person wrote.
+
+    Attributes:
+        is_typed: Whether they typed it; otherwise an app posted it in their name.
+    """
 
     team_id: str
     channel_id: str
@@ -45,6 +51,7 @@ class SlackMessage:
     thread_ts: str | None
     is_direct: bool
     mentioned: frozenset[str]
+    is_typed: bool = True
 
     @property
     def is_reply(self) -> bool:
@@ -88,12 +95,13 @@ def read_message(body: object) -> SlackMessage | None:
         timestamp(field(event, "thread_ts")),
         field(event, "channel_type") == "im" or channel.startswith("D"),
         frozenset(_MENTION.findall(said)),
+        all(field(event, name) is None for name in _OF_APPS),
     )
 
 
 def message_event(message: SlackMessage, body: object, *, is_thread: bool) -> InboundEvent:
     """Return a message as an event: the same one, however often and in whatever form it is delivered."""
-    is_stop = message.is_direct and _STOP.fullmatch(message.text) is not None
+    is_stop = message.is_direct and message.is_typed and command_of(message.text) == CommandCall("stop")
     return InboundEvent(
         key=f"slack:{message.team_id}:{message.channel_id}:{message.ts}",
         context_keys=message.keys(is_thread=is_thread),
@@ -101,6 +109,12 @@ def message_event(message: SlackMessage, body: object, *, is_thread: bool) -> In
         raw=raw(Way.MESSAGE, body),
         kind=EventKind.STOP if is_stop else EventKind.MESSAGE,
     )
+
+
+def command_of(text: str) -> CommandCall | None:
+    """Return the command that a message is: Slack keeps "/…" for itself, so "!…" is one as well."""
+    bare = text.strip()
+    return parse_command(f"/{bare[1:]}" if bare.startswith(COMMAND_PREFIX) else bare)
 
 
 def stop_event(body: object) -> InboundEvent | None:

@@ -2,13 +2,15 @@
 
 import json
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from botservice.messages import CommandCall
 from botservice.people.names import DIRECT_TOPIC, GUEST
+from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
+from transports.telegram.authorship import is_typed
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +28,6 @@ _ABSENT = ("left", "kicked")
 _IN_DIRECT_TOPIC = ":direct"
 _MAX_ID = 2**63 - 1
 UNSEEN = "e"  # what the id of a message begins with that nobody but its receiver sees
-_COMMAND = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?=\s|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,16 +210,13 @@ def place_of(update: object) -> tuple[int, int] | None:
     return (chat_id, message_id) if chat_id is not None and message_id is not None else None
 
 
-def command_of(message: object, bot: BotIdentity) -> str | None:
-    """Return the command that a message gives this bot, without its slash and in lower case.
-
-    What is forwarded is another's, and gives none.
-    """
-    text = None if field(message, "forward_origin") is not None else field(message, "text")
-    found = _COMMAND.match(text) if isinstance(text, str) else None
-    if found is None or (found[2] is not None and bot.username is not None and not bot.is_called(found[2])):
+def command_of(message: object, bot: BotIdentity) -> CommandCall | None:
+    """Return the command that a person typed to this bot, or None: what others wrote, or a bot sent, gives none."""
+    text = field(message, "text")
+    if not isinstance(text, str) or not is_typed(message):
         return None
-    return found[1].lower()
+    # Until Telegram was reached, nobody knows what the bot is called.
+    return parse_command(text, is_called=lambda name: bot.username is None or bot.is_called(name))
 
 
 def is_press(update: object) -> bool:
@@ -303,8 +301,12 @@ def _is_aside(message: Mapping[str, Any], bot: BotIdentity) -> bool:
 def _kind(kind: str, body: Mapping[str, Any], bot: BotIdentity) -> EventKind:
     if kind == "edited_message":
         return EventKind.EDIT
-    is_stop = kind == "stopped_message_generation" or (kind == "message" and command_of(body, bot) == "stop")
+    is_stop = kind == "stopped_message_generation" or (kind == "message" and _is_stop(command_of(body, bot)))
     return EventKind.STOP if is_stop else EventKind.MESSAGE
+
+
+def _is_stop(command: CommandCall | None) -> bool:
+    return command is not None and command.name == "stop"
 
 
 def field(value: object, name: str) -> Any:

@@ -18,7 +18,8 @@ from botservice.storage import Claim
 from botservice.texts import in_language, number_in_language
 from botservice.turns.turn import Turn
 
-_COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:\s+(.*))?", re.DOTALL)
+# \s is every whitespace of Unicode: a line break, a tab or a no-break space ends a command's name as a space does.
+_COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +122,16 @@ class NoCommands:
         return CommandAnswer()
 
 
-def parse_command(text: str) -> CommandCall | None:
-    """Return the command that a text is, such as "/forget chat"; None if it is none."""
+def parse_command(text: str, *, is_called: Callable[[str], bool] | None = None) -> CommandCall | None:
+    """Return the command that a text is, such as "/forget chat"; None if it is none.
+
+    Args:
+        is_called: Whether a name, as in "/forget@name", is the bot's; None where commands name no bot.
+    """
     found = _COMMAND.fullmatch(text.strip())
-    return None if found is None else CommandCall(found[1].lower(), (found[2] or "").strip())
+    if found is None or (found[2] is not None and (is_called is None or not is_called(found[2]))):
+        return None
+    return CommandCall(found[1].lower(), (found[3] or "").strip())
 
 
 def apply_all(connection: Connection, answers: Sequence[CommandAnswer]) -> None:

@@ -52,3 +52,22 @@ async def test_a_stranger_is_told_who_they_are(api: SlackApi, bot_on: Any) -> No
         assert api.said()[1] in {
             in_language("access.refused", language, name="slack:T0001:U0ALICE") for language in LANGUAGES
         }
+
+
+async def test_a_command_that_an_app_posts_in_a_persons_name_is_text(api: SlackApi, bot_on: Any) -> None:
+    owner = f"slack:{TEAM}:U0ALICE"
+    async with bot_on(api, access=Access(AccessMode.ALLOW, owners=frozenset({owner}))):
+        for number, mark in enumerate(({"app_id": "A1"}, {"bot_profile": {"id": "B1"}}, {"metadata": {}}), 1):
+            api.person_says("!approve slack:T0001:U0BOB owner", **mark)
+            await api.until(lambda number=number: len(api.said()) == number)
+        api.person_says("!access")
+        await api.until(lambda: len(api.said()) == 4)
+        assert api.said()[:3] == ["You said: !approve slack:T0001:U0BOB owner"] * 3
+        assert "U0BOB" not in api.said()[3]
+
+
+async def test_a_name_in_the_next_line_of_a_command_is_let_in_and_named(api: SlackApi, bot_on: Any) -> None:
+    async with bot_on(api, access=Access(AccessMode.ALLOW, owners=frozenset({f"slack:{TEAM}:U0ALICE"}))):
+        api.person_says("!approve\nslack:T0001:U0BOB")
+        await api.until(api.said)
+        assert "slack:T0001:U0BOB" in api.said()[0]

@@ -21,6 +21,7 @@ from transports.slack.client import NotInstalled, SlackClient, SlackFailure
 from transports.slack.inbound_events import (
     SlackMessage,
     Way,
+    command_of,
     field,
     items_of,
     order_of,
@@ -118,13 +119,13 @@ class Reader:
             _moment(message.ts),
             message.ts,
             is_addressed,
-            command=command_of(text) if is_addressed else None,
+            command=command_of(text) if is_addressed and message.is_typed else None,
             language=person.language,
             is_private=message.is_direct,
             before=await self._earlier(event, message, workspace) if is_addressed and not is_peek else (),
             is_whole=not (is_addressed and is_peek) or (not sent and not _may_be_late(event, message)),
             unread=tuple(fetched.unread),
-            own_text=None if said == text else text,
+            own_text=("" if not message.is_typed else None if said == text else text),
             references=shared,
             looking_at=await self._views.describe(workspace, message.user_id) if message.is_direct else None,
         )
@@ -265,11 +266,6 @@ def _is_before(each: object, message: SlackMessage, event: StoredEvent) -> bool:
 
 def _author(person: Person) -> Author:
     return Author(_PLATFORM, person.account, person.name or person.id)
-
-
-def command_of(text: str) -> CommandCall | None:
-    """Return the command that a message is: Slack keeps "/…" for itself, so "!…" is one as well."""
-    return parse_command(f"/{text[1:]}" if text.startswith("!") else text)
 
 
 def _order_of(text: str) -> CommandCall | None:

@@ -7,15 +7,23 @@ from typing import Any, Final
 
 from botservice.commands.catalogue import as_typed as name_commands
 from botservice.commands.standard import standard_commands
-from botservice.messages import Message, Role
+from botservice.messages import CommandCall, Message, Role
 from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.buttons import write_buttons
 from botservice.turns.start.commands import parse_command
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
 from transports.files.stored import name_file
-from transports.slack.inbound_events import COMMAND_PREFIX, SlackMessage, Way, field, read_message, stored, timestamp
-from transports.slack.incoming.reading import command_of
+from transports.slack.inbound_events import (
+    COMMAND_PREFIX,
+    SlackMessage,
+    Way,
+    command_of,
+    field,
+    read_message,
+    stored,
+    timestamp,
+)
 from transports.slack.incoming.references import question_about
 from transports.slack.outgoing.formatting import Pings, format_answer
 from transports.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
@@ -111,13 +119,13 @@ def _asker_alone(asked: Sequence[_Asked]) -> str | None:
 def _asker_of_personal(message: SlackMessage | None) -> str | None:
     if message is None or message.is_direct:
         return None
-    command = command_of(_bare(message))
+    command = _command_in(message)
     return message.user_id if command is not None and command.name in _PERSONAL else None
 
 
-def _bare(message: SlackMessage) -> str:
-    """Return what a message says without whom it names."""
-    return _MENTIONS.sub(" ", message.text).strip()
+def _command_in(message: SlackMessage) -> CommandCall | None:
+    """Return the command that a message gives beside whom it names."""
+    return command_of(_MENTIONS.sub(" ", message.text)) if message.is_typed else None
 
 
 def _is_for_service(asked: Sequence[_Asked]) -> bool:
@@ -127,7 +135,7 @@ def _is_for_service(asked: Sequence[_Asked]) -> bool:
 
 def _command_like(asked: _Asked) -> bool:
     if asked.message is not None:
-        return command_of(_bare(asked.message)) is not None
+        return _command_in(asked.message) is not None
     if asked.way is Way.COMMAND:
         said = parse_command(f"/{str(field(asked.body, 'text') or '').strip().lstrip('/')}")
         return said is None or said.name in _NAMES

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from botservice.messages import Author, CommandCall, InboundMessage
+from botservice.messages import Author, InboundMessage
 from botservice.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
 from transports.files.documents import Fetched
+from transports.telegram.authorship import is_typed
 from transports.telegram.inbound_events import (
     GUEST_MESSAGE,
     BotIdentity,
@@ -100,7 +101,7 @@ class Reader:
             _sent_at(message),
             str(integer(message.get("message_id")) or 0),
             is_addressed,
-            command=_command(update, bot) if is_addressed else None,
+            command=command_of(update.get("message"), bot) if is_addressed else None,
             language=language_of(message),
             is_private=_is_private(message) and not is_from_guest,
             replies_to=None if (replied := _replied(message)) is None else str(replied["message_id"]),
@@ -121,12 +122,11 @@ def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
     text = _text(message, bot, files)
     if text is None:
         return None
-    is_of_others = _is_forwarded(message) or message.get("via_bot") is not None
     replied = _replied(message)
     return Heard(
         message,
         "" if _is_forwarded(message) else text,
-        "" if is_of_others else _written(message, bot) or "",
+        (_written(message, bot) or "") if is_typed(message) else "",
         _author(message),
         GUEST_MESSAGE in update or _is_addressed(message, bot),
         files,
@@ -155,14 +155,6 @@ def _spoken(message: Body, remarks: Sequence[str]) -> str:
     """Return what the author of a message says in a recording of their own, which comes before any other file."""
     is_own = not _is_forwarded(message) and (message.get("voice") or message.get("video_note"))
     return remarks[0].partition("]\n")[2] if is_own and remarks else ""
-
-
-def _command(update: Mapping[str, Any], bot: BotIdentity) -> CommandCall | None:
-    message = update.get("message")
-    name = command_of(message, bot)
-    if name is None or not isinstance(message, Mapping):
-        return None
-    return CommandCall(name, str(message.get("text")).strip().partition(" ")[2].strip())
 
 
 def _text(message: Body, bot: BotIdentity, files: Sequence[SentFile]) -> str | None:
