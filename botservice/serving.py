@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 import gc
+import itertools
+import logging
 import os
 import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -38,12 +40,13 @@ from botservice.service import AgentService
 from botservice.settings import Settings
 from botservice.storage import DatabaseUrl, Storage
 from botservice.telemetry.exporting import tracing
+from botservice.telemetry.logs import logs_json
 from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
 from botservice.turns.records import measure_backlog
 from botservice.turns.run_options import utc_now
 from botservice.turns.served_transport import ServedTransport
-from botservice.turns.turn import Share
+from botservice.turns.turn import API, Outcome, Share
 from transports.registry import build_transports
 from transports.terminal.joining_server import joined_terminals
 from transports.web.metrics import metrics_route
@@ -56,7 +59,9 @@ _LAST_REQUESTS_SECONDS = 1
 _MAX_HEAD_BYTES = 16 * 1024
 _OUT_SECONDS = 10.0  # what a PaaS gives between SIGTERM and SIGKILL
 # Where each PaaS says that it is one, and that its disk does not outlive a deployment.
-_THROWAWAY_DISKS = ("DYNO", "RENDER", "RAILWAY_ENVIRONMENT", "K_SERVICE", "FLY_APP_NAME")
+logger = logging.getLogger(__name__)
+
+_THROWAWAY_DISKS = ("DYNO", "RENDER", "RAILWAY_ENVIRONMENT", "K_SERVICE", "FLY_APP_NAME", "KUBERNETES_SERVICE_HOST")
 
 
 async def serve(
@@ -85,7 +90,7 @@ async def serve(
     with listener:
         settings.port = listener.getsockname()[1]  # PORT=0 takes any
         transports = [*build_transports(settings, service), *_joined_terminals(settings, service)]
-        metrics = Metrics(__version__)
+        metrics = _metrics_of(transports)
         async with (
             _traced(),
             contextlib.AsyncExitStack() as last,
@@ -106,6 +111,26 @@ async def _end(beside: Awaitable[None], ending: asyncio.Event) -> None:
     """Return once the processes beside this one have ended, too."""
     ending.set()
     await beside
+
+
+def _metrics_of(transports: Sequence[ServedTransport]) -> Metrics:
+    names = [API, *(transport.name for transport in transports)]
+    return Metrics(__version__, itertools.product(names, Outcome))
+
+
+async def _serve_metrics(application: Application, metrics: Metrics, port: int) -> None:
+    """Serve a worker's /metrics, /healthz and /readyz until it is to end."""
+    with listen(application.settings.model_copy(update={"port": port})) as listener:
+        _say(f"  listening  {application.settings.host}:{listener.getsockname()[1]}")
+        await _serve_web(replace(application, transports=()), metrics, listener, asyncio.Event(), None)
+
+
+async def _until_ended(on_ready: Callable[[Callable[[], None]], None] | None) -> None:
+    ending = asyncio.Event()
+    with _on_signals(lambda: _stop(ending.set)):
+        if on_ready is not None:
+            on_ready(lambda: _stop(ending.set))
+        await ending.wait()
 
 
 @contextlib.asynccontextmanager
@@ -146,16 +171,17 @@ async def work(
         running(settings, service, build_transports(settings, service), share=share) as application,
         watching_models(settings, service),
     ):
-        _say("botservice works on turns, and serves no pages. Ctrl+C stops it.")
+        _say("botservice works on turns, and serves no chats. Ctrl+C stops it.")
         _say(f"  model      {_describe_model(application)}")
         _say(f"  database   {application.storage.name}")
         gc.collect()
         gc.freeze()
-        ending = asyncio.Event()
-        with _on_signals(lambda: _stop(ending.set)):
-            if on_ready is not None:
-                on_ready(lambda: _stop(ending.set))
-            await ending.wait()
+        metrics, port = _metrics_of(application.transports), settings.metrics_port
+        with sending_to(metrics):
+            if port is not None and share == Share():  # of several on one machine, nobody could tell which answers
+                await _serve_metrics(application, metrics, port)
+            else:
+                await _until_ended(on_ready)
         for transport in application.transports:
             await transport.stop()
 
@@ -321,6 +347,9 @@ def _stop(begin: Callable[[], None]) -> None:
 
 def _say(line: str) -> None:
     """Print a line for whoever started this; answers go on where nobody reads it any more."""
+    if logs_json():
+        logger.info("serve.says", extra={"text": " ".join(line.split())})
+        return
     with contextlib.suppress(BrokenPipeError):
         print(line, flush=True)  # noqa: T201
 

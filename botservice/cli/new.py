@@ -37,6 +37,8 @@ class Place(StrEnum):
     HEROKU = "heroku"
     RENDER = "render"
     FLY = "fly"
+    RAILWAY = "railway"
+    KUBERNETES = "kubernetes"
     SYSTEMD = "systemd"
 
 
@@ -46,7 +48,10 @@ def new(
         str, typer.Option(metavar="TEMPLATE", help="plain; tools (with approval); database (with a table).")
     ] = Template.PLAIN,
     deploy: Annotated[
-        str, typer.Option(metavar="PLACE,…", help="Files for docker, heroku, render, fly, systemd; later, too.")
+        str,
+        typer.Option(
+            metavar="PLACE,…", help="Files for docker, heroku, render, fly, railway, kubernetes, systemd; later, too."
+        ),
     ] = "",
 ) -> None:
     """Make a folder with a bot of your own: bot.py with a tool, a test, and what it takes to deploy it."""

@@ -1,12 +1,13 @@
 """The commands about turns that wait, run or were set aside."""
 
 import json
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from botservice.cli.console import JsonLinesOption, printable, with_storage
+from botservice.cli.console import JsonLinesOption, counted, printable, with_storage
+from botservice.errors import BotServiceError
 
 if TYPE_CHECKING:
     from botservice.storage import Storage
@@ -48,12 +49,40 @@ def turns(command: typer.Context, *, as_json: JsonLinesOption = False) -> None:
 
 
 @turns_cli.command()
-def retry(turn: TurnArgument) -> None:
-    """Try a turn now that was set aside, or that waits for its next try."""
-    from botservice.turns.work.administration import retry_turn
+def retry(
+    turn: Annotated[
+        int | None, typer.Argument(metavar="[TURN]", max=MOST_ID, help="A number, as `botservice turns` lists it.")
+    ] = None,
+    *,
+    every: Annotated[bool, typer.Option("--all", help="Every turn that was set aside.")] = False,
+    failed_since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="With --all: those that failed since then, in ISO 8601, UTC.")
+    ] = None,
+) -> None:
+    """Try a turn now that was set aside, or that waits for its next try; or all that were set aside."""
+    from botservice.turns.work.administration import retry_all, retry_turn
 
-    with_storage(lambda storage: retry_turn(storage, turn, storage.now()))
-    typer.echo(f"turn {turn} is tried again by the service")
+    if (turn is None) is not every:
+        raise BotServiceError("name one turn, or give --all for every turn that was set aside")
+    since = None if failed_since is None else _moment(failed_since)
+    if turn is not None:
+        if since is not None:
+            raise BotServiceError("--failed-since goes with --all")
+        with_storage(lambda storage: retry_turn(storage, turn, storage.now()))
+        typer.echo(f"turn {turn} is tried again by the service")
+        return
+    tried, refused = with_storage(lambda storage: retry_all(storage, storage.now(), since))
+    typer.echo(f"{counted(len(tried), 'turn')} {'is' if len(tried) == 1 else 'are'} tried again by the service")
+    for reason in refused.values():
+        typer.echo(f"not tried: {printable(reason)}")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise BotServiceError(f"--failed-since must be a time such as 2026-01-31T08:00, not {text!r}") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 @turns_cli.command()

@@ -81,6 +81,11 @@ def configure_logging(*, level: str, style: str) -> None:
         logging.getLogger(silent).setLevel(logging.CRITICAL)
 
 
+def logs_json() -> bool:
+    """Return whether each line of the log is a JSON object."""
+    return any(isinstance(each.formatter, _JsonFormatter) for each in logging.getLogger().handlers)
+
+
 class _Handler(logging.StreamHandler[TextIO]):
     """The handler that `configure_logging` installs, once in a process."""
 

@@ -1,7 +1,7 @@
 """Metrics of this process for Prometheus. No label names a person, a chat or a turn."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Final
@@ -23,7 +23,13 @@ _UNKNOWN_TOOL: Final = "unknown"
 class Metrics:
     """A sink that counts, and renders its counts for Prometheus."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, turns: Iterable[tuple[str, str]] = ()) -> None:
+        """Begin to count.
+
+        Args:
+            turns: Pairs of a transport and an outcome that are there as 0 from the start: an alarm that looks for an
+                increase sees the first failure, too.
+        """
         self._registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
@@ -32,6 +38,8 @@ class Metrics:
         gauge("botservice_info", "The release that runs.", ["version"]).labels(version).set(1)
         self._waiting = gauge("botservice_waiting", "What is stored and waits, by kind.", ["kind"])
         self._turns = counter("botservice_turns", "Turns that have ended.", ["transport", "outcome"])
+        for transport, outcome in turns:
+            self._turns.labels(transport, outcome)
         self._tokens = counter("botservice_model_tokens", "Tokens of models, by kind.", ["model", "kind"])
         self._cost = counter("botservice_model_cost", "What models cost, in the currency of PRICES.", ["model"])
         self._turn_seconds = histogram(

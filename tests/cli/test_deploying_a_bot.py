@@ -1,5 +1,6 @@
 """What `botservice new --deploy` adds, held against what each platform documents, as far as it goes without them."""
 
+import fnmatch
 import json
 import os
 import re
@@ -17,7 +18,9 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
-ALL = "docker,heroku,render,fly,systemd"
+ALL = "docker,heroku,render,fly,railway,kubernetes,systemd"
+GOT = ["app.json", "mine.service", "compose.yaml", "fly.toml", "kubernetes.yaml", ".python-version"]
+GOT += ["railway.json", "render.yaml"]
 TEMPLATES = ["plain", "tools", "database"]
 
 
@@ -42,10 +45,7 @@ def test_each_place_has_its_files_and_a_bot_that_is_there_gets_them_later(run, t
     assert run("new", "mine")[0] == 0
     before = {each.name: each.read_text() for each in (tmp_path / "mine").iterdir()}
     code, said, _ = run("new", "mine", "--deploy", ALL)
-    assert (code, said) == (
-        0,
-        "mine has got: app.json, mine.service, compose.yaml, fly.toml, .python-version, render.yaml\n",
-    )
+    assert (code, said) == (0, f"mine has got: {', '.join(GOT)}\n")
     code, _, said = run("new", "mine", "--deploy", "fly")
     assert code == 1
     assert "fly.toml is there already: nothing was written" in said
@@ -82,8 +82,20 @@ def test_the_image_is_small_runs_as_nobody_special_and_is_ended_as_it_should_be(
         assert name != "COPY" or ".env" not in rest
     last = len(names) - 1 - names[::-1].index("FROM")
     assert names.index("USER") > last
-    assert dict(lines[last:])["USER"] != "root"
+    assert dict(lines[last:])["USER"].isdecimal(), "a cluster sees by its number that it is not root"
     assert names.index("CMD") > names.index("USER")
+
+
+def test_what_requirements_name_by_a_path_is_copied_before_it_is_installed(bot):
+    lines = instructions(bot)
+    before = [rest.split() for name, rest in lines[: [n for n, _ in lines].index("USER")] if name == "COPY"]
+    patterns = [each for rest in before if not rest[0].startswith("--") for each in rest[:-1]]
+    ignored = (bot / ".dockerignore").read_text().splitlines()
+    for path in ("requirements.txt", "botservice-0.16.0-py3-none-any.whl"):
+        assert any(fnmatch.fnmatch(path, each) for each in patterns), f"{path} is not there when pip runs"
+        assert not any(fnmatch.fnmatch(path, each) for each in ignored)
+    installs = next(place for place, (name, rest) in enumerate(lines) if name == "RUN" and "pip install" in rest)
+    assert installs > next(place for place, (name, rest) in enumerate(lines) if rest.startswith("requirements.txt"))
 
 
 def test_no_secret_and_no_database_gets_into_the_image(bot):
@@ -165,6 +177,38 @@ def test_fly_toml_keeps_one_machine_awake_and_migrates_first(bot):
     assert str(web["internal_port"]) == found["env"]["PORT"]
     assert (web["auto_stop_machines"], web["min_machines_running"]) == ("off", 1)
     assert web["checks"][0]["path"] == "/readyz"
+
+
+def test_kubernetes_gets_probes_two_replicas_and_a_job_that_migrates(bot):
+    documents = {each["kind"]: each for each in yaml.safe_load_all((bot / "kubernetes.yaml").read_text())}
+    assert set(documents) == {"Job", "Deployment", "Service", "PodDisruptionBudget"}
+    pods = {kind: documents[kind]["spec"]["template"]["spec"] for kind in ("Job", "Deployment")}
+    for pod in pods.values():
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert isinstance(pod["securityContext"]["runAsUser"], int)
+        (container,) = pod["containers"]
+        assert container["securityContext"] == {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        assert "DATABASE_URL" not in str(container), "it comes from the secret"
+    assert pods["Job"]["containers"][0]["command"] == ["python", "-m", "botservice", "migrate"]
+    deployment, (container,) = documents["Deployment"]["spec"], pods["Deployment"]["containers"]
+    assert deployment["replicas"] > documents["PodDisruptionBudget"]["spec"]["minAvailable"]
+    assert deployment["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    assert pods["Deployment"]["terminationGracePeriodSeconds"] > 10
+    assert container["livenessProbe"]["httpGet"]["path"] == "/healthz", "a database that is away restarts nobody"
+    assert container["readinessProbe"]["httpGet"]["path"] == "/readyz"
+    labels = deployment["template"]["metadata"]["labels"]
+    assert labels == deployment["selector"]["matchLabels"] == documents["Service"]["spec"]["selector"]
+    assert documents["Service"]["spec"]["ports"][0]["targetPort"] == container["ports"][0]["name"]
+    assert dict(each.values() for each in container["env"])["HOST"] == "0.0.0.0"
+
+
+def test_railway_builds_the_image_and_migrates_first(bot):
+    found = json.loads((bot / "railway.json").read_text())
+    assert found["build"]["builder"] == "DOCKERFILE"
+    assert (bot / found["build"]["dockerfilePath"]).is_file()
+    assert found["deploy"]["preDeployCommand"] == ["python -m botservice migrate"]
+    assert found["deploy"]["healthcheckPath"] == "/readyz"
+    assert found["deploy"]["drainingSeconds"] > 10
 
 
 def test_the_unit_is_one_that_systemd_takes(bot, tmp_path):

@@ -107,7 +107,10 @@ def test_a_name_that_makes_no_bot_is_refused(run, tmp_path, name):
     ("option", "says"),
     [
         ("--template=fancy", "--template must be plain, tools, database, not 'fancy'"),
-        ("--deploy=fly,moon", "--deploy takes docker, heroku, render, fly, systemd, with commas between them"),
+        (
+            "--deploy=fly,moon",
+            "--deploy takes docker, heroku, render, fly, railway, kubernetes, systemd, with commas between them",
+        ),
     ],
 )
 def test_a_choice_that_is_none_is_refused_and_nothing_is_made(run, tmp_path, option, says):

@@ -53,6 +53,35 @@ def test_turns_are_listed_as_json_with_their_age_and_error(run: Run) -> None:
 
 
 @pytest.mark.usefixtures("backlog")
+def test_all_turns_that_were_set_aside_are_tried_again(run: Run) -> None:
+    assert (
+        run("turns", "retry", "--all", "--failed-since", "2999-01-01")[1] == "0 turns are tried again by the service\n"
+    )
+    assert run("turns", "retry", "--all", "--failed-since", "2000-01-01T08:00")[1] == (
+        "1 turn is tried again by the service\n"
+    )
+    assert run("turns", "retry", "--all")[1] == "0 turns are tried again by the service\n"
+    statuses = [json.loads(line)["status"] for line in run("turns", "--json")[1].splitlines()]
+    assert "set aside" not in statuses
+
+
+@pytest.mark.usefixtures("backlog")
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ([], "name one turn, or give --all"),
+        (["1", "--all"], "name one turn, or give --all"),
+        (["1", "--failed-since", "2000-01-01"], "--failed-since goes with --all"),
+        (["--all", "--failed-since", "yesterday"], "must be a time such as"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(run: Run, arguments: list[str], told: str) -> None:
+    code, _, said = run("turns", "retry", *arguments)
+    assert code == 1
+    assert told in said
+
+
+@pytest.mark.usefixtures("backlog")
 def test_a_turn_is_tried_again_or_dropped(run: Run) -> None:
     code, said, _ = run("turns", "retry", "1")
     assert (code, said) == (0, "turn 1 is tried again by the service\n")

@@ -3,12 +3,15 @@
 import contextlib
 import json
 import re
+import shutil
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import yaml
 from prometheus_client.parser import text_string_to_metric_families
 from standins.tools import add
 from starlette.applications import Starlette
@@ -120,6 +123,43 @@ async def test_without_a_token_this_machine_alone_reads_them(storage_url: str) -
         f'botservice_waiting{{kind="{kind}"}} 0.0'
         for kind in ("deliveries", "oldest_queued_seconds", "turns_queued", "turns_running")
     ]
+
+
+async def test_the_first_failed_turn_is_an_increase(sqlite_url: str) -> None:
+    metrics = Metrics("1", [("telegram", "failed"), ("api", "answered")])
+    assert b'botservice_turns_total{outcome="failed",transport="telegram"} 0.0' in metrics.render()
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool, of Debian's package prometheus, is not here")
+def test_the_alarms_go_off_when_they_should(tmp_path: Path) -> None:
+    rules = Path(__file__).parents[2] / "docs" / "prometheus-alerts.yml"
+    failed = 'botservice_turns_total{job="bot",outcome="failed",transport="telegram"}'
+    waiting = 'botservice_waiting{job="bot",kind="oldest_queued_seconds"}'
+    series = [{"series": failed, "values": "0 0 1 1 1"}, {"series": waiting, "values": "0 10 90 90 90"}]
+    checked = [
+        {"eval_time": time, "alertname": name, "exp_alerts": [{"exp_labels": {"job": "bot"}}] if is_on else []}
+        for name, time, is_on in [
+            ("BotserviceTurnFailed", "1m", False),
+            ("BotserviceTurnFailed", "2m", True),
+            ("BotserviceQuestionsWait", "2m", False),
+            ("BotserviceQuestionsWait", "3m", True),
+        ]
+    ]
+    found = yaml.safe_load(rules.read_text())["groups"][0]["rules"]
+    for check in checked:
+        for alert in check["exp_alerts"]:
+            rule = next(each for each in found if each["alert"] == check["alertname"])
+            alert["exp_annotations"] = rule["annotations"]
+    plan = {
+        "rule_files": [str(rules)],
+        "evaluation_interval": "1m",
+        "tests": [{"interval": "1m", "input_series": series, "alert_rule_test": checked}],
+    }
+    (tmp_path / "test.yml").write_text(yaml.safe_dump(plan))
+    done = subprocess.run(
+        ["promtool", "test", "rules", str(tmp_path / "test.yml")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 async def test_what_was_counted_is_shown_while_the_database_does_not_answer(sqlite_url: str) -> None:

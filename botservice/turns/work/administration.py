@@ -64,6 +64,7 @@ _OWED = (
 )
 _PARKED = select(*_COLUMNS).join(contexts).where(turns.c.status == literal_column("'waiting'"), _WAITS)
 _SET_ASIDE = select(*_COLUMNS).join(contexts).where(TURN_IS_SET_ASIDE)
+_FAILED = select(turns.c.id).where(TURN_IS_SET_ASIDE).order_by(turns.c.id)
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))
 _LATER = (
     select(turns.c.id)
@@ -219,6 +220,28 @@ async def retry_turn(storage: Storage, turn_id: int, now: datetime) -> None:
         notify_replicas(connection, [Wakeup(row.context_id, is_open=True)])
 
     await storage.write(operation)
+
+
+async def retry_all(storage: Storage, now: datetime, since: datetime | None = None) -> tuple[list[int], dict[int, str]]:
+    """Try every turn again that was set aside, such as after an outage or a revoked key.
+
+    Args:
+        since: Only those that were set aside from then on.
+
+    Returns:
+        The turns that are tried again, and why each of the others is not.
+    """
+    failed = _FAILED if since is None else _FAILED.where(turns.c.finished_at >= since)
+    found = await storage.read(lambda connection: list(connection.execute(failed).scalars()), is_long=True)
+    tried, refused = [], {}
+    for turn_id in found:
+        try:
+            await retry_turn(storage, turn_id, now)
+        except BotServiceError as error:
+            refused[turn_id] = str(error)
+        else:
+            tried.append(turn_id)
+    return tried, refused
 
 
 async def drop_turn(storage: Storage, turn_id: int, now: datetime) -> None:
