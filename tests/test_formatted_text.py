@@ -1,0 +1,60 @@
+"""Formatted texts: what is stored of one is read back as it was."""
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from botservice.formatted_text import (
+    CodeBlock,
+    FormattedText,
+    Formula,
+    FormulaBlock,
+    Heading,
+    Item,
+    List,
+    Paragraph,
+    Quote,
+    Rule,
+    Span,
+    Table,
+)
+
+_SPANS = st.lists(
+    st.builds(
+        Span, st.text(max_size=9), st.booleans(), code=st.booleans(), link=st.none() | st.just("https://example.com")
+    )
+    | st.builds(Formula, st.text(max_size=5), st.text(max_size=5)),
+    max_size=4,
+).map(tuple)
+_LEAVES = (
+    st.builds(Paragraph, _SPANS, st.booleans())
+    | st.builds(Heading, _SPANS, st.integers(1, 6))
+    | st.builds(CodeBlock, st.text(max_size=9), st.sampled_from(["", "sh"]))
+    | st.builds(FormulaBlock, st.text(max_size=5), st.text(max_size=5))
+    | st.builds(Table, st.just((((Span("a"),), (Span("b"),)), ((Span("1"),), ()))), st.just(("left", "")))
+    | st.just(Rule())
+)
+
+
+def _nested(blocks: st.SearchStrategy) -> st.SearchStrategy:
+    inside = st.lists(blocks, min_size=1, max_size=3).map(tuple)
+    items = st.lists(st.builds(Item, inside, st.none() | st.just("7."), st.none() | st.booleans()), max_size=3)
+    return st.builds(Quote, inside) | st.builds(List, items.map(tuple))
+
+
+@given(st.lists(st.recursive(_LEAVES, _nested, max_leaves=5), max_size=4).map(tuple))
+def test_every_tree_comes_back_from_json_as_it_was(blocks: tuple) -> None:
+    text = FormattedText(blocks)
+    assert FormattedText.from_json(json.loads(json.dumps(text.to_json()))) == text
+
+
+def test_the_plain_text_has_every_word_and_no_markup() -> None:
+    text = FormattedText(
+        (
+            Paragraph((Span("May I do this for "), Span("*Ann*", bold=True), Span("?"))),
+            CodeBlock("echo `hi` \\(x\\)", is_close=True),
+            List((Item((Paragraph((Span("one"),)),)), Item((Paragraph((Span("two"),)),), "7."))),
+        )
+    )
+    assert text.plain == "May I do this for *Ann*?\necho `hi` \\(x\\)\n\n- one\n7. two"
