@@ -14,6 +14,7 @@ from pathlib import Path
 
 import certifi
 import pytest
+from environment import set_environment
 from sqlalchemy import Connection, Engine, create_engine, make_url
 from sqlalchemy.pool import NullPool
 from standins.compiled import share_compiled
@@ -58,13 +59,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.hookimpl(trylast=True)  # after -m and -k
-def pytest_configure() -> None:
-    """Have files of tests in memory where there is room, trust nobody, and have processes of tests hear Ctrl+C."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the environment, have files in memory where there is room, trust nobody, and let processes hear Ctrl+C."""
     if tempfile.gettempdir() == "/tmp" and _has_room(_MEMORY):
         os.environ["TMPDIR"] = tempfile.tempdir = _MEMORY
+    home = tempfile.mkdtemp(prefix="botservice-home-")
+    config.add_cleanup(functools.partial(shutil.rmtree, home, ignore_errors=True))
+    set_environment(home)
     # No client of a test leaves this machine, and reading 140 authorities takes longer than most tests.
-    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
-        os.environ.pop(name, None)
     certifi.where = lambda: str(_AUTHORITIES)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so is told whoever runs in a shell's background
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,5 +1,10 @@
 """Marked tests are found in a part of the files: those that speak of the mark, and a mark elsewhere is refused."""
 
+import os
+import stat
+import subprocess
+import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -44,3 +49,49 @@ def test_a_mark_is_refused_where_its_file_does_not_speak_of_it(conftest):
         conftest.pytest_itemcollected(item)
     item.path = TESTS / "transports" / "web" / "browser" / "test_chat.py"
     conftest.pytest_itemcollected(item)
+
+
+def test_the_environment_of_a_machine_is_not_that_of_tests() -> None:
+    hostile = {
+        "TERM": "dumb",
+        "COLUMNS": "40",
+        "NO_COLOR": "1",
+        "FORCE_COLOR": "1",
+        "LC_ALL": "C",
+        "LANGUAGE": "de",
+        "TZ": "Pacific/Kiritimati",
+        "HTTP_PROXY": "http://127.0.0.1:9",
+        "no_proxy": "*",
+        "HOME": "/nonexistent",
+        "OPENAI_BASE_URL": "http://127.0.0.1:9",
+        "PORT": "none",
+        "PYTEST_ADDOPTS": "-n 0 -p no:cacheprovider",
+    }
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--db", "sqlite", "tests/test_collecting.py", "-k", "of_the_suite"],
+        cwd=TESTS.parent,
+        env={"PATH": os.environ["PATH"], **hostile},
+        umask=0o077,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout
+
+
+def test_this_is_the_environment_of_the_suite(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o644
+    child = subprocess.run(["env"], capture_output=True, text=True, check=True).stdout.splitlines()
+    chosen = dict(line.split("=", 1) for line in child)
+    assert not chosen.keys() & {
+        "NO_COLOR",
+        "FORCE_COLOR",
+        "LANGUAGE",
+        "HTTP_PROXY",
+        "no_proxy",
+        "OPENAI_BASE_URL",
+        "PORT",
+    }
+    assert (chosen["COLUMNS"], chosen["LC_ALL"], chosen["TZ"], time.tzname[0]) == ("80", "C.UTF-8", "UTC", "UTC")
+    assert not any(Path(chosen["HOME"]).iterdir())
