@@ -22,6 +22,8 @@ from transports.slack.app import Manners, SlackTransport
 from transports.slack.outgoing.draft import Tempo
 
 QUICK = Tempo(first_sign=0.01, first_text=0.02, append=0.01, edit=0.01)
+# Whether an answer that is there at once beats the first sign of life depends on the machine.
+NEVER = Tempo(first_sign=3600.0)
 
 
 @dataclass(slots=True)
@@ -72,7 +74,7 @@ async def running_bot(
         service.options = replace(service.options, approval_lasts=approval_lasts)
     options.setdefault("token", api.bot_token)
     options.setdefault("pace", fast_pace())
-    options.setdefault("manners", Manners(tempo=QUICK))
+    options.setdefault("manners", Manners(tempo=QUICK if isinstance(script, Typist) else NEVER))
     if way == "http":
         options.setdefault("signing_secret", api.signing_secret)
     else:
