@@ -102,18 +102,24 @@ def test_a_path_is_tested_on_sqlite_and_what_is_slow_is_left_out(
 
 
 @pytest.mark.parametrize(
-    ("check", "first_try", "code", "runs"),
-    [(0, 0, 0, 1), (0, 1, 0, 2), (1, 0, 1, 0), (0, 3, 3, 1)],
-    ids=["all passes", "a test passes when it is tried once more", "the code is not in order", "no test could run"],
+    ("check", "hostile", "first_try", "code", "runs"),
+    [(0, 0, 0, 0, 1), (0, 0, 1, 0, 2), (1, 0, 0, 1, 0), (0, 1, 0, 1, 0), (0, 0, 3, 3, 1)],
+    ids=[
+        *("all passes", "a test passes when it is tried once more", "the code is not in order"),
+        *("a test reads the environment", "no test could run"),
+    ],
 )
-def test_a_change_passes_where_all_of_it_does(tmp_path: Path, check: int, first_try: int, code: int, runs: int) -> None:
+def test_a_change_passes_where_all_of_it_does(
+    tmp_path: Path, check: int, hostile: int, first_try: int, code: int, runs: int
+) -> None:
     stands = {
-        "check": f"exit {check}",
-        "test": f'echo "tested $*"; case $* in *--last-failed*) exit 0 ;; esac; exit {first_try}',
+        "scripts/check": f"exit {check}",
+        "scripts/test": f'echo "tested $*"; case $* in *--last-failed*) exit 0 ;; esac; exit {first_try}',
+        ".venv/bin/python": f'[ "$TERM$COLUMNS$(umask)" = dumb400077 ] || exit 5; exit {hostile}',
     }
     for name, body in stands.items():
-        path = tmp_path / "scripts" / name
-        path.parent.mkdir(exist_ok=True)
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(f"#!/bin/sh\n{body}\n")
         path.chmod(0o755)
     (tmp_path / ".ci").mkdir()

@@ -20,7 +20,8 @@ _SECONDS = 60.0
 def script(behaviour: str, folder: Path | None = None, **more: Any) -> dict[str, Any]:
     """Return what stands in mcp.json for a server of the stand-in."""
     args = [str(SCRIPT), behaviour, *([] if folder is None else [str(folder)])]
-    return {"command": sys.executable, "args": ["-S", *args], **more}
+    # By way of `env`: a Python below another user's home can be run here, but not looked at.
+    return {"command": "env", "args": [sys.executable, "-S", *args], **more}
 
 
 def free_port() -> int:
