@@ -2,7 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from types import TracebackType
@@ -18,7 +19,16 @@ from botservice.history.notes import NOTES_TOKENS
 from botservice.llm.chat import ChatLLM
 from botservice.llm.tokens import count_aside, counter_for
 from botservice.observer.reading import Observation, Reading
-from botservice.observer.records import end_again, ensure_state, find_changed, find_due, find_seen, mark_read, put_off
+from botservice.observer.records import (
+    CHANGED_AT_ONCE,
+    end_again,
+    ensure_state,
+    find_changed,
+    find_due,
+    find_seen,
+    mark_read,
+    put_off,
+)
 from botservice.observer.schedule import Agenda
 from botservice.observer.stretch import Stretch, read_stretch
 from botservice.people.names import is_guest
@@ -31,6 +41,7 @@ logger = logging.getLogger(__name__)
 POLL_SECONDS: Final = 5.0
 _MOST_TOKENS: Final = 4_000  # that are read at a time
 _AT_ONCE: Final = 4  # conversations
+_REST_PER_LOOK: Final = 3.0  # times as long as a look took: of many new conversations, answers come first
 # Contexts count from 1: this claim says which of the replicas observes. Upkeep has 0, the indexer -1.
 _OBSERVER: Final = -2
 _OVERLAP: Final = 256  # ids that are looked at again: on Postgres, a smaller one may become visible later
@@ -77,6 +88,7 @@ class Observer:
         self._clock = clock or storage.now
         self._poll_seconds = poll_seconds
         self._seen: int | None = None
+        self._next_look: int | None = None  # where the look at new messages goes on; None for at its beginning
         self._failures = 0
         self._answered = 0
         self._unanswered: dict[int, int] = {}  # conversations, with how much had been answered then
@@ -125,16 +137,36 @@ class Observer:
         claim = await self._storage.claims.try_claim(_OBSERVER)
         if claim is None:
             return 0
+        attending: dict[int, asyncio.Task[int]] = {}
         try:
-            await self._look(claim)
-            count = 0
-            while not self._is_paused() and (due := await self._storage.read(partial(find_due, now=self._clock()))):
-                for first in range(0, len(due), _AT_ONCE):
-                    if not self._is_paused():
-                        count += await self._attend_all(due[first : first + _AT_ONCE], claim)
-            return count
+            return await self._work_off(claim, attending)
         finally:
+            for task in attending.values():
+                task.cancel()
+            await asyncio.gather(*attending.values(), return_exceptions=True)
             await asyncio.shield(self._storage.claims.release(claim))
+
+    async def _work_off(self, claim: Claim, attending: dict[int, asyncio.Task[int]]) -> int:
+        """Schedule what is new, a few conversations at a time, and read what is due, each on its own.
+
+        A call of the model that hangs holds up no other conversation.
+        """
+        count = 0
+        while True:
+            began_at = time.monotonic()
+            has_more = await self._look_at_some(claim)
+            rest = _REST_PER_LOOK * (time.monotonic() - began_at) if has_more else self._poll_seconds
+            due = [] if self._is_paused() else await self._storage.read(partial(find_due, now=self._clock()))
+            for context_id in [each for each in due if each not in attending][: _AT_ONCE - len(attending)]:
+                attending[context_id] = asyncio.create_task(self._attend(context_id, claim))
+            if attending:
+                await asyncio.wait(attending.values(), timeout=rest, return_when=asyncio.FIRST_COMPLETED)
+            elif has_more:
+                await asyncio.sleep(rest)
+            else:
+                return count
+            for context_id in [context_id for context_id, task in attending.items() if task.done()]:
+                count += attending.pop(context_id).result()
 
     def _has_work(self, connection: Connection) -> bool:
         if self._seen is None:
@@ -160,21 +192,16 @@ class Observer:
                 logger.exception("observer.failed")  # whatever it was: answers do not depend on it
             await asyncio.sleep(self._poll_seconds)
 
-    async def _look(self, claim: Claim) -> None:
-        """Schedule every conversation that has new messages."""
-        after = self._looked_up_to()
-        while changed := await self._storage.read(partial(find_changed, after=after)):
+    async def _look_at_some(self, claim: Claim) -> bool:
+        """Schedule the next few conversations that have new messages; return whether there may be more of them."""
+        after = self._looked_up_to() if self._next_look is None else self._next_look
+        changed = await self._storage.read(partial(find_changed, after=after))
+        if changed:
             plans = await self._storage.read(partial(self._agenda.plan, changed=changed, now=self._clock()))
             await self._storage.write(partial(self._agenda.note, plans=plans), fence=claim)
-            after = changed[-1][1]
-            self._seen = max(self._seen or 0, after)
-
-    async def _attend_all(self, context_ids: Sequence[int], claim: Claim) -> int:
-        done = await asyncio.gather(*(self._attend(each, claim) for each in context_ids), return_exceptions=True)
-        for each in done:
-            if isinstance(each, BaseException):
-                raise each
-        return sum(each for each in done if isinstance(each, int))
+            self._seen = max(self._seen or 0, changed[-1][1])
+        self._next_look = changed[-1][1] if len(changed) == CHANGED_AT_ONCE else None
+        return self._next_look is not None
 
     async def _attend(self, context_id: int, claim: Claim) -> int:
         """Read at most one due stretch of a conversation; schedule the next look; return the number of calls."""

@@ -15,7 +15,7 @@ from botservice.storage.tables.observing import observed
 AT_ONCE: Final = datetime(1970, 1, 1, tzinfo=UTC)
 """When something is due that the database itself has put back."""
 
-_CHANGED_AT_ONCE: Final = 50
+CHANGED_AT_ONCE: Final = 50
 _DUE_AT_ONCE: Final = 20
 _MOST_ROWS: Final = 4_000
 _CHARACTERS_PER_TOKEN: Final = 4
@@ -28,7 +28,7 @@ _CHANGED = (
         or_(observed.c.seen_id.is_(None), observed.c.seen_id != contexts.c.last_message_id),
     )
     .order_by(contexts.c.last_message_id, contexts.c.id)
-    .limit(_CHANGED_AT_ONCE)
+    .limit(CHANGED_AT_ONCE)
 )
 _DUE = (
     select(observed.c.context_id)
