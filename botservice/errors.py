@@ -121,7 +121,21 @@ class LLMFailure(StrEnum):
     UNKNOWN_MODEL = "unknown_model"  # there is none of that name, or no longer
     UNAUTHORIZED = "unauthorized"  # the key is missing or wrong, or may not do this
     BAD_REQUEST = "bad_request"  # the request is wrong by itself, for any model
+    UNSUPPORTED_INPUT = "unsupported_input"  # the model takes no such picture or file, or no tools
+    UNSUPPORTED_FIELD = "unsupported_field"  # the server does not know a part of the request, or wants another form
+    CONTENT_FILTER = "content_filter"  # a filter refuses what was said
     OVERFLOW = "overflow"  # the prompt is longer than the model's context window
+
+    @property
+    def is_of_request(self) -> bool:
+        """Whether the request is what was wrong: the same one is refused again, and another one may be answered."""
+        return self in _OF_REQUEST
+
+
+_OF_REQUEST: Final = frozenset(
+    {LLMFailure.BAD_REQUEST, LLMFailure.OVERFLOW, LLMFailure.CONTENT_FILTER}
+    | {LLMFailure.UNSUPPORTED_INPUT, LLMFailure.UNSUPPORTED_FIELD}
+)
 
 
 class LLMError(BotServiceError):
@@ -133,6 +147,7 @@ class LLMError(BotServiceError):
         kind: Why, as far as it is known.
         status_code: What the server answered with, where it answered.
         code: The server's own word for it, such as "insufficient_quota", where it has one.
+        refused: What the server does not take, where its error says so: "image", "image/heic", "tools", a field.
         failed_for_seconds: How long before this error the first failure was, where several models were asked.
     """
 
@@ -145,6 +160,7 @@ class LLMError(BotServiceError):
         kind: LLMFailure = LLMFailure.UNAVAILABLE,
         status_code: int | None = None,
         code: str | None = None,
+        refused: str | None = None,
         failed_for_seconds: float = 0.0,
     ) -> None:
         super().__init__(message)
@@ -153,6 +169,7 @@ class LLMError(BotServiceError):
         self.kind = kind
         self.status_code = status_code
         self.code = code
+        self.refused = refused
         self.failed_for_seconds = failed_for_seconds
 
 

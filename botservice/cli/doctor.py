@@ -18,7 +18,7 @@ from botservice.budgets.budgets import Budgets
 from botservice.cli.check_result import Finding
 from botservice.cli.doctor_bot import check_bot, check_model, check_toolsets
 from botservice.cli.settings_spelling import check_spelling
-from botservice.errors import BotServiceError, LLMError, LLMFailure, SettingsError
+from botservice.errors import BotServiceError, LLMError, SettingsError
 from botservice.history import OpenAIEmbedder
 from botservice.http.tls import tls_context
 from botservice.llm.asking import searches_web
@@ -172,7 +172,7 @@ async def _ask(llm: Any) -> Finding:
     except TimeoutError:
         return Finding("model", f"{llm.model}: no answer within {_MODEL_SECONDS:g} seconds", is_wrong=True)
     except LLMError as error:
-        if error.kind is LLMFailure.BAD_REQUEST and await _answers_without_tools(llm):
+        if error.kind.is_of_request and await _answers_without_tools(llm):
             text = f"{llm.model} answers, but takes no tools, which the agent needs ({error}); or choose another model"
             return Finding("model", text, is_wrong=True)
         return Finding("model", f"{llm.model}: {error}", is_wrong=True)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from botservice.access.access import Access
 from botservice.budgets.budgets import Budgets
 from botservice.contexts.context import AgentContext
-from botservice.errors import BotServiceError, BudgetExceeded, ClaimLost, DatabaseInUse, LLMError, LLMFailure
+from botservice.errors import BotServiceError, BudgetExceeded, ClaimLost, DatabaseInUse, LLMError
 from botservice.history.notes import NOTES_TOKENS
 from botservice.llm.chat import ChatLLM
 from botservice.llm.tokens import count_aside, counter_for
@@ -46,7 +46,6 @@ _REST_PER_LOOK: Final = 3.0  # times as long as a look took: of many new convers
 _OBSERVER: Final = -2
 _OVERLAP: Final = 256  # ids that are looked at again: on Postgres, a smaller one may become visible later
 _BACKOFF: Final = tuple(timedelta(seconds=each) for each in (30, 120, 600, 3600))
-_OF_THE_STRETCH: Final = (LLMFailure.BAD_REQUEST, LLMFailure.OVERFLOW)
 _MOST_TRIES: Final = 3
 
 
@@ -234,7 +233,7 @@ class Observer:
         except LLMError as error:
             extra = {"context": stretch.context_id, "kind": error.kind.value, "reason": str(error)}
             logger.warning("observer.not_answered", extra=extra)
-            if error.kind in _OF_THE_STRETCH or self._is_to_blame(stretch):
+            if error.kind.is_of_request or self._is_to_blame(stretch):
                 return 1, await self._try_later(stretch, claim)
             return 1, self._pause(error)
         except BotServiceError:
