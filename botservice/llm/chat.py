@@ -31,6 +31,7 @@ class FinishReason(StrEnum):
     TOOL_CALLS = "tool_calls"  # it waits for what tools give
     LENGTH = "length"  # it was cut: it may be no longer
     REFUSAL = "refusal"  # the model does not want to, or may not
+    FILTERED = "filtered"  # it was cut: a filter of the server ended it
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,7 @@ class ActionStep(MemoryStep, kind="action"):
         observations: What the tools gave, joined by newlines in the order of the calls.
         tool_results: One for each call that ended, in the order of the calls.
         model: The model that answered.
-        finish_reason: Why it ended: stop, tool_calls, length or refusal.
+        finish_reason: Why it ended: stop, tool_calls, length, refusal or filtered.
         model_items: What it gave, word for word, where it wants to read that again, such as its sealed reasoning.
         model_attempts: How the model was asked, each time: in seconds since the step began, with what went wrong.
         prompt_facts: How the prompt was made: what was found, with scores; what did not fit; which tools were offered.

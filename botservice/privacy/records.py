@@ -38,7 +38,7 @@ from botservice.storage.tables.conversations import blobs, deliveries, prompt_lo
 
 _GONE: Final = "[deleted]"
 _TEXT_BLOB = re.compile(r'"\$text": ?"([0-9a-f]{64})"')
-_SEAL: Final = '"encrypted_content":'
+_SEAL: Final = '"model_items":'
 # Where words lie, and by what their rows are found again.
 _RECORDS: Final = (
     (steps.c.data, steps.c.id),
@@ -272,7 +272,7 @@ def _delete_blobs(connection: Connection, digests: Collection[str], context_id: 
 
 
 def _break_seals(connection: Connection, ids: Sequence[int]) -> None:
-    """Remove encrypted model items from steps: nobody can tell what they repeat."""
+    """Remove what models gave beside their words from steps: nobody can tell what that repeats."""
     for row in connection.execute(select(steps.c.id, steps.c.data).where(steps.c.id.in_(ids))).all():
         record = json.loads(row.data)
         if record.pop("model_items", None) is not None:

@@ -210,7 +210,7 @@ async def test_a_piece_is_heard_before_the_next_is_sent() -> None:
         await llm.close()
 
 
-async def test_comments_do_not_count_as_an_answer() -> None:
+async def test_comments_are_signs_of_life_but_not_for_ever() -> None:
     async def answer(_: RawRequest, writer: asyncio.StreamWriter) -> None:
         writer.write(begun())
         while True:

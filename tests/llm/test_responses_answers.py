@@ -135,7 +135,7 @@ async def test_a_server_that_falls_silent_is_given_up(api: OpenAIApi, terra: Ope
     [
         ("rate_limit_exceeded", LLMFailure.RATE_LIMITED, True),
         ("insufficient_quota", LLMFailure.OUT_OF_QUOTA, False),
-        ("invalid_prompt", LLMFailure.BAD_REQUEST, False),
+        ("invalid_prompt", LLMFailure.CONTENT_FILTER, False),
         ("server_error", LLMFailure.UNAVAILABLE, True),
         ("my secret is 12345", LLMFailure.UNAVAILABLE, True),
     ],

@@ -55,7 +55,7 @@ def test_every_kind_of_message_becomes_its_item() -> None:
                 {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,eA=="},
             ],
         },
-        {"role": "assistant", "content": "I add."},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I add."}]},
         {"type": "function_call", "call_id": "call_1", "name": "add", "arguments": '{"a": 1}'},
         {"type": "function_call_output", "call_id": "call_1", "output": "3"},
         {"role": "user", "content": "hello"},
@@ -90,9 +90,11 @@ def test_items_that_no_longer_say_what_the_step_says_stay_behind(changed: SaidMe
 
 def test_a_step_whose_seal_was_refused_goes_without_its_items() -> None:
     step = said(None, REASONING, CALL)
-    assert seals([step]) == {"sealed", "fc_1"}
-    assert items(step, RESULT, refused=seals([step])) == items({"role": "assistant", "tool_calls": [ASKED]}, RESULT)
-    assert seals([step], seals([step])) == frozenset()
+    options = CallOptions("gpt-6.1-terra")
+    found = seals([step], options, frozenset())
+    assert found == {"sealed", "fc_1"}
+    assert items(step, RESULT, refused=found) == items({"role": "assistant", "tool_calls": [ASKED]}, RESULT)
+    assert seals([step], options, found) == frozenset()
 
 
 def test_a_copy_of_a_message_keeps_its_items() -> None:

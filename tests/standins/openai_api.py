@@ -25,6 +25,7 @@ from standins.openai_refusals import RefusedError, refuse
 from standins.openai_replies import (
     Completion,
     Failure,
+    Recorded,
     Reply,
     ToolUse,
     as_reply,
@@ -47,6 +48,7 @@ __all__ = [
     "Failure",
     "Gate",
     "OpenAIApi",
+    "Recorded",
     "Reply",
     "Requested",
     "ToolUse",
@@ -258,6 +260,9 @@ class OpenAIApi(Counting):
         reply = answer.reply
         if not await self._first_byte(exchange, reply, running):
             return
+        if reply.recorded is not None:
+            await _replay(exchange, reply.recorded, running)
+            return
         if reply.failure is not None:
             running.end(Ending.FAILED, reply.failure.status, reply.failure.message)
             await _fail(exchange, reply.failure)
@@ -349,6 +354,19 @@ async def _events(exchange: Exchange, values: Sequence[dict[str, Any]]) -> None:
     for value in values:
         named = b"event: " + value["type"].encode() + b"\n" if "type" in value else b""
         await exchange.write(named + b"data: " + json.dumps(value).encode() + b"\n\n")
+
+
+async def _replay(exchange: Exchange, recorded: Recorded, running: Running) -> None:
+    await exchange.start(recorded.status, content_type=recorded.content_type)
+    await exchange.write(recorded.body)
+    if recorded.then == "hang":
+        await exchange.gone()
+        raise ClientGoneError
+    running.end(Ending.COMPLETED if recorded.then == "close" else Ending.DROPPED, recorded.status)
+    if recorded.then == "close":
+        await exchange.write(b"", more=False)
+    else:
+        await exchange.drop()
 
 
 async def _fail(exchange: Exchange, failure: Failure) -> None:

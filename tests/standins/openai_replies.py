@@ -41,6 +41,20 @@ class Failure:
         return {"error": {"message": self.message, "type": self.type, "param": self.param, "code": self.code}}
 
 
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An answer of another server, byte for byte.
+
+    Args:
+        then: How it ends: the server closes the answer, drops the connection, or keeps it open and sends nothing more.
+    """
+
+    body: bytes
+    content_type: str = "text/event-stream"
+    status: int = 200
+    then: str = "close"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """What the model answers, and what befalls the answer on its way.
@@ -61,6 +75,7 @@ class Reply:
             such as ([title](address)) are what it found.
         ignores_stream: Answer JSON although a stream was asked for.
         with_usage: False is a server that knows no usage.
+        recorded: What goes out in the place of all that.
     """
 
     text: str = ""
@@ -88,9 +103,10 @@ class Reply:
     searches: Sequence[str] = ()
     ignores_stream: bool = False
     with_usage: bool = True
+    recorded: Recorded | None = None
 
 
-Given = Reply | Failure | str | ToolUse | Sequence["str | ToolUse"]
+Given = Reply | Failure | Recorded | str | ToolUse | Sequence["str | ToolUse"]
 
 
 def as_reply(given: Given) -> Reply:
@@ -99,6 +115,8 @@ def as_reply(given: Given) -> Reply:
         reply = given
     elif isinstance(given, Failure):
         reply = Reply(failure=given)
+    elif isinstance(given, Recorded):
+        reply = Reply(recorded=given)
     elif isinstance(given, str):
         reply = Reply(text=given)
     elif isinstance(given, ToolUse):

@@ -77,15 +77,16 @@ async def _run(url, log, script, steps=None, dies_in=None, dies_before=None, in_
         die()
 
 
-def answer_with_openai(url, base_url, steps):
+def answer_with_openai(url, base_url, steps, api="responses"):
     """Do so many steps of a turn with a model behind OpenAI's API and kill this process; a child's target."""
-    asyncio.run(_answer_with_openai(url, base_url, steps))
+    asyncio.run(_answer_with_openai(url, base_url, steps, api))
 
 
-async def _answer_with_openai(url, base_url, steps):
+async def _answer_with_openai(url, base_url, steps, api):
     async with Storage.open(url) as storage:
         context = await AgentContext.get_or_create(storage, KEYS)
-        llm = OpenAIChatLLM(base_url=base_url, api_key="sk-test", api="responses")
+        name = "m" if api == "chat" else None
+        llm = OpenAIChatLLM(name, base_url=base_url, api_key="sk-test", api=api)
         service, _ = make_service(storage, llm)
         run = await service.start(context, "go")
         for _ in range(steps):

@@ -98,7 +98,8 @@ async def test_a_step_that_somebody_changed_is_said_in_its_new_words(api, llm, c
     step.model_output = "Something else."
     await run.finish()
     body = api.bodies(RESPONSES)[1]
-    assert {"role": "assistant", "content": "Something else."} in body["input"]
+    said = [item["content"] for item in body["input"] if item.get("role") == "assistant"]
+    assert [{"type": "output_text", "text": "Something else."}] in said
     assert reasoning_in(body) == []
     assert api.endings(Ending.REFUSED, path=RESPONSES) == []
 

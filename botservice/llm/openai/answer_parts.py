@@ -1,30 +1,170 @@
 """What the answers of both wires have in common: calls, usage, numbers that may be missing."""
 
 import json
-from collections.abc import Iterable
-from typing import Any
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from botservice.messages import TokenUsage, ToolCall
+
+_FENCE: Final = re.compile(r"\s*```\w*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+_PREFIX: Final = re.compile(r"(?:functions?|tools?|default_api)[.:]|(?:functions?|tools?)__(?=\w)")
+_AFTER_NAME: Final = re.compile(r"<\|.*|:\d+$", re.DOTALL)  # tokens of a template, or the number of the call
+_EMPTY: Final = "{}"
+_LONGEST_NUMBER: Final = 16  # digits
+_OF_CALLS: Final = ("id", "index", "type", "function")
+
+
+@dataclass(slots=True)
+class PartialCall:
+    """A call that arrives in pieces.
+
+    Attributes:
+        extras: What else came with it, which the model may want to read again.
+    """
+
+    id: str = ""
+    name: str = ""
+    arguments: str = ""
+    extras: dict[str, Any] = field(default_factory=dict)
+
+    def is_whole(self) -> bool:
+        """Return whether its arguments are an object: a server may send a first, empty one, and then the real one."""
+        try:
+            return isinstance(json.loads(self.arguments), dict)
+        except (ValueError, RecursionError):
+            return False
+
+
+class CallAssembler:
+    """Puts calls together from the parts in which they arrive, whatever their server calls them.
+
+    A part belongs to the call with its index. Servers leave the index out, or give every call the index 0, with an
+    empty id, with none, or with the same one: a part that brings a name begins a call of its own where the one before
+    is whole, has another id or another name, or came in the same chunk.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[PartialCall] = []
+        self._by_index: dict[Any, PartialCall] = {}
+
+    def add(self, parts: Iterable[Mapping[str, Any]]) -> None:
+        """Take the parts of calls that one chunk brings."""
+        begun: list[PartialCall] = []
+        for part in parts:
+            function = part.get("function")
+            function = function if isinstance(function, Mapping) else {}
+            name, call_id = _text(function.get("name")), _text(part.get("id"))
+            call = self._by_index.get(part.get("index"))
+            if call is None and part.get("index") is None and not name and self.calls:
+                call = self.calls[-1]
+            if call is None or (name and _is_other(call, name, call_id, begun)):
+                call = PartialCall()
+                self.calls.append(call)
+                begun.append(call)
+            self._by_index[part.get("index")] = call
+            call.id = call.id or call_id
+            call.name = call.name or name
+            arguments = as_text(function.get("arguments"))
+            call.arguments = (
+                arguments if arguments.strip() and call.arguments.strip() == _EMPTY else (call.arguments + arguments)
+            )
+            for key, value in part.items():
+                if key not in _OF_CALLS and value:
+                    call.extras[key] = merge(call.extras.get(key), value)
+
+
+def _is_other(call: PartialCall, name: str, call_id: str, begun: list[PartialCall]) -> bool:
+    """Return whether a part with a name begins another call than the one that its index names."""
+    if any(call is each for each in begun):
+        return True
+    if (call_id and call.id and call_id != call.id) or (call.name and name != call.name):
+        return True
+    return call.arguments.strip() != _EMPTY and call.is_whole()
+
+
+_NAMED_ONCE: Final = ("type", "id", "index", "format", "signature", "role", "name")
+
+
+def merge(before: Any, new: Any) -> Any:
+    """Return what two pieces of a field make, of which nothing is known but that it arrives in pieces.
+
+    Texts follow one another, but for what names a thing. Objects are merged by their fields, and lists by the index
+    that their items have.
+    """
+    if before is None:
+        return new
+    if isinstance(before, str) and isinstance(new, str):
+        return before + new
+    if isinstance(before, Mapping) and isinstance(new, Mapping):
+        merged = dict(before)
+        for key, value in new.items():
+            if value is not None:
+                merged[key] = value if key in _NAMED_ONCE else merge(merged.get(key), value)
+        return merged
+    if isinstance(before, list) and isinstance(new, list):
+        items = list(before)
+        for item in new:
+            last = items[-1] if items else None
+            if _is_same_item(last, item):
+                items[-1] = merge(last, item)
+            else:
+                items.append(item)
+        return items
+    return new
+
+
+def _is_same_item(last: Any, item: Any) -> bool:
+    if not isinstance(last, Mapping) or not isinstance(item, Mapping) or item.get("index") is None:
+        return False
+    return last.get("index") == item["index"] and last.get("type") == item.get("type")
 
 
 def read_tool_call(call_id: str, name: str, arguments: str) -> ToolCall:
     """Return the call that a model wrote; arguments that are no JSON object are kept as malformed."""
-    try:
-        parsed = json.loads(arguments) if arguments.strip() else {}
-    except (json.JSONDecodeError, RecursionError):
-        parsed = None
+    parsed = _arguments(arguments)
     if not isinstance(parsed, dict):
         return ToolCall(call_id, name, {}, malformed_arguments=arguments)
     return ToolCall(call_id, name, parsed)
 
 
-def read_calls(calls: Iterable[tuple[str, str, str]]) -> tuple[ToolCall, ...]:
-    """Return calls with ids that are there and differ, as the next prompt needs them to."""
+def _arguments(arguments: str) -> Any:
+    """Return the arguments of a call, in a code fence or encoded twice as well; None if unreadable."""
+    if fenced := _FENCE.fullmatch(arguments):
+        arguments = fenced[1]
+    try:
+        parsed = json.loads(arguments) if arguments.strip() else {}
+        if isinstance(parsed, str):
+            parsed = json.loads(parsed) if parsed.strip() else {}
+    except (ValueError, RecursionError):
+        return None
+    return {} if parsed is None else parsed
+
+
+def read_calls(calls: Iterable[tuple[str, str, str]], offered: Collection[str] = ()) -> tuple[ToolCall, ...]:
+    """Return calls with ids that are there and differ, as the next prompt needs them to.
+
+    Args:
+        offered: The names of the tools that the model may call.
+    """
     read: dict[str, ToolCall] = {}
     for number, (call_id, name, arguments) in enumerate(calls):
         unique = call_id if call_id and call_id not in read else f"{call_id or 'call'}_{number}"
-        read[unique] = read_tool_call(unique, name, arguments)
+        read[unique] = read_tool_call(unique, _name(name, offered), arguments)
     return tuple(read.values())
+
+
+def _name(name: str, offered: Collection[str]) -> str:
+    """Return the name of the tool that a model means: some write more than that, as their template has it."""
+    if name in offered or not offered:
+        return name
+    plain = _AFTER_NAME.sub("", name.strip())
+    return next((each for each in (plain.strip(), _PREFIX.sub("", plain.strip(), count=1)) if each in offered), name)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def as_text(arguments: Any) -> str:
@@ -45,9 +185,12 @@ def read_usage(usage: Any, *, given: str, made: str, tools: Any = None) -> Token
     if not isinstance(usage, dict):
         return None
     details_in, details_out = usage.get(f"{given}_tokens_details"), usage.get(f"{made}_tokens_details")
+    given_tokens, made_tokens = _count(usage.get(f"{given}_tokens")), _count(usage.get(f"{made}_tokens"))
+    if given_tokens is None and made_tokens is None:
+        return None
     return TokenUsage(
-        usage.get(f"{given}_tokens") or 0,
-        usage.get(f"{made}_tokens") or 0,
+        given_tokens or 0,
+        made_tokens or 0,
         cached_tokens=_number(details_in, "cached_tokens"),
         reasoning_tokens=_number(details_out, "reasoning_tokens"),
         cache_write_tokens=_number(details_in, "cache_write_tokens"),
@@ -57,5 +200,13 @@ def read_usage(usage: Any, *, given: str, made: str, tools: Any = None) -> Token
 
 def _number(details: Any, name: str) -> int | None:
     """Return a number above nothing: servers differ in what they send here, and only that says something."""
-    number = details.get(name) if isinstance(details, dict) else None
-    return number if isinstance(number, int) and not isinstance(number, bool) and number > 0 else None
+    return _count(details.get(name)) or None if isinstance(details, dict) else None
+
+
+def _count(number: Any) -> int | None:
+    """Return a number of tokens; some servers write it as a text, or as a fraction, and none can be below 0."""
+    if isinstance(number, str) and number.isdecimal() and len(number) < _LONGEST_NUMBER:
+        number = int(number)
+    if isinstance(number, float) and number.is_integer():
+        number = int(number)
+    return number if isinstance(number, int) and not isinstance(number, bool) and number >= 0 else None

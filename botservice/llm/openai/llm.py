@@ -1,7 +1,6 @@
 """Any server that speaks OpenAI's Responses or chat.completions, through the openai client."""
 
 import asyncio
-import json
 import logging
 from collections.abc import Sequence
 from typing import Any, Final
@@ -11,20 +10,19 @@ import httpx2
 from botservice.checking.arguments import check_seconds
 from botservice.errors import LLMError, SettingsError
 from botservice.llm.chat import AnswerSchema, ChatMessage, ChatResponse, TextSink, ToolSchema
-from botservice.llm.openai.call import OpenAIAnswer, OpenAICall
+from botservice.llm.openai.call import OpenAICall
 from botservice.llm.openai.clients import OpenAIClients
-from botservice.llm.openai.errors import reported, translate
-from botservice.llm.openai.events import DONE, EventReader
+from botservice.llm.openai.error_table import WEB_SEARCH
+from botservice.llm.openai.errors import translate
+from botservice.llm.openai.events import AnswerStream
 from botservice.llm.openai.options import CallOptions, is_openai
-from botservice.llm.openai.unsupported_features import WEB_SEARCH, ServerLimits, Wire
+from botservice.llm.openai.unsupported_features import ServerLimits, Wire
 from botservice.setting_choices import ApiChoice, ReasoningEffort, ReasoningSummary
 from botservice.settings import ModelSettings, one_of
 
 logger = logging.getLogger(__name__)
 
 DEFAULT_MODEL = "gpt-6.1-terra"
-_DECODER = json.JSONDecoder()
-_SECONDS_AFTER_THE_END = 1.0  # for the rest of a stream, so that its connection can be used again
 
 
 class OpenAIChatLLM:
@@ -176,49 +174,18 @@ class OpenAIChatLLM:
         """Send a call, and read the answer as bytes: typed events would cost several times the CPU of the rest."""
         answer = call.new_answer(on_text, on_thought)
         await self._clients.current()  # the first loads the client, which is no silence of the server
+        stream = AnswerStream(answer, self.timeout_seconds)
         try:
             async with asyncio.timeout(self.timeout_seconds) as limit:
                 async with self._clients.post(call.path, call.body()) as response:
-                    if "json" in response.headers.get("content-type", "").lower():  # a server that does not stream
-                        answer.add_whole(json.loads(await response.aread()))
-                        return answer.response()
-                    await self._read_stream(answer, response, limit)
-        except (TimeoutError, httpx2.RequestError, LLMError):  # what comes after the end may be no answer, or too long
-            if not answer.is_over:
+                    await stream.read(response, limit)
+        except (TimeoutError, httpx2.RequestError, LLMError):  # what comes after the answer is no part of it
+            if not answer.is_complete:
                 raise
-        return answer.response()
-
-    async def _read_stream(self, answer: OpenAIAnswer, response: httpx2.Response, limit: asyncio.Timeout) -> None:
-        """Read an answer event by event, and what comes after its end, so that its connection can be used again."""
-        clock = asyncio.get_running_loop().time
-        reader = EventReader()
-        async for piece in response.aiter_bytes():
-            if not answer.is_over and _take(answer, reader.feed(piece)):
-                patience = _SECONDS_AFTER_THE_END if answer.is_over else self.timeout_seconds
-                limit.reschedule(clock() + patience)
-
-
-def _take(answer: OpenAIAnswer, events: Sequence[str]) -> bool:
-    """Take the events that arrived together, and return whether there were any."""
-    for data in events:
-        if data.startswith(DONE):
-            answer.end()
-        else:
-            answer.add(_read_event(data))
-        if answer.is_over:
-            break
-    return bool(events)
-
-
-def _read_event(data: str) -> dict[str, Any]:
-    event: dict[str, Any]
-    # To look for blanks around an object takes as long as to read it, and there are hundreds in an answer.
-    event, end = _DECODER.raw_decode(data) if data.startswith("{") else ({}, 0)
-    if end != len(data):
-        event = json.loads(data)  # what is no object fails in the next line
-    if error := event.get("error"):
-        raise reported(error)
-    return event
+        try:
+            return answer.response()
+        except LLMError as error:
+            raise stream.failure(error) from error.__cause__
 
 
 def _limits(choice: ApiChoice, base_url: str) -> ServerLimits:

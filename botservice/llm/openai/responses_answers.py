@@ -7,7 +7,7 @@ from botservice.errors import LLMError
 from botservice.llm.chat import ChatResponse, FinishReason, ModelItem, TextSink
 from botservice.llm.openai.answer_parts import as_text, read_calls, read_usage
 from botservice.llm.openai.citations import Citations
-from botservice.llm.openai.errors import reported
+from botservice.llm.openai.errors import reported, unanswered
 from botservice.llm.openai.responses_wire import item_text
 
 _SEARCH: Final = "web_search_call"
@@ -35,6 +35,11 @@ class ResponsesAnswer:
         self._part: tuple[object, object] | None = None
         self._part_text = self._part_shown = ""
         self._part_annotations: list[Mapping[str, Any]] = []
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all of the answer is there."""
+        return self.is_over
 
     def add(self, event: Mapping[str, Any]) -> None:
         """Take the next event.
@@ -64,8 +69,8 @@ class ResponsesAnswer:
         Raises:
             LLMError: there is none in it.
         """
-        if "output" not in response and not response.get("error"):
-            raise LLMError("the model's answer has no output")
+        if response.get("error") or "output" not in response:
+            raise unanswered(response, "the model's answer has no output")
         self._take_end(response)
 
     def end(self) -> None:
@@ -100,7 +105,9 @@ class ResponsesAnswer:
     def _reason(self, items: tuple[ModelItem, ...], *, has_calls: bool) -> FinishReason:
         if self._end.get("status") == "incomplete":
             details = self._end.get("incomplete_details") or {}
-            return FinishReason.REFUSAL if details.get("reason") == "content_filter" else FinishReason.LENGTH
+            if details.get("reason") != "content_filter":
+                return FinishReason.LENGTH
+            return FinishReason.FILTERED if self._text else FinishReason.REFUSAL
         if has_calls:
             return FinishReason.TOOL_CALLS
         parts = [part for item in items if item.get("type") == "message" for part in item.get("content") or ()]

@@ -7,11 +7,11 @@ from typing import Any, Final
 from botservice.llm.asking import count_searches
 from botservice.llm.chat import ChatMessage, ModelItem, SaidMessage, ToolSchema
 from botservice.llm.openai.citations import Citations
+from botservice.llm.openai.error_table import INCLUDE, SCHEMA
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.prompt_caching import KEY, CacheMarks, marked
 
 PATH: Final = "/responses"
-SCHEMA: Final = "text.format"
 SEALED_REASONING: Final = "reasoning.encrypted_content"
 MOST_CALLS: Final = "max_tool_calls"
 _FEWEST_ANSWER_TOKENS: Final = 16  # OpenAI API reference, responses, max_output_tokens
@@ -36,7 +36,7 @@ def build_body(
         for item in _items(message, is_marked=place in marks.breakpoints, refused_seals=refused_seals)
     ]
     body: dict[str, Any] = {"model": options.model, "stream": True, "store": False}
-    if "include" not in options.refused:
+    if INCLUDE not in options.refused:
         body["include"] = [SEALED_REASONING]
     if offered := [_tool(tool) for tool in tools if is_offered(tool, options.refused)]:
         body["tools"] = offered
@@ -47,7 +47,7 @@ def build_body(
     reasoning = {"effort": options.reasoning_effort, "summary": options.reasoning_summary}
     if asked := {name: value for name, value in reasoning.items() if value is not None}:
         body["reasoning"] = asked
-    if options.temperature is not None:
+    if options.temperature is not None and "temperature" not in options.refused:
         body["temperature"] = options.temperature
     if options.schema is not None and SCHEMA not in options.refused:
         form = {"name": options.schema.name, "strict": True, "schema": options.schema.schema}
@@ -57,7 +57,7 @@ def build_body(
     return {**body, "input": items}  # last, so that a request begins as the one before it did
 
 
-def seals(messages: Sequence[ChatMessage], refused_seals: frozenset[str] = frozenset()) -> frozenset[str]:
+def seals(messages: Sequence[ChatMessage], _: CallOptions, refused_seals: frozenset[str]) -> frozenset[str]:
     """Return what would tell the items of messages apart: their seals, and the ids of those without one."""
     given = (message for message in messages if isinstance(message, SaidMessage) and _fits(message, refused_seals))
     return frozenset(seal for message in given for seal in _seals(message))
@@ -72,7 +72,9 @@ def _items(message: ChatMessage, *, is_marked: bool, refused_seals: frozenset[st
                 yield from message.items_given
                 return
             if text := _text(content):
-                yield {"role": "assistant", "content": text}
+                # llama.cpp tells an answer by its type, and wants its text in a part.
+                said = {"type": "output_text", "text": text}
+                yield {"type": "message", "role": "assistant", "content": [said]}
             for call in message.get("tool_calls") or ():
                 function = call["function"]
                 yield _call(call["id"], function["name"], function["arguments"])

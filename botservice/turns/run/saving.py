@@ -163,6 +163,8 @@ def with_ending(text: str, finish_reason: str | None, language: str | None) -> s
     if finish_reason == FinishReason.LENGTH:
         line = in_language("answer.cut" if has_text else "answer.nothing_left", language)
         return f"{text}\n\n{line}" if has_text else line
-    if finish_reason == FinishReason.REFUSAL and not has_text:
+    if finish_reason in (FinishReason.REFUSAL, FinishReason.FILTERED) and not has_text:
         return in_language("answer.refused", language)
+    if finish_reason == FinishReason.FILTERED:
+        return "\n\n".join((text, in_language("answer.filtered", language)))
     return text
