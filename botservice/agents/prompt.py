@@ -205,8 +205,12 @@ class PromptBuilder:
         shared = _shared_names(recall, question)
         shared_found = _shared_names(recall, question, authors_of(recall.found))
         notes, person, waiting = self._describe_known(context, recall.beside, shared_found)
-        start, window = start_of_work(memory, context.task), recall.window
+        start, parts = start_of_work(memory, context.task), context.question_parts
+        window = [*_without(recall.window, parts), *parts] if parts else recall.window  # a selector leaves none out
         found = self._fit_again(recall.found, counter, shared_found)
+        if parts:
+            ids = {each.id for each in parts}
+            found = [hit for hit in found if hit.message.id not in ids]
         is_task = start > 0 and isinstance(memory.steps[start - 1], TaskStep)
         pieces = Pieces(
             system=context.system_prompt_for(self.system_prompt, self.skills),
@@ -280,6 +284,11 @@ class PromptBuilder:
         else:
             person = ""
         return describe_notes(noted, self.notes_tokens, count) if noted else "", person, waiting
+
+
+def _without(window: Iterable[Message], parts: Iterable[Message]) -> list[Message]:
+    ids = {each.id for each in parts}
+    return [each for each in window if each.id not in ids]
 
 
 def _scores(found: Iterable[SearchHit]) -> list[list[Any]]:

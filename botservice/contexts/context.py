@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
@@ -22,7 +22,7 @@ from botservice.llm.chat import BeforeCall, TextSink
 from botservice.memory import ActionStep, AgentMemory, FailedStep, MemoryItem, TaskStep
 from botservice.memory.agent_memory import completed_steps
 from botservice.memory.items import checked_item
-from botservice.messages import Author, storable
+from botservice.messages import Author, Message, storable
 from botservice.personas import PROMPT, prompt_of, system_prompt
 from botservice.storage import Storage
 from botservice.storage.statements import execute
@@ -133,6 +133,7 @@ class AgentContext:
         language: Two letters, of the person who began the current turn; None if it is not known.
         turn_id: The turn that memory belongs to.
         looking_at: What the person who began the current turn has open while they ask; it is stored nowhere.
+        question_parts: The messages of the current turn's question before the last one, if it came as several.
         asked_by: Who asks in the current turn, where that is not who wrote the message that is answered.
         task: The step of memory that says what the current prompt asks; the work on it comes after.
         open_step: A step of memory's turn whose calls have not all ended; it is in no list yet.
@@ -157,6 +158,7 @@ class AgentContext:
         self.looking_at: str | None = None
         self.turn_id: int | None = None
         self.asked_by: Author | None = None
+        self.question_parts: Sequence[Message] = ()
         self.task: TaskStep | None = None
         self.open_step: StoredStep | None = None
         self.steps_taken = 0
@@ -339,6 +341,7 @@ class AgentContext:
                 given.task_images = given.task_images or task.task_images
                 task = given
         self.task = task
+        self.question_parts = ()
         self.open_step = None
         self.steps_taken = 0
 

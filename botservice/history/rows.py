@@ -68,6 +68,9 @@ _OF_EVENT = select(*COLUMNS, messages.c.context_id).where(messages.c.event_id ==
 _OF_TURN = select(*COLUMNS, messages.c.context_id).where(messages.c.answers_turn_id == bindparam("turn"))
 OF_CONTEXT = select(*COLUMNS).where(messages.c.context_id == bindparam("context"))
 # A sum, so that no index is chosen by it: for ten ids SQLite would rather look through the whole context.
+_OF_EVENTS = OF_CONTEXT.where(messages.c.event_id.in_(bindparam("events", expanding=True))).order_by(
+    messages.c.position
+)
 BY_ID = select(*COLUMNS).where(
     messages.c.context_id + 0 == bindparam("context"), messages.c.id.in_(bindparam("ids", expanding=True))
 )
@@ -197,6 +200,12 @@ def read_messages(
     wanted = {each["sha256"] for row in rows if row.attachments for each in row.attachments if "sha256" in each}
     data = read_blobs(connection, context_id, wanted) if wanted else {}
     return [read_message(row, data, counter) for row in rows]
+
+
+def read_messages_of_events(connection: Connection, context_id: int, event_ids: Sequence[int]) -> list[Message]:
+    """Return the messages that events brought, in the order of the history."""
+    rows = execute(connection, _OF_EVENTS, {"context": context_id, "events": event_ids}).all()
+    return read_messages(connection, context_id, rows)
 
 
 def read_shown(connection: Connection, context_id: int, ids: Collection[int]) -> dict[int, Message]:

@@ -36,9 +36,9 @@ MAX_WAITING = 10_000
 MAX_STORING = 1_000
 MAX_STORING_BYTES = 64 * 1024 * 1024
 _LOOK_SECONDS = 1.0
-GATHERING = timedelta(seconds=1)  # how long the parts of one message, such as an album, are waited for
+GATHERING = timedelta(seconds=1.5)  # how long the rest of a message is waited for that looks incomplete
 MAX_OWN_TURNS = 10  # beyond so many that wait in a context, messages share turns
-_MAX_JOINED = 50  # and no turn is shared by more than so many, or no prompt could hold it
+MAX_JOINED = 50  # and no turn is shared by more than so many, or no prompt could hold it
 
 _COUNT_WAITING = (
     select(func.count())
@@ -72,7 +72,7 @@ _LAST_WAITING = (
 # While a process begins the turn, this waits for the outcome: what joins is read with it, or does not join.
 _JOIN_TURN = (
     update(turns)
-    .where(turns.c.id == bindparam("turn"), TURN_IS_QUEUED, turns.c.joined_events < _MAX_JOINED)
+    .where(turns.c.id == bindparam("turn"), TURN_IS_QUEUED, turns.c.joined_events < MAX_JOINED)
     .values(joined_events=turns.c.joined_events + 1)
     .returning(turns.c.id)
 )
@@ -341,7 +341,7 @@ def _find_or_insert_turn(
     gathering = _gather(connection, context_id, event, now)
     if gathering is not None:
         return gathering, False
-    due_at = now if event.group_key is None else now + GATHERING
+    due_at = now + GATHERING if event.is_incomplete or event.group_key is not None else now
     values = {
         "context_id": context_id,
         "transport": transport,

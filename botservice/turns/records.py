@@ -1,14 +1,21 @@
 """Reading and writing the tables of events and turns."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 
 from botservice.errors import TurnGrew
 from botservice.storage.statements import execute
-from botservice.storage.tables.conditions import DELIVERY_IS_OWED, EVENT_IS_UNHANDLED, TURN_IS_OPEN, TURN_IS_RUNNING
+from botservice.storage.tables.conditions import (
+    DELIVERY_IS_OWED,
+    EVENT_IS_UNHANDLED,
+    TURN_IS_OPEN,
+    TURN_IS_QUEUED,
+    TURN_IS_RUNNING,
+)
 from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.turns.due_conditions import when_due_was_set
 from botservice.turns.turn import EventKind, Outcome, StoredEvent, Turn, TurnStatus, set_due
@@ -39,7 +46,13 @@ _RUNNING_TURN = _TURNS.where(TURN_IS_OPEN, TURN_IS_RUNNING).order_by(turns.c.ord
 _NEXT_TURN = (
     _TURNS.where(TURN_IS_OPEN, or_(TURN_IS_RUNNING, turns.c.transport.in_(bindparam("transports", expanding=True))))
     .order_by(turns.c.status.desc(), turns.c.order_key, turns.c.id)  # running comes after queued in the alphabet
-    .limit(1)
+    .limit(2)
+)
+_QUEUED_TURNS = (
+    _TURNS.where(TURN_IS_OPEN, TURN_IS_QUEUED, turns.c.transport == bindparam("transport"))
+    .where(turns.c.id != bindparam("but"))
+    .order_by(turns.c.order_key, turns.c.id)
+    .limit(50)
 )
 _TURN = _TURNS.where(turns.c.id == bindparam("turn"))
 _NEWEST_TURN = _TURNS.order_by(turns.c.id.desc()).limit(1)
@@ -48,6 +61,19 @@ _EVENTS_OF_TURN = (
     .where(events.c.turn_id == bindparam("turn"))
     .order_by(events.c.order_key, events.c.id)
 )
+_GROW_TURN = (
+    update(turns)
+    .where(TURN_IS_OPEN, turns.c.id == bindparam("turn"), turns.c.joined_events == bindparam("joined"))
+    .values(joined_events=bindparam("joined") + bindparam("more"), attempts=0)
+    .returning(turns.c.id)
+)
+_DROP_QUEUED = (
+    delete(turns)
+    .where(TURN_IS_QUEUED, turns.c.id == bindparam("turn"), turns.c.joined_events == bindparam("joined"))
+    .returning(turns.c.id)
+)
+_MOVE_EVENTS = update(events).where(events.c.turn_id == bindparam("from_turn")).values(turn_id=bindparam("to_turn"))
+_NAME_EVENTS = update(events).where(events.c.turn_id == bindparam("of_turn")).values(group_key=bindparam("name"))
 _STOPS = (
     select(events.c.context_id, func.max(events.c.order_key).label("order_key"))
     .where(
@@ -198,8 +224,32 @@ def find_next_turn(connection: Connection, context_id: int, transports: Collecti
     It may be due a moment later, while the parts of a message gather: those after it wait for that.
     """
     sought = {"context": context_id, "transports": list(transports)}
-    row = execute(connection, _NEXT_TURN, sought).one_or_none()
-    return None if row is None else _read_turn(connection, row)
+    rows = execute(connection, _NEXT_TURN, sought).all()
+    return replace(_read_turn(connection, rows[0]), is_alone=len(rows) == 1) if rows else None
+
+
+def find_queued_turns(connection: Connection, context_id: int, transport: str, *, but: int) -> Iterator[Turn]:
+    """Yield the turns of a context that have not begun, except one, in the platform's order."""
+    rows = execute(connection, _QUEUED_TURNS, {"context": context_id, "transport": transport, "but": but}).all()
+    return (_read_turn(connection, row) for row in rows)
+
+
+def join_turns(connection: Connection, turn: Turn, parts: Sequence[Turn]) -> None:
+    """Give a turn the events of queued ones, which are gone then.
+
+    Raises:
+        TurnGrew: one of them is not what was read any more.
+    """
+    more = sum(each.joined_events + 1 for each in parts)
+    grown = execute(connection, _GROW_TURN, {"turn": turn.id, "joined": turn.joined_events, "more": more})
+    if grown.one_or_none() is None:
+        raise TurnGrew(f"turn {turn.id} is not any more what was read")
+    for each in parts:
+        connection.execute(_MOVE_EVENTS, {"from_turn": each.id, "to_turn": turn.id})
+        dropped = execute(connection, _DROP_QUEUED, {"turn": each.id, "joined": each.joined_events})
+        if dropped.one_or_none() is None:
+            raise TurnGrew(f"turn {each.id} is not any more what was read")
+    connection.execute(_NAME_EVENTS, {"of_turn": turn.id, "name": _name_of([turn, *parts])})
 
 
 def find_failed_turn(connection: Connection, context_id: int, transport: str) -> Turn | None:
@@ -252,3 +302,11 @@ def _read_turn(connection: Connection, row: Any) -> Turn:
         row.failures,
         row.created_at,
     )
+
+
+def _name_of(joined: Sequence[Turn]) -> str:
+    """Return what the parts of one question are called: the platform's name for an album, if all are of one."""
+    members = [event for each in joined for event in each.events]
+    names = {event.group_key for event in members}
+    name = names.pop() if len(names) == 1 else None
+    return name or f"together:{min(event.id for event in members)}"

@@ -95,7 +95,9 @@ class Transport(Protocol):
     and says by `is_whole` whether there is more. By that it is decided who is let in, and who writes too fast. One with
     groups may have `is_shared`: there, others need not wait for the end of a long answer. One whose chats have room for
     several conversations may have `open_topic`, which makes a place for a new one and returns whether it is there. One
-    with voice messages may have `was_spoken`: it says whether events were, and shows the `spoken` of an answer.
+    with voice messages may have `was_spoken`: it says whether events were, and shows the `spoken` of an answer. One on
+    which one question may come as several messages may have `belong_together`, which is pure: it says whether an event
+    is a part of the question that others ask.
 
     One that has a button under what could not be answered, which asks it again, says so by `offers_retry`; one that
     shows people what the history has as soon as it has it, by its numbers, says so by `shows_history`. What it shows
@@ -139,6 +141,17 @@ def is_shared(transport: Transport, context_keys: Mapping[str, str]) -> bool:
     """Return whether several people read a conversation; False if the transport cannot tell."""
     says: Callable[[Mapping[str, str]], bool] | None = getattr(transport, "is_shared", None)
     return says is not None and says(context_keys)
+
+
+def belong_together(transport: Transport, known: Sequence[StoredEvent], event: StoredEvent) -> bool:
+    """Return whether an event is a part of the question that known ones ask; False if the transport cannot tell."""
+    says: Callable[[Sequence[StoredEvent], StoredEvent], bool] | None = getattr(transport, "belong_together", None)
+    return says is not None and says(known, event)
+
+
+def has_parts(transport: Transport) -> bool:
+    """Return whether one question may come as several messages."""
+    return hasattr(transport, "belong_together")
 
 
 def topics_of(transport: Transport, context_keys: Mapping[str, str]) -> OpenTopic | None:

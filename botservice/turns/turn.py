@@ -74,6 +74,7 @@ class InboundEvent:
         group_key: Events that share it are one message, such as an album.
         raw: What the platform sent, as it came.
         external_id: The platform's id of the message that an edit or a deletion is about.
+        is_incomplete: Whether more of the same message seems to follow, so that its turn waits for a moment.
     """
 
     key: str
@@ -83,6 +84,7 @@ class InboundEvent:
     kind: EventKind = EventKind.MESSAGE
     group_key: str | None = None
     external_id: str | None = None
+    is_incomplete: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ class Turn:
         is_open: Whether what the person said is in the history already.
         joined_events: How many events came to it after the first.
         created_at: When it was accepted.
+        is_alone: Whether no other turn of its context is open, where that was looked at.
     """
 
     id: int
@@ -129,6 +132,7 @@ class Turn:
     due_set_at: datetime | None = None
     failures: int = 0
     created_at: datetime | None = None
+    is_alone: bool = True
 
     @property
     def identity(self) -> TurnIdentity:

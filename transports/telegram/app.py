@@ -28,6 +28,7 @@ from transports.telegram.inbound_events import BotIdentity, allowed_updates, ask
 from transports.telegram.incoming.files import Files
 from transports.telegram.incoming.intake import Intake
 from transports.telegram.incoming.polling import Poller, keep_from_polling
+from transports.telegram.incoming.question_parts import belong_together
 from transports.telegram.incoming.reading import Reader
 from transports.telegram.incoming.webhook import PATH, WebhookEndpoint, WebhookKeeper, derive_secret
 from transports.telegram.outgoing.chosen_button import Choices
@@ -162,6 +163,10 @@ class TelegramTransport:
     def is_shared(self, context_keys: Mapping[str, str]) -> bool:
         """Return whether a chat is a group."""
         return context_keys.get("chat_id", "").startswith("-")
+
+    def belong_together(self, known: Sequence[StoredEvent], event: StoredEvent) -> bool:
+        """Return whether a message is a part of the question that others ask. Pure."""
+        return belong_together(known, event)
 
     def was_spoken(self, events: Sequence[StoredEvent]) -> bool:
         """Return whether events hold a voice message; what is only quoted or forwarded asks nothing."""

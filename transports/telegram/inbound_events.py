@@ -25,6 +25,7 @@ _OF_GUESTS, _OF_GROUPS, _OF_VOICES = b'"guest_message"', b"group", b'"voice"'
 _EVENTS = ("message", "edited_message", "stopped_message_generation", GUEST_MESSAGE)
 
 _ABSENT = ("left", "kicked")
+LONGEST_WHOLE_UNITS = 4_000  # of the 4,096 at which clients cut a text: one that is longer may go on
 _IN_DIRECT_TOPIC = ":direct"
 _MAX_ID = 2**63 - 1
 UNSEEN = "e"  # what the id of a message begins with that nobody but its receiver sees
@@ -89,6 +90,7 @@ def read_event(update: object, bot: BotIdentity) -> InboundEvent | None:
         kind=_kind(kind, body, bot),
         group_key=string(body.get("media_group_id")) or None if kind in ("message", "edited_message") else None,
         external_id=None if edited is None else str(edited),
+        is_incomplete=kind == "message" and _is_cut(body, bot),
     )
 
 
@@ -296,6 +298,16 @@ def _is_aside(message: Mapping[str, Any], bot: BotIdentity) -> bool:
     A group's conversation is everybody's: what is said in it is answered to all, and shown to the model again.
     """
     return integer(message.get("ephemeral_message_id")) is not None and command_of(message, bot) is None
+
+
+def text_units(text: object) -> int:
+    """Return how long a text is as Telegram counts, in UTF-16 code units; 0 for anything else."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2 if isinstance(text, str) else 0
+
+
+def _is_cut(message: Mapping[str, Any], bot: BotIdentity) -> bool:
+    """Return whether a text is so long that its client may have cut it, and the rest is about to come."""
+    return text_units(message.get("text")) >= LONGEST_WHOLE_UNITS and command_of(message, bot) is None
 
 
 def _kind(kind: str, body: Mapping[str, Any], bot: BotIdentity) -> EventKind:

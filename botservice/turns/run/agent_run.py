@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from botservice.contexts.context import AgentContext
-from botservice.errors import RunFinished, RunInterrupted, TurnInProgress, TurnWaiting
+from botservice.errors import RunFinished, RunInterrupted, TurnGrew, TurnInProgress, TurnWaiting
 from botservice.memory import AgentMemory, MemoryStep
 from botservice.messages import Message, ToolCall
 from botservice.storage import Claim
@@ -117,6 +117,9 @@ class AgentRun:
             with in_turn(self._turn.identity):
                 step = await self._work.step(self)
         except WorkCut:
+            if self._interruption.is_beginning_again and not self.is_interrupted:
+                await self._work.pay_cut_off()
+                raise TurnGrew(f"more of the question of turn {self.turn_id} has come") from None
             await self._stop()
             raise RunInterrupted(f"turn {self.turn_id} was stopped") from None
         except TurnWaiting:
@@ -163,6 +166,16 @@ class AgentRun:
         May be called from any thread.
         """
         self._interruption.ask()
+
+    @property
+    def may_begin_again(self) -> bool:
+        """Whether the model has said nothing yet, and no tool has run."""
+        return self._work.is_untouched and self.answer is None
+
+    def begin_again(self) -> None:
+        """Cut off the call of the model, unless something was said or done: `step` raises TurnGrew."""
+        if self.may_begin_again:
+            self._interruption.begin_again()
 
     def write_memory_to_messages(
         self,

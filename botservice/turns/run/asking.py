@@ -64,10 +64,12 @@ class Interruption:
 
     Attributes:
         is_asked: Whether the run was interrupted.
+        is_beginning_again: Whether the call of the model that is under way is cut off because its question has grown.
     """
 
     def __init__(self) -> None:
         self.is_asked = False
+        self.is_beginning_again = False
         self._busy: asyncio.Task[Any] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_cut = False
@@ -75,6 +77,14 @@ class Interruption:
     def ask(self) -> None:
         """Cancel the work under way, and let no more begin. May be called from any thread."""
         self.is_asked = True
+        self._cut()
+
+    def begin_again(self) -> None:
+        """Cancel the call of the model that is under way, or the next. Called in the run's own loop."""
+        self.is_beginning_again = True
+        self._cut()
+
+    def _cut(self) -> None:
         if self._loop is None or self._loop.is_closed():
             return
         if _running_loop() is self._loop:
@@ -91,7 +101,7 @@ class Interruption:
         task = asyncio.current_task()
         assert task is not None, "a coroutine runs in a task"  # noqa: S101 - an invariant
         self._loop = task.get_loop()
-        if self.is_asked:
+        if self.is_asked or self.is_beginning_again:
             work.close()
             raise WorkCut
         self._busy = task  # that of the caller that waits, as `asyncio.timeout` does it: nothing is made for each call

@@ -121,6 +121,19 @@ class TurnWork:
             self._agent = self._context.on_text = self._context.on_thought = None
             self._context.before_call = self._context.delegate = None
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether the model has said nothing yet, and no tool has run."""
+        return not self._said and self._opened is None and not self._count_plans()
+
+    async def pay_cut_off(self) -> None:
+        """Store what a call of the model took that was cut off because the question has grown."""
+        self._bill.take_cut_off("")
+        now = self._options.clock()
+        await self._saver.save_with(
+            lambda connection, _: self._bill.write(connection, now), lambda _: self._bill.confirm()
+        )
+
     def listen(self, live: Live | None) -> None:
         """Show progress to live from now on."""
         self._live = live
@@ -255,6 +268,7 @@ class TurnWork:
             if isinstance(error, LLMError):
                 await self._failures().fail(model_failure(error), started_at)
             raise
+        self._interruption.is_beginning_again = False  # the answer was there first
         self._bill.take(said.token_usage, "".join(self._said), said.model)
         return said
 

@@ -192,10 +192,10 @@ async def _save(  # noqa: PLR0913 - what the three ways to begin a turn differ i
     also: Callable[[Connection], None] | None = None,
     keeps_steps: bool = False,
 ) -> int:
-    spoken = await _read(inbound, now)
+    spoken = await read_spoken(inbound, now)
     prompt = context.system_prompt_for(prompt)
     context.looking_at = next((each.looking_at for _, each in reversed(inbound) if each.looking_at), None)
-    context.begin_turn(prompt, _task(spoken.asked) if spoken.is_addressed else None, keeps_steps=keeps_steps)
+    context.begin_turn(prompt, task_of(spoken.asked) if spoken.is_addressed else None, keeps_steps=keeps_steps)
     put_in = {id(step) for step in context.unsaved_steps()}
     changes = context.records.changes([step for step in context.memory.steps if id(step) not in put_in])
 
@@ -204,7 +204,7 @@ async def _save(  # noqa: PLR0913 - what the three ways to begin a turn differ i
             also(connection)
         turn_id, stored, notes = interleave(
             lambda: begin(connection, _store_prompt(connection, context.id, prompt if spoken.is_addressed else "")),
-            lambda: _store(connection, context.id, spoken, now),
+            lambda: store_spoken(connection, context.id, spoken, now),
             lambda: read_notes(connection, context.id, spoken.heard),
             connection=connection,
         )
@@ -216,7 +216,7 @@ async def _save(  # noqa: PLR0913 - what the three ways to begin a turn differ i
     how: dict[str, Any] = {"fence": claim, "sort_key": (context.id,), "is_confined": also is None, "is_told": is_told}
     turn_id, stored, row_ids, is_gone = await context.storage.write(write, **how)
     if is_gone:
-        await _clear_forgotten(context, turn_id)
+        await clear_forgotten(context, turn_id)
     context.assign_turn(turn_id)
     context.records.confirm(changes, row_ids)
     _remember(context, spoken, stored)
@@ -226,7 +226,7 @@ async def _save(  # noqa: PLR0913 - what the three ways to begin a turn differ i
     return turn_id
 
 
-async def _clear_forgotten(context: AgentContext, turn_id: int) -> NoReturn:
+async def clear_forgotten(context: AgentContext, turn_id: int) -> NoReturn:
     """Remove the rest of messages that were forgotten while a turn began with them.
 
     Raises:
@@ -237,16 +237,19 @@ async def _clear_forgotten(context: AgentContext, turn_id: int) -> NoReturn:
     raise TurnGrew(f"what turn {turn_id} was about to begin with is forgotten")
 
 
-def _remember(context: AgentContext, spoken: "_Spoken", stored: Sequence[Message]) -> None:
+def _remember(context: AgentContext, spoken: "Spoken", stored: Sequence[Message]) -> None:
     """Remember the newest stored message, and, of several, the one that addresses the bot."""
     if stored:
         context.chat_history.remember_last(stored[-1])
     if len(stored) > 1:
+        asked = {id(each) for each in spoken.asked}
+        said = [kept for kept, each in zip(stored, spoken.new, strict=True) if id(each) in asked]
+        context.question_parts = said[:-1]
         _note_asker(context, [kept for kept, each in zip(stored, spoken.new, strict=True) if each is spoken.addressed])
 
 
 @dataclass(frozen=True, slots=True)
-class _Spoken:
+class Spoken:
     """The messages at the beginning of a turn.
 
     Attributes:
@@ -269,7 +272,8 @@ class _Spoken:
         return self.addressed is not None
 
 
-async def _read(inbound: Sequence[Inbound], now: datetime) -> _Spoken:
+async def read_spoken(inbound: Sequence[Inbound], now: datetime) -> Spoken:
+    """Return what messages add to the history."""
     new, asked, heard = list[NewMessage](), list[NewMessage](), list[Heard | None]()
     addressed: NewMessage | None = None
     for event, message in inbound:
@@ -278,10 +282,11 @@ async def _read(inbound: Sequence[Inbound], now: datetime) -> _Spoken:
         new.append(asked[-1])
         addressed = asked[-1] if message.is_addressed else addressed
         heard += [_heard(event, each) for each in new[len(heard) :]]
-    return _Spoken(new, asked, heard, addressed=addressed, is_private=all(message.is_private for _, message in inbound))
+    return Spoken(new, asked, heard, addressed=addressed, is_private=all(message.is_private for _, message in inbound))
 
 
-def _store(connection: Connection, context_id: int, spoken: _Spoken, now: datetime) -> list[Message]:
+def store_spoken(connection: Connection, context_id: int, spoken: Spoken, now: datetime) -> list[Message]:
+    """Add messages to the history, and remember who was there."""
     seen = [(each.author, ensure_identity(connection, each.author, now)) for each in spoken.new]
     note_audience(connection, context_id, seen, is_private=spoken.is_private)
     return [insert_message(connection, context_id, each) for each in spoken.new]
@@ -322,7 +327,7 @@ async def _new_message(message: InboundMessage, event: StoredEvent | None, now: 
 
 
 async def _check_forgotten(
-    context: AgentContext, claim: Claim, turn_id: int, spoken: _Spoken, stored: Sequence[Message]
+    context: AgentContext, claim: Claim, turn_id: int, spoken: Spoken, stored: Sequence[Message]
 ) -> None:
     """Remove the words of people who were forgotten meanwhile from what a turn is asked."""
     if not any(each.references for each in stored):
@@ -335,7 +340,7 @@ async def _check_forgotten(
 async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id: int, heard: Sequence[Message]) -> None:
     """Remove the words of a forgotten person from the question of a turn that begins again."""
     if context.task is not None:
-        left = _task(heard)
+        left = task_of(heard)
         context.task.task, context.task.task_images = left.task, left.task_images
         await Saver(context, claim).save()
 
@@ -359,7 +364,8 @@ def language_of(messages: Sequence[InboundMessage]) -> str | None:
     return spoken and spoken.partition("-")[0].lower()
 
 
-def _task(new: Sequence[NewMessage | Message]) -> TaskStep:
+def task_of(new: Sequence[NewMessage | Message]) -> TaskStep:
+    """Return what messages ask of the agent."""
     images = [each for message in new for each in message.attachments if each.mime_type.startswith("image/")]
     text = "\n".join(write_out(each.text, each.references) if each.references else each.text for each in new)
     return TaskStep(text, task_images=images) if images else TaskStep(text)

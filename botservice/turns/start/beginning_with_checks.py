@@ -9,7 +9,8 @@ from sqlalchemy import Connection
 from botservice.capabilities import capabilities_of
 from botservice.contexts.context import AgentContext
 from botservice.errors import CommandFailed
-from botservice.messages import Author, InboundMessage
+from botservice.history.rows import read_messages_of_events
+from botservice.messages import Author, InboundMessage, Message
 from botservice.privacy.rights import right_of
 from botservice.storage import Claim, Storage
 from botservice.texts import in_language
@@ -90,11 +91,19 @@ class Judging:
         heard = [message for message in read if message is not None]
         context.language = language_of(heard)
         context.looking_at = next((each.looking_at for each in reversed(heard) if each.looking_at), None)
+        if turn.joined_events:
+            context.question_parts = await self._read_parts(turn, context)
         last = context.chat_history.last_user_message
         asking = [each for each in heard if each.is_addressed and not self._is_command(each)]
         asking = asking or [each for each in heard if each.is_addressed]  # of a command that asks, such as /retry
         if context.asked_by is None and asking and last is not None and asking[-1].author != last.author:
             context.asked_by = asking[-1].author or Author()
+
+    async def _read_parts(self, turn: Turn, context: AgentContext) -> list[Message]:
+        """Return the messages of a turn's question before the last one."""
+        event_ids, last = [each.id for each in turn.events], context.chat_history.last_user_message
+        said = await self._storage.read(lambda connection: read_messages_of_events(connection, context.id, event_ids))
+        return [each for each in said if last is None or each.id != last.id]
 
     async def _hold_back(
         self, commands: list[Said], turn: Turn, context: AgentContext, transport: Transport

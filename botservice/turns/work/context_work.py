@@ -5,7 +5,7 @@
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -47,12 +47,13 @@ from botservice.turns.start.beginning import Beginning
 from botservice.turns.start.beginning_with_checks import Judging
 from botservice.turns.start.commands import Commands
 from botservice.turns.start.refusing import end_refused
-from botservice.turns.transport import Transport, is_shared, was_spoken
+from botservice.turns.transport import Transport, has_parts, is_shared, was_spoken
 from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
 from botservice.turns.unsent_parts import find_fairest_delivery
 from botservice.turns.waiting.records import find_due_turn
 from botservice.turns.work.failed_turns import FailedTurns
 from botservice.turns.work.merging_contexts import move_here
+from botservice.turns.work.question_parts import NewParts, QuestionParts
 from botservice.turns.work.reminders import Reminding
 from botservice.turns.work.stops_and_edits import ControlEffects
 from botservice.turns.work.waiting_turns import Attending
@@ -131,7 +132,7 @@ class Waiting:
     until: datetime
 
 
-Work = Owed | Stopped | Moved | DueChanges | Reminder | Begun | Unreadable | Waiting
+Work = Owed | Stopped | Moved | DueChanges | Reminder | NewParts | Begun | Unreadable | Waiting
 
 
 @dataclass(slots=True)
@@ -143,6 +144,7 @@ class Running:
     """
 
     run: AgentRun
+    turn: Turn
     heard: int
 
 
@@ -163,12 +165,15 @@ class ContextWork:
         transports: Mapping[str, Transport],
         commands: Commands,
         most_sends: int,
+        has_news: Callable[[int], bool] = lambda _: False,
     ) -> None:
         """Make one.
 
         Args:
             most_sends: How many messages may be on their way to one platform.
+            has_news: Returns whether something has arrived for a context since its work was looked for.
         """
+        self._has_news = has_news
         self._storage = storage
         self._options = options
         self._clock = options.clock
@@ -178,6 +183,7 @@ class ContextWork:
         self.outbox = Outbox(storage, transports, options.clock, most_at_once=most_sends)
         self._failed_turns = FailedTurns(storage, options.clock)
         self._attending = Attending(storage, options)
+        self._parts = QuestionParts(storage, options, transports, self._failed_turns)
         self._controls = ControlEffects(storage, options, transports, self._attending)
         self.reminding = Reminding(storage, options, transports)
         self._decided: set[int] = set()
@@ -226,6 +232,8 @@ class ContextWork:
                 await self._controls.apply(work, claim)
             case Reminder():
                 await self.reminding.fire(work, claim)
+            case NewParts():
+                await self._parts.join(work, claim)
             case Begun(turn):
                 with in_turn(turn.identity):
                     await self._work_on(turn, work, claim)
@@ -296,8 +304,10 @@ class ContextWork:
             live=live,
             is_spoken=self._options.speaker is not None and was_spoken(transport, turn.events),
         )
-        self.runs[claim.context_id] = Running(run, turn.order_key)
+        self.runs[claim.context_id] = Running(run, turn, turn.order_key)
         try:
+            if self._has_news(claim.context_id):
+                await self.look_for_parts(claim.context_id)
             if work.controls.stops and await self._is_stopped(turn, work):
                 run.interrupt()  # it came before this process worked on the turn
             await run.finish()
@@ -329,6 +339,16 @@ class ContextWork:
             running.run.interrupt()
         return True
 
+    async def look_for_parts(self, context_id: int) -> None:
+        """Have the turn that runs in a context begin again if more of its question has come and nothing is shown."""
+        running = self.runs.get(context_id)
+        if running is None or not has_parts(self._transports[running.turn.transport]):
+            return
+        if not running.run.may_begin_again or not await self._parts.have_come(running.turn):
+            return
+        if self.runs.get(context_id) is running:
+            running.run.begin_again()
+
     def _find_next(self, connection: Connection, *, context_id: int, gives_way: bool) -> Work | None:
         """Return the next work: a stop first, then a message to send, a change, and a turn; None if there is none."""
         there = execute(connection, _LOOK, {"context": context_id}).all()[0]
@@ -350,7 +370,7 @@ class ContextWork:
             return found
         if turn is None:
             return find_stale(controls, self._clock()) if controls.changes else None
-        return self._claimed_turn(connection, turn, controls) if is_ready else self._wait_for(turn)
+        return self._find_turn(connection, turn, controls) if is_ready else self._wait_for(turn)
 
     def _find_due(
         self, connection: Connection, context_id: int, controls: Controls, turn: Turn | None, *, is_any_waiting: bool
@@ -407,6 +427,16 @@ class ContextWork:
         fairest = find_fairest_delivery(connection, context_id, self._transports) if is_for_many else None
         delivery = fairest if fairest is not None and is_due(fairest, now) else first
         return Owed(delivery, keys) if is_due(delivery, now) else Waiting(delivery.due_at)
+
+    def _find_turn(self, connection: Connection, turn: Turn, controls: Controls) -> Work | None:
+        """Return the next turn, or first what else its question has come as; None while more of that is to come."""
+        begun = self._claimed_turn(connection, turn, controls)
+        if turn.is_alone or not isinstance(begun, Begun):
+            return begun
+        parts = self._parts.find(connection, turn, begun.context)
+        if parts is None:
+            return begun
+        return parts if parts.are_complete else None
 
     def _claimed_turn(self, connection: Connection, turn: Turn, controls: Controls) -> Begun | Unreadable:
         try:

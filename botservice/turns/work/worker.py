@@ -148,7 +148,9 @@ class Worker:
         self._transports: dict[str, Transport] = {"api": NoTransport()}
         self._transports.update({transport.name: transport for transport in transports})
         most_sends = max(1, max_turns // 2)
-        self._context_work = ContextWork(storage, options, self._transports, commands, most_sends)
+        self._context_work = ContextWork(
+            storage, options, self._transports, commands, most_sends, has_news=lambda context: context in self._again
+        )
         self._lanes = Lanes(max_turns, self._context_work.outbox.may_send)
         self._sweep_seconds = sweep_seconds
         self._share = share
@@ -206,6 +208,8 @@ class Worker:
             self._spawn(self._stop_turn(context_id))
         elif context_id in self._busy:
             self._again.add(context_id)
+            if kind is EventKind.MESSAGE and context_id in self._context_work.runs:
+                self._spawn(self._context_work.look_for_parts(context_id))
         elif not self._is_resting(context_id):
             self._begin(context_id, self._lanes.usual)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from standins.bot_api.chats import Chat, Message, Person, Visible, World, in_direct_topic, seen
-from standins.bot_api.entities import detect
+from standins.bot_api.entities import MAX_TEXT_UNITS, detect
 from standins.bot_api.files import File, attached
 from standins.bot_api.updates import Updates
 from standins.bot_api.webhooks import Webhooks
@@ -185,6 +185,24 @@ class People(Served):
                 content = attached(kind, file) | group | _captioned(caption if number == caption_at else "")
                 said.append(self.person_sends(content, chat_id=chat_id, **how))
         return said
+
+    def person_pastes(self, text: str, *, chat_id: int, **how: Any) -> list[Said]:
+        """Let somebody paste a text of any length: clients cut it and send the parts at once."""
+        parts = [text[at : at + MAX_TEXT_UNITS] for at in range(0, len(text), MAX_TEXT_UNITS)]
+        with self.condition:
+            return [self.person_says(part, chat_id=chat_id, **how) for part in parts]
+
+    def person_forwards(
+        self, texts: Sequence[str], *, chat_id: int, comment: str = "", author: str = "Eve", **how: Any
+    ) -> list[Said]:
+        """Let somebody forward messages of another person: a comment comes before them, as a message of its own."""
+        origin = {"type": "hidden_user", "date": int(time.time()), "sender_user_name": author}
+        with self.condition:
+            said = [self.person_says(comment, chat_id=chat_id, **how)] if comment else []
+            for text in texts:
+                content = {"text": text, "forward_origin": origin}
+                said.append(self.person_sends(content, chat_id=chat_id, **how))
+            return said
 
     def person_edits(self, chat_id: int, message_id: int, text: str) -> Said:
         """Let somebody change what they wrote."""
