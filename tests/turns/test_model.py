@@ -9,6 +9,7 @@ import contextlib
 import itertools
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -148,13 +149,13 @@ class Walk:
         async with asyncio.timeout(PATIENCE_SECONDS):
             for _ in range(2):
                 await self._settle()
-                found, stops = await self.storage.read(worker._look)
+                found, stops = await self.storage.read(partial(worker._look, resting=()))
                 worker._take_up(found)
                 for context_id, order_key in stops.items():
                     if order_key > worker._context_work.runs[context_id].heard:
                         worker._spawn(worker._stop_turn(context_id))
                 await self._settle()
-        found, _ = await self.storage.read(worker._look)
+        found, _ = await self.storage.read(partial(worker._look, resting=()))
         assert found == [], "what has to wait is not looked at again and again"
         await self.storage.read(self._check)
 
