@@ -18,6 +18,7 @@ _SET: Final[Mapping[str, str]] = {
     "LC_ALL": "C.UTF-8",
     "TZ": "UTC",
     "PYTHONUTF8": "1",
+    "PTB_TIMEDELTA": "true",  # set where the client is imported, which may have been before this
 }
 _UMASK: Final = 0o022
 
