@@ -17,7 +17,6 @@ _KINDS: Final = {
     "is_user": np.bool_,
     "is_question": np.bool_,
     "has_time": np.bool_,
-    "has_number": np.bool_,
     "text": np.int64,
     "said": np.int64,
     "source": np.int64,
@@ -36,7 +35,7 @@ class Rows(NamedTuple):
         time: Seconds since the epoch.
         length: Tokens.
         author: A number of People; 0 for nobody.
-        has_time, has_number: Whether it could answer "when" or "how many".
+        has_time: Whether it could answer "when".
         text: A hash of its normalised text, equal for messages that say the same.
         said: A hash that is equal for messages of one author that differ in order, case, signs or weak words at most.
         source: A hash of its text as it is, to see whether it was changed.
@@ -50,7 +49,6 @@ class Rows(NamedTuple):
     is_user: list[bool]
     is_question: list[bool]
     has_time: list[bool]
-    has_number: list[bool]
     text: list[int]
     said: list[int]
     source: list[int]
@@ -61,7 +59,8 @@ class Columns:
 
     What scoring takes of a row for every question is worked out when it comes: "standing", what it is worth by itself;
     "speaker", who said it, -1 for a question; "onward" and "before", what of a word and of a score reaches it from the
-    row before, if they are one talk; "backward" and "after", what of its own reaches that one.
+    row before, if they are one talk; "backward" and "after", what of its own reaches that one. Of a word less does,
+    unless they are of two people.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -122,9 +121,12 @@ class Columns:
         first = max(first, 1)
         times, after_question = arrays["time"][first - 1 : end], arrays["is_question"][first - 1 : end - 1]
         is_linked = np.abs(times[1:] - times[:-1]) < _TALK_SECONDS
-        arrays["onward"][first:end] = is_linked * np.where(after_question, weights.onward_from_question, weights.onward)
+        author, is_user = arrays["author"][first - 1 : end], arrays["is_user"][first - 1 : end]
+        is_shared = is_user[1:] & is_user[:-1] & (author[1:] != author[:-1])
+        reach = is_linked * np.where(is_shared, 1, weights.unshared)
+        arrays["onward"][first:end] = reach * np.where(after_question, weights.onward_from_question, weights.onward)
         arrays["before"][first:end] = is_linked * (weights.previous + weights.after_question * after_question)
-        arrays["backward"][first:end] = is_linked * weights.backward
+        arrays["backward"][first:end] = reach * weights.backward
         arrays["after"][first:end] = is_linked * weights.next
 
     def _work_out_one(self, place: int) -> None:
@@ -136,10 +138,13 @@ class Columns:
         if place:
             times, after_question = arrays["time"], arrays["is_question"].item(place - 1)
             is_linked = abs(times.item(place) - times.item(place - 1)) < _TALK_SECONDS
+            is_shared = is_user and arrays["is_user"].item(place - 1)
+            is_shared = is_shared and arrays["author"].item(place) != arrays["author"].item(place - 1)
+            reach = is_linked * (1 if is_shared else weights.unshared)
             onward = weights.onward_from_question if after_question else weights.onward
-            arrays["onward"][place] = is_linked * onward
+            arrays["onward"][place], arrays["backward"][place] = reach * onward, reach * weights.backward
             arrays["before"][place] = is_linked * (weights.previous + weights.after_question * after_question)
-            arrays["backward"][place], arrays["after"][place] = is_linked * weights.backward, is_linked * weights.next
+            arrays["after"][place] = is_linked * weights.next
 
     def remove(self, positions: NDArray[np.int32]) -> None:
         """Mark rows as removed."""

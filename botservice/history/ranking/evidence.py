@@ -20,7 +20,7 @@ from botservice.history.ranking.words.forms import form_keys, related_keys
 Scores = NDArray[np.float32]
 Places = NDArray[np.int32]
 
-MAX_WORDS: Final = 16
+MAX_WORDS: Final = 48  # a Chinese question of thirty characters has as many, with their pairs
 _OFTEN: Final = 100  # messages that have a word: what only looks like it adds nothing (measured: docs/search.md)
 _FEW: Final = 16  # one place in so many: sorting them takes less than going through all
 NOWHERE: Final = np.zeros(0, np.int64)

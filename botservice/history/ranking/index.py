@@ -23,7 +23,7 @@ from botservice.history.ranking.vectors import Vectors
 from botservice.history.ranking.vocabulary import Vocabulary
 from botservice.history.ranking.weights import DEFAULT, Weights
 from botservice.history.ranking.words.dates import Span
-from botservice.history.ranking.words.grammar import NUMBERS, TIMES
+from botservice.history.ranking.words.grammar import TIMES
 from botservice.history.ranking.words.tokens import tokenize
 from botservice.messages import Author, Role
 
@@ -135,7 +135,6 @@ class SearchIndex:
             is_user=[document.role is Role.USER for document in documents],
             is_question=[is_question(document.text) for document in documents],
             has_time=[has or not TIMES.isdisjoint(tokens) for has, tokens in zip(has_digits, texts, strict=True)],
-            has_number=[has or not NUMBERS.isdisjoint(tokens) for has, tokens in zip(has_digits, texts, strict=True)],
             text=[_fingerprint(tokens, each.text) for tokens, each in zip(texts, documents, strict=True)],
             said=[self._what_is_said(document, tokens) for document, tokens in zip(documents, texts, strict=True)],
             source=[hash(document.text) for document in documents],

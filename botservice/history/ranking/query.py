@@ -8,7 +8,7 @@ from typing import Final
 from botservice.history.ranking.weights import Weights
 from botservice.history.ranking.words import languages
 from botservice.history.ranking.words.dates import Span, find_spans
-from botservice.history.ranking.words.grammar import ASKS_NUMBER, ASKS_WHEN, FILLERS, LISTENER, QUESTION, SPEAKER
+from botservice.history.ranking.words.grammar import ASKS_WHEN, FILLERS, LISTENER, QUESTION, SPEAKER
 from botservice.history.ranking.words.tokens import normalize, token_weight, tokenize
 
 MAX_CHARACTERS: Final = 4_000
@@ -42,7 +42,6 @@ class Query:
     is_about_speaker: bool = False
     is_about_listener: bool = False
     asks_when: bool = False
-    asks_number: bool = False
 
 
 def parse(text: str, *, chat_languages: tuple[int, ...], now: datetime | None, weights: Weights) -> Query:
@@ -69,7 +68,6 @@ def parse(text: str, *, chat_languages: tuple[int, ...], now: datetime | None, w
         is_about_speaker=not found.isdisjoint(SPEAKER),
         is_about_listener=not found.isdisjoint(LISTENER),
         asks_when=not found.isdisjoint(ASKS_WHEN),
-        asks_number=not found.isdisjoint(ASKS_NUMBER),
     )
 
 

@@ -296,8 +296,6 @@ def _boost(columns: Columns, query: Query, people: _People, weights: Weights) ->
         boost += weights.listener * ~is_user
     if query.asks_when:
         boost += weights.when * columns.column("has_time")
-    elif query.asks_number:
-        boost += weights.how_many * columns.column("has_number")
     return boost
 
 

@@ -12,10 +12,10 @@ from typing import Final
 class Weights:
     """The weights, each a plain number; the defaults are those of the product."""
 
-    # Words (BM25). A message seldom repeats a word, so a second one adds little; a long one says more,
-    # not the same again.
+    # Words (BM25). A message seldom repeats a word, so a second one adds little; a long one has many
+    # words by chance.
     k1: float = 0.9
-    b: float = 0.3
+    b: float = 0.75
 
     # How much a match is worth against the very word that was asked for.
     inflected: float = 0.9  # "ran" for "run"
@@ -33,24 +33,25 @@ class Weights:
     onward: float = 0.9  # what is left of a word from one message to the next
     onward_from_question: float = 0.95  # an answer belongs to its question
     backward: float = 0.9
-    least_around: float = 0.4  # without a word of the question in itself, a message is found only in such company
-    previous: float = 0.2
-    next: float = 0.2
-    after_question: float = 0.4
+    # Between two people; where the assistant answers, or one person goes on, a message stands more by itself.
+    unshared: float = 0.5
+    least_around: float = 0.2  # without a word of the question in itself, a message is found only in such company
+    previous: float = 0.1
+    next: float = 0.1
+    after_question: float = 0.2
 
     # Who spoke, as a share of the score. More would lose what the other one says of them.
     author: float = 0.5  # somebody named in the question
     author_alone: float = 0.1  # so that a name alone finds its bearer's messages
     asker: float = 0.3  # "I", "my"
-    listener: float = 0.3  # "you", "your": the bot
-    user: float = 0.1  # what people say is the source; the bot repeats it
+    listener: float = 0.5  # "you", "your": the bot; as much as `user`, so that neither is preferred then
+    user: float = 0.5  # what people say is the source; the bot repeats it, and its replies have many words
     question: float = 0.15  # taken away: a question seldom answers one
 
     # When.
     date: float = 1.5  # said in the days that the question names
     date_alone: float = 0.3  # so that "yesterday" alone finds something
     when: float = 0.3  # "when": messages with words of time
-    how_many: float = 0.2  # "how many": messages with numbers
 
     # Facts that are said anew: the newer message stands first where it has the same words of the question ...
     renewal_words: float = 0.9  # ... and the older one nearly as many of them as the best message

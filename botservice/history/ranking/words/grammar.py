@@ -20,8 +20,6 @@ def _class(name: str) -> frozenset[str]:
 SPEAKER: Final = _class("speaker")
 LISTENER: Final = _class("listener")
 ASKS_WHEN: Final = _class("asks_when")
-ASKS_NUMBER: Final = _class("asks_number")
 TIMES: Final = _class("times")
-NUMBERS: Final = _class("numbers")
 QUESTION: Final = _class("question")
 FILLERS: Final = _class("fillers")
