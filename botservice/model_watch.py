@@ -11,6 +11,7 @@ from botservice.llm.model_notices import ModelNotice, UsedModel, examine_models
 from botservice.llm.openai.clients import OpenAIClients
 from botservice.loading import SETTLING_SECONDS
 from botservice.service import AgentService
+from botservice.setting_choices import ApiChoice
 from botservice.settings import Settings, reveal
 
 logger = logging.getLogger(__name__)
@@ -50,17 +51,18 @@ def used_models(settings: Settings, service: AgentService, own: OpenAIClients | 
     Args:
         own: The clients of the server that the settings name, or None if they name none.
     """
+    is_gateway = settings.openai_api is ApiChoice.RESPONSES
     llm = getattr(service.agent, "llm", None)
     for each in getattr(llm, "llms", None) or [llm]:
         yield from _of_client(each, settings)
     if service.embedder is not None:
         yield from _of_client(service.embedder, settings)
     elif own is not None and settings.embedding_model is not None:
-        yield UsedModel(settings.embedding_model, "OPENAI_EMBEDDING_MODEL", own)
+        yield UsedModel(settings.embedding_model, "OPENAI_EMBEDDING_MODEL", own, is_gateway)
     if own is not None and settings.observe and settings.observer_model is not None:
-        yield UsedModel(settings.observer_model, "OBSERVER_MODEL", own)
+        yield UsedModel(settings.observer_model, "OBSERVER_MODEL", own, is_gateway)
     if own is not None and settings.openai_transcription_model is not None:
-        yield UsedModel(settings.openai_transcription_model, "OPENAI_TRANSCRIPTION_MODEL", own)
+        yield UsedModel(settings.openai_transcription_model, "OPENAI_TRANSCRIPTION_MODEL", own, is_gateway)
 
 
 def _of_client(client: Any, settings: Settings) -> Iterator[UsedModel]:
@@ -69,7 +71,8 @@ def _of_client(client: Any, settings: Settings) -> Iterator[UsedModel]:
     if isinstance(clients, OpenAIClients):
         is_thinking = getattr(client, "reasoning_effort", None) != "none"
         takes_tools_by_chat = getattr(client, "api", None) == "chat" and is_thinking
-        yield UsedModel(client.model, _setting(client.model, settings), clients, takes_tools_by_chat)
+        is_gateway = bool(getattr(client, "is_openai", settings.openai_api is ApiChoice.RESPONSES))
+        yield UsedModel(client.model, _setting(client.model, settings), clients, is_gateway, takes_tools_by_chat)
 
 
 def _setting(name: str, settings: Settings) -> str:

@@ -132,7 +132,7 @@ class OpenAIEmbedder:
                 try:
                     body = await self._call(client, texts)
                 except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
-                    if not self._is_binary or "encoding_format" not in str(error):
+                    if not self._is_binary or "encoding_format" not in error.response.text:
                         raise
                     self._is_binary = False  # a server that writes numbers only
                     body = await self._call(client, texts)

@@ -26,13 +26,20 @@ class UsedModel:
 
     Attributes:
         setting: Where its name stands, such as OPENAI_MODEL.
+        is_gateway: Whether a setting says that OpenAI's models are behind a server of another host.
         takes_tools_by_chat: Whether it thinks and is given tools by chat.completions, because it is configured so.
     """
 
     name: str
     setting: str
     clients: OpenAIClients
+    is_gateway: bool = False
     takes_tools_by_chat: bool = False
+
+    @property
+    def is_openai(self) -> bool:
+        """Whether OpenAI's models are behind its server."""
+        return self.is_gateway or is_openai(self.clients.base_url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +90,10 @@ async def _examine(model: UsedModel, catalogue: Mapping[str, Lifetime], today: d
 
 def _shutdown(model: UsedModel, lifetime: Lifetime) -> Shutdown | None:
     """Return when a model ends: by what its server says, and where OpenAI's own says nothing, by the table."""
-    known = known_shutdown(model.name)
+    known = known_shutdown(model.name.rpartition("/")[2])
     if lifetime.ends_on is not None:
         return Shutdown(lifetime.ends_on, known.instead if known else None)
-    return known if is_openai(model.clients.base_url) and not lifetime.is_told else None
+    return known if model.is_openai and not lifetime.is_told else None
 
 
 def _key_notice(error: LLMError, base_url: str) -> list[ModelNotice]:
@@ -118,7 +125,7 @@ def _end_notice(model: UsedModel, shutdown: Shutdown, today: date) -> ModelNotic
 
 
 def _tools_notice(model: UsedModel) -> list[ModelNotice]:
-    if not (model.takes_tools_by_chat and is_openai(model.clients.base_url) and _wants_responses(model.name)):
+    if not (model.takes_tools_by_chat and model.is_openai and _wants_responses(model.name)):
         return []
     text = f"the model {model.name} takes no tools by chat.completions: set OPENAI_API=auto"
     return [ModelNotice(f"tools {model.name}", text)]

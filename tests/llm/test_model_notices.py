@@ -112,6 +112,13 @@ def test_what_the_server_says_counts_before_the_table(url: str, lifetime: Lifeti
     assert _shutdown(UsedModel("gpt-4o", "OPENAI_MODEL", clients), lifetime) == shutdown
 
 
+def test_a_gateway_to_openai_says_nothing_of_ends_and_the_table_counts() -> None:
+    clients = OpenAIClients(ModelSettings.load(), base_url="http://127.0.0.1:1/v1", api_key="sk-test-key")
+    for name in ("gpt-4o", "openai/gpt-4o"):
+        model = UsedModel(name, "OPENAI_MODEL", clients, is_gateway=True)
+        assert _shutdown(model, Lifetime()) == known_shutdown("gpt-4o") is not None
+
+
 @pytest.mark.parametrize("value", [None, "", "soon", 20270114, "2027-13-01", [], {}])
 def test_a_date_that_is_none_is_none(value: object) -> None:
     assert read_date(value) is None

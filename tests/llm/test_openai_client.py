@@ -15,6 +15,7 @@ from standins.openai_api import OpenAIApi
 from standins.raw_http import RawRequest, RawServer, begun, chunk, raw_server, response
 
 from botservice import InvalidArgument, LLMError, OpenAIChatLLM
+from botservice.llm.openai.catalogue import read_catalogue
 
 HELLO = [{"role": "user", "content": "hello"}]
 KEY = "sk-test-key-that-nobody-may-see"
@@ -444,3 +445,21 @@ async def test_a_script_that_closes_nothing_ends_without_complaints() -> None:
         )
         out, complaints = await process.communicate()
     assert (out.decode().split(), complaints.decode()) == (["hi", "hi"], "")
+
+
+@pytest.mark.parametrize("api", ["chat", "responses"])
+async def test_a_query_of_the_base_url_stays_behind_the_path(api: str) -> None:
+    asked: list[str] = []
+
+    async def answer(request: RawRequest, writer: asyncio.StreamWriter) -> None:
+        asked.append(request.line.split()[1])
+        writer.write(response(b'{"error": {"message": "no"}}', kind="application/json"))
+
+    async with raw_server(answer) as server:
+        llm = OpenAIChatLLM("m", base_url=f"{server.base_url}/?api-version=2026-10-01&x=1", api_key="none", api=api)
+        with pytest.raises(LLMError):
+            await llm.chat(HELLO)
+        assert await read_catalogue(llm.clients) == {}
+        await llm.close()
+    path = "/v1/chat/completions" if api == "chat" else "/v1/responses"
+    assert asked == [f"{path}?api-version=2026-10-01&x=1", "/v1/models?api-version=2026-10-01&x=1"]

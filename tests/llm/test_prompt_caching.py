@@ -122,3 +122,23 @@ async def test_a_template_that_wants_turns_gets_them_from_then_on(status):
         assert [(await llm.chat(messages)).text for _ in range(2)] == ["ok", "ok"]
         await llm.close()
         assert [len(body["messages"]) for body in api.bodies()] == [2, 1, 1]
+
+
+@pytest.mark.parametrize("model", ["gpt-6.1-terra", "openai/gpt-6.1-terra"])
+async def test_a_gateway_to_openai_is_told_as_openai_is(api, model):
+    llm = OpenAIChatLLM(model, base_url=api.base_url, api_key="none", api="responses")
+    await llm.chat(make_prompt())
+    await llm.close()
+    body = api.bodies("/v1/responses")[0]
+    assert body["prompt_cache_key"] == "abc"
+    assert "prompt_cache_breakpoint" in json.dumps(body["input"])
+
+
+async def test_a_gateway_that_does_not_know_of_caches_is_told_once():
+    fields = ("prompt_cache_key",)
+    with OpenAIApi.running(refuses=fields) as api:
+        llm = OpenAIChatLLM("gpt-5.5", base_url=api.base_url, api_key="none", api="responses")
+        await llm.chat(make_prompt())
+        await llm.chat(make_prompt())
+        await llm.close()
+        assert ["prompt_cache_key" in body for body in api.bodies("/v1/responses")] == [True, False, False]

@@ -4,6 +4,7 @@ import httpx
 
 from botservice.errors import LLMError
 from botservice.http.tls import tls_context
+from botservice.llm.openai.options import address_of
 from botservice.messages import Attachment
 
 _ANSWER_SECONDS = 60.0
@@ -22,7 +23,7 @@ class OpenAITranscriber:
             base_url: Such as https://api.openai.com/v1.
             model: Such as gpt-transcribe at OpenAI; other servers have names of their own.
         """
-        self._url = f"{base_url.rstrip('/')}/audio/transcriptions"
+        self._url = address_of(base_url, "/audio/transcriptions")
         self._model = model
         self._headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
 

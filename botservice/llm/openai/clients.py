@@ -10,12 +10,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 from urllib.request import proxy_bypass
 
 from botservice.checking.arguments import check_address
 from botservice.errors import LLMError, SettingsError
 from botservice.http.tls import tls_context
+from botservice.llm.openai.options import address_of
 from botservice.settings import OPENAI_API_URL, ModelSettings, reveal
 from botservice.telemetry import register_secret
 
@@ -54,7 +55,14 @@ class Connections:
         import openai
 
         # Once: the service knows how long people wait.
-        self.client = openai.AsyncOpenAI(api_key=api_key, base_url=base_url, max_retries=0, http_client=make_way().http)
+        base, _, query = base_url.partition("?")
+        self.client = openai.AsyncOpenAI(
+            api_key=api_key,
+            base_url=base,
+            default_query=dict(parse_qsl(query)),
+            max_retries=0,
+            http_client=make_way().http,
+        )
         # Nobody answers otherwise for what these say of the machine. Each name once, however it is written.
         self.headers = {
             name.lower(): value
@@ -168,7 +176,7 @@ class OpenAIClients:
 
     def address(self, path: str) -> str:
         """Return where a path of the server is."""
-        return f"{self.base_url.rstrip('/')}{path}"
+        return address_of(self.base_url, path)
 
     @contextlib.asynccontextmanager
     async def post(self, path: str, body: dict[str, Any]) -> "AsyncIterator[httpx2.Response]":

@@ -80,7 +80,9 @@ class OpenAIChatLLM:
         summary = one_of(ReasoningSummary, "reasoning_summary", reasoning_summary) or settings.openai_reasoning_summary
         self.reasoning_summary: str | None = None if summary is ReasoningSummary.OFF else summary.value
         self.temperature = temperature
-        self._limits = _limits(one_of(ApiChoice, "api", api) or settings.openai_api, self.base_url)
+        choice = one_of(ApiChoice, "api", api) or settings.openai_api
+        self._is_responses_set = choice is ApiChoice.RESPONSES
+        self._limits = _limits(choice, self.base_url)
 
     def __repr__(self) -> str:
         return f"OpenAIChatLLM({self.model!r}, base_url={self.base_url!r})"
@@ -94,6 +96,11 @@ class OpenAIChatLLM:
     def api(self) -> str:
         """How the server is spoken to at the moment: responses or chat."""
         return self._limits.wire.value
+
+    @property
+    def is_openai(self) -> bool:
+        """Whether OpenAI's models are behind the server, as far as is known: it is theirs, or a gateway to it."""
+        return self._is_responses_set or is_openai(self.base_url)
 
     @property
     def searches_web(self) -> bool:
@@ -151,6 +158,7 @@ class OpenAIChatLLM:
             temperature=self.temperature,
             schema=schema,
             refused=self._limits.refused,
+            is_responses_set=self._is_responses_set,
         )
 
     async def _ask(self, call: OpenAICall, on_text: TextSink | None, on_thought: TextSink | None) -> ChatResponse:

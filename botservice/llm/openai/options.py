@@ -17,6 +17,12 @@ def is_openai(base_url: str) -> bool:
     return host == _OPENAI_HOST or host.endswith(f".{_OPENAI_HOST}")
 
 
+def address_of(base_url: str, path: str) -> str:
+    """Return where a path of a server is; a query of its base URL, such as api-version=, comes after the path."""
+    base, mark, query = base_url.partition("?")
+    return f"{base.rstrip('/')}{path}{mark}{query}"
+
+
 @dataclass(frozen=True, slots=True)
 class CallOptions:
     """The same for every call of one model.
@@ -24,6 +30,7 @@ class CallOptions:
     Attributes:
         model: The model's name, as the server knows it.
         base_url: The server.
+        is_responses_set: A setting says that it has OpenAI's Responses: it is OpenAI, or a gateway before it.
         reasoning_effort: How hard the model thinks; None for what it does by itself.
         reasoning_summary: How its thoughts are summed up: auto, concise or detailed; None for not at all.
         max_answer_tokens: How long an answer may become; None for what the server allows.
@@ -40,3 +47,9 @@ class CallOptions:
     temperature: float | None = None
     schema: AnswerSchema | None = None
     refused: frozenset[str] = frozenset()
+    is_responses_set: bool = False
+
+    @property
+    def is_openai(self) -> bool:
+        """Whether OpenAI's models are behind the server, as far as is known."""
+        return self.is_responses_set or is_openai(self.base_url)

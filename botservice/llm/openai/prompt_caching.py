@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from botservice.llm.chat import ChatMessage
-from botservice.llm.openai.options import CallOptions, is_openai
+from botservice.llm.openai.options import CallOptions
 
 KEY: Final = "prompt_cache_key"
 BREAKPOINT: Final = "prompt_cache_breakpoint"
@@ -38,8 +38,8 @@ class CacheMarks:
 
 
 def knows_keys(options: CallOptions) -> bool:
-    """Return whether the server takes a key with a request: OpenAI's own does, and others may refuse it."""
-    return is_openai(options.base_url)
+    """Return whether the server takes a key with a request: OpenAI's does, and others may refuse it."""
+    return options.is_openai
 
 
 def knows_breakpoints(options: CallOptions) -> bool:
@@ -47,7 +47,7 @@ def knows_breakpoints(options: CallOptions) -> bool:
 
     Source: OpenAI API reference, responses and chat completions, prompt_cache_breakpoint.
     """
-    found = _FAMILY.match(options.model) if is_openai(options.base_url) else None
+    found = _FAMILY.match(options.model.rpartition("/")[2]) if options.is_openai else None
     return found is not None and (int(found[1]), int(found[2] or 0)) >= _FIRST_WITH_BREAKPOINTS
 
 
