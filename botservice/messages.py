@@ -270,6 +270,8 @@ class InboundMessage:
         is_whole: Whether reading the event in full would give nothing more: neither files, nor what was said before.
         unread: The names of files that could not be read; the person is told so.
         references: What it quotes, forwards or shares of others; text holds nothing of that.
+        is_all_own: Whether its author wrote all of it themselves, in this conversation: text, files and what it holds.
+            Only then may a tool run by what they allowed for always. By default it is, if it is nothing but own text.
         looking_at: What its author has open while they write, in a few words. Only the model is told, in this turn
             alone: it is stored nowhere.
     """
@@ -291,6 +293,13 @@ class InboundMessage:
     is_anonymous: bool = False
     references: tuple[Reference, ...] = ()
     looking_at: str | None = None
+    is_all_own: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.is_all_own is None:
+            of_others = any(not each.is_of_assistant for each in self.references)
+            own = self.own_text is None and not self.attachments and not of_others and not self.is_anonymous
+            object.__setattr__(self, "is_all_own", own)
 
     @property
     def full_text(self) -> str:

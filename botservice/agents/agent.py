@@ -62,6 +62,12 @@ class Plan:
     model_items: Sequence[ModelItem] = ()
 
 
+def has_searched(said: Action | FinishAction) -> bool:
+    """Return whether the model's server searched the web for what a model said."""
+    is_counted = said.token_usage is not None and bool(said.token_usage.web_searches)
+    return is_counted or any(item.get("type") == "web_search_call" for item in said.model_items)
+
+
 class Agent(ABC):
     """Says what to do next, from what is stored and from nothing else; so a turn that was cut off can go on anywhere.
 

@@ -36,6 +36,9 @@ class AgentTool(Tool):
             raise InvalidTool(f"max_steps of {self.name} must be 0 or more, not {max_steps}")
         self.agent = agent
         self.max_steps = max_steps
+        # What a toolset offers is not known before a turn.
+        reads = any(each.reads_untrusted for each in agent.tools.values())
+        self.reads_untrusted = self.reads_untrusted or reads or bool(agent.toolsets)
 
     def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> Callable[[], Awaitable[Any] | Any]:
         """Return the work on a task.

@@ -33,6 +33,9 @@ _CONTEXT_ID = select(contexts.c.id).where(contexts.c.key_hash == bindparam("key_
 _CONTEXT_KEYS = select(contexts.c.context_keys).where(contexts.c.id == bindparam("context"))
 
 
+_NOTE_UNTRUSTED = (
+    update(contexts).where(contexts.c.id == bindparam("context")).values(untrusted_at=contexts.c.last_position)
+)
 _MOST_KEY_BYTES: Final = 4_096
 _MOST_KEY_LEVELS: Final = 8
 
@@ -139,6 +142,8 @@ class AgentContext:
         open_step: A step of memory's turn whose calls have not all ended; it is in no list yet.
         steps_taken: How many action steps the current turn has begun, also those that were deleted since.
         last_step_number: Steps are numbered through all prompts of a context.
+        has_read_untrusted: Whether the step that is taken rests on what strangers wrote and no message says so: then no
+            tool runs by what a person allowed for always.
         has_open_calls: Whether a call waits here for a word or a result, as far as it was looked.
     """
 
@@ -163,6 +168,7 @@ class AgentContext:
         self.open_step: StoredStep | None = None
         self.steps_taken = 0
         self.last_step_number = 0
+        self.has_read_untrusted = False
         self.has_open_calls = True
         self._saved_metadata = NO_METADATA
 
@@ -434,6 +440,11 @@ def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, A
     if keys is None:
         raise StorageError(f"there is no context {context_id}")
     return keys
+
+
+def note_untrusted(connection: Connection, context_id: int) -> None:
+    """Take note that a tool has given what strangers wrote, after all that was said until now."""
+    execute(connection, _NOTE_UNTRUSTED, {"context": context_id})
 
 
 def set_metadata(connection: Connection, *, context_id: int, key: str, value: Any) -> None:

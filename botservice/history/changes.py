@@ -45,6 +45,7 @@ class NewWords:
         token_count: Tokens of the full text, in token_encoding; None for not counted.
         own_text: What its author says in their own words; None if that is all of text.
         references: What it holds of others.
+        is_all_own: Whether its author wrote all of it themselves, files included.
     """
 
     text: str
@@ -53,6 +54,7 @@ class NewWords:
     token_encoding: str | None
     own_text: str | None = None
     references: tuple[Reference, ...] = ()
+    is_all_own: bool = False
 
 
 def find_stored(connection: Connection, context_id: int, external_ids: Collection[str]) -> set[str]:
@@ -100,6 +102,7 @@ def _change_row(connection: Connection, context_id: int, row: Any, new: NewWords
         "token_encoding": new.token_encoding,
         "edited_at": now,
         "own_text": None if new.own_text is None else storable(new.own_text),
+        "is_all_own": new.is_all_own,
     }
     keep_references(connection, context_id, row.id, references, **values)
     connection.execute(_FORGET_MEANING, {"message": row.id})

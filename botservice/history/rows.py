@@ -31,6 +31,7 @@ class NewMessage:
         answers_turn_id: The turn that it answers; it is stored once for each.
         own_text: What its author says in their own words; None if that is all of text.
         references: What it holds of others.
+        is_all_own: Whether its author wrote all of it themselves, files included.
     """
 
     role: Role
@@ -45,6 +46,7 @@ class NewMessage:
     answers_turn_id: int | None = None
     own_text: str | None = None
     references: tuple[Reference, ...] = ()
+    is_all_own: bool = False
 
 
 COLUMNS = (
@@ -102,7 +104,7 @@ _TAKE_POSITION = (
 _GIVEN = (
     *("role", "text", "attachments", "author_platform", "author_id", "author_name", "created_at"),
     *("token_count", "token_encoding", "external_id", "event_id", "answers_turn_id", "own_text"),
-    "said_by_others",
+    *("said_by_others", "is_all_own"),
 )
 # At the position that was taken just before, and nowhere where it is stored already or where its context is gone.
 _insert = of_each_database(
@@ -157,6 +159,7 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
         "answers_turn_id": new.answers_turn_id,
         "own_text": None if new.own_text is None else storable(new.own_text),
         "said_by_others": held,
+        "is_all_own": new.is_all_own,
     }
     execute(connection, _TAKE_POSITION, {"context": context_id})
     message_id = execute(connection, _insert(connection), values).scalar_one_or_none()

@@ -28,7 +28,7 @@ from botservice.storage.tables.conversations import schema_compatibility
 from botservice.storage.url import DatabaseUrl
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
-SCHEMA_VERSION = "0024"
+SCHEMA_VERSION = "0025"
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  # what Postgres takes without quotation marks

@@ -82,6 +82,7 @@ class FetchPage:
             timeout_seconds=_SECONDS,
             max_calls=_MOST_PAGES,
             needs_approval=self.asks_first,
+            reads_untrusted=True,
         )
 
     async def asks_first(self, arguments: Mapping[str, Any], context: AgentContext) -> bool:

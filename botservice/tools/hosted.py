@@ -19,7 +19,7 @@ class HostedTool(Tool):
     """
 
     def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
-        super().__init__(_nothing, name=name, idempotent=True)
+        super().__init__(_nothing, name=name, idempotent=True, reads_untrusted=True)
         self.schema = schema
 
 

@@ -1,6 +1,8 @@
 """Functions that a model may call."""
 
+import hashlib
 import inspect
+import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -39,12 +41,14 @@ class Tool:
         timeout_seconds: How long a call may take.
         max_calls: How often it may be called for one prompt; None for as often as the model wants.
         needs_approval: Whether a person is asked before a call is made; a callable that fails means yes.
+        reads_untrusted: Whether its results hold what strangers wrote, such as pages or mails: afterwards, no tool runs
+            by what a person allowed for always.
         shows_files: Whether the files that it gives go with the answer, and not only to the model.
     """
 
     shows_files = True
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what one may say of a tool
         self,
         function: ToolFunction,
         *,
@@ -55,6 +59,7 @@ class Tool:
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         max_calls: int | None = None,
         needs_approval: NeedsApproval = False,
+        reads_untrusted: bool = False,
     ) -> None:
         """Wrap function.
 
@@ -78,6 +83,7 @@ class Tool:
         self.timeout_seconds = timeout_seconds
         self.max_calls = max_calls
         self.needs_approval = needs_approval
+        self.reads_untrusted = reads_untrusted
         self._signature = Signature(function, self.name, parameters)
         self.schema: Mapping[str, Any] = {
             "type": "function",
@@ -90,6 +96,11 @@ class Tool:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """Call the function itself."""
         return self._function(*arguments, **named)
+
+    @property
+    def digest(self) -> str:
+        """What tells apart two tools of one name: a digest of all that a model is told of it."""
+        return hashlib.sha256(json.dumps(self.schema, sort_keys=True, default=str).encode()).hexdigest()
 
     @property
     def is_async(self) -> bool:
@@ -131,6 +142,7 @@ def tool(
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     max_calls: int | None = None,
     needs_approval: NeedsApproval = False,
+    reads_untrusted: bool = False,
 ) -> Callable[[ToolFunction], Tool]: ...
 def tool(function: ToolFunction | None = None, /, **options: Any) -> Tool | Callable[[ToolFunction], Tool]:
     """Make a tool of the function below: `@tool`, or `@tool(name=…, is_final=…)` with the options of `Tool`."""

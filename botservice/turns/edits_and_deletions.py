@@ -234,7 +234,15 @@ async def _read_words(read: ReadChange, change: Change) -> NewWords | None:
 
 async def _words_of(message: InboundMessage) -> NewWords:
     counter, count = await count_text(message.full_text)
-    return NewWords(message.text, message.attachments, count, counter.name, message.own_text, message.references)
+    return NewWords(
+        message.text,
+        message.attachments,
+        count,
+        counter.name,
+        message.own_text,
+        message.references,
+        message.is_all_own is True,
+    )
 
 
 def _read(row: Row[*tuple[object, ...]]) -> Change:

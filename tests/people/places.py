@@ -247,7 +247,7 @@ _ID_AND_CONTEXT: Final = ("id", "context_id")
 WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "messages": (
         *(*_ID_AND_CONTEXT, "position", "role", "created_at", "token_count", "token_encoding"),
-        *("event_id", "answers_turn_id", "edited_at"),
+        *("event_id", "answers_turn_id", "edited_at", "is_all_own"),
     ),
     "vectors": (*_ID_AND_CONTEXT, "message_id", "model_key"),
     "word_blocks": ("context_id", "block", "first_position", "last_position"),
@@ -270,8 +270,9 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "pending_calls": (
         *(*_ID_AND_CONTEXT, "turn_id", "step_id", "call_index", "kind", "status", "is_open", "transport"),
         *("delivery_id", "created_at", "expires_at", "due_at", "due_set_at", "decided_at", "decided_by", "told_at"),
+        "tool_digest",
     ),
-    "tool_grants": (*_ID_AND_CONTEXT, "tool", "created_at"),
+    "tool_grants": (*_ID_AND_CONTEXT, "tool", "created_at", "tool_digest"),
     "reminders": (
         *(*_ID_AND_CONTEXT, "transport", "status", "is_task", "due_at", "starts_at", "repeats", "time_zone"),
         *("language", "created_at", "fired_at", "finished_at"),
@@ -294,7 +295,7 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "web_logins": ("identity_id", "account_id", "created_at", "expires_at"),
     "contexts": (
         *("id", "last_position", "deletion_version", "is_shared", "only_identity_id", "created_at", "fresh_from"),
-        *("forgotten_at", "last_message_id", "message_count"),
+        *("forgotten_at", "last_message_id", "message_count", "untrusted_at"),
     ),
     "message_references": (*_ID_AND_CONTEXT, "message_id"),
     "loose_files": _ID_AND_CONTEXT,

@@ -12,7 +12,7 @@ from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.inbox import MAX_OWN_TURNS
 from botservice.turns.run_options import utc_now
 from botservice.turns.waiting.grants import grant_tool, is_all_said_by, is_named
-from tests.turns.test_waiting import ANNA, BOB, Group, keys, pay, shop
+from tests.turns.test_waiting import ANNA, BOB, Group, keys, pay, payments, shop
 
 MALLORY = Author("messenger", "mallory", "Mallory")
 
@@ -31,7 +31,7 @@ async def trusting_anna(storage, *script):
 
     def trust(connection):
         context_id = find_or_insert_context(connection, ContextKeys.of(keys("1")), utc_now())
-        grant_tool(connection, context_id, "pay", ANNA, utc_now())
+        grant_tool(connection, context_id, "pay", ANNA, utc_now(), digest=payments([]).digest)
 
     await storage.write(trust)
     async with shop(storage, *script, messenger=Overhearing(), is_started=False) as bot:

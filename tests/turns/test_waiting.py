@@ -102,9 +102,8 @@ def pay(amount=5):
     return call("pay", to="Anna", amount=amount)
 
 
-@contextlib.asynccontextmanager
-async def shop(storage, *script, paid=None, clock=None, **options):
-    till = [] if paid is None else paid
+def payments(till):
+    """Return the tool that pays, and notes it in a till."""
 
     @tool(needs_approval=True)
     async def pay(to: str, amount: int) -> str:
@@ -112,6 +111,14 @@ async def shop(storage, *script, paid=None, clock=None, **options):
         till.append(amount)
         return "paid"
 
+    return pay
+
+
+@contextlib.asynccontextmanager
+async def shop(storage, *script, paid=None, clock=None, **options):
+    till = [] if paid is None else paid
+
+    pay = payments(till)
     access = Access(owners=frozenset({"messenger:olga"}))
     now = {} if clock is None else {"clock": clock}
     async with office(

@@ -95,7 +95,7 @@ def read_message(body: object) -> SlackMessage | None:
         timestamp(field(event, "thread_ts")),
         field(event, "channel_type") == "im" or channel.startswith("D"),
         frozenset(_MENTION.findall(said)),
-        all(field(event, name) is None for name in _OF_APPS),
+        is_typed(event),
     )
 
 
@@ -109,6 +109,11 @@ def message_event(message: SlackMessage, body: object, *, is_thread: bool) -> In
         raw=raw(Way.MESSAGE, body),
         kind=EventKind.STOP if is_stop else EventKind.MESSAGE,
     )
+
+
+def is_typed(event: object) -> bool:
+    """Return whether a person typed a message; otherwise an app posted it in their name."""
+    return all(field(event, name) is None for name in _OF_APPS)
 
 
 def command_of(text: str) -> CommandCall | None:

@@ -43,6 +43,8 @@ contexts = Table(
     Column("forgotten_at", Timestamp),
     Column("last_message_id", Id, nullable=False, server_default="0"),
     Column("message_count", Id, server_default="0"),
+    # The position after which a tool last gave what strangers wrote, such as a page; NULL where none did.
+    Column("untrusted_at", Id),
     Index("ix_contexts_last_message_id", "last_message_id", "id"),
     index_where("ix_contexts_with_metadata", "id", where=conditions.CONTEXT_HAS_METADATA),
     index_where("ix_contexts_forgotten", "id", where=conditions.CONTEXT_IS_FORGOTTEN),
@@ -73,6 +75,8 @@ messages = Table(
     Column("own_text", Text),  # what its author says in their own words; NULL where that is all of it
     # What it quotes, forwards or shares of others, as JSON; NULL where a version wrote it that had all in text.
     Column("said_by_others", Text),
+    # Whether its author wrote all of it, files included; NULL where that is not known.
+    Column("is_all_own", Boolean),
     UniqueConstraint("context_id", "position"),
     # Finds the last message of a person at once: without statistics Postgres sorts the whole chat for it otherwise.
     index_where("ix_messages_of_people", "context_id", "position", where=conditions.MESSAGE_IS_OF_A_PERSON),

@@ -37,6 +37,7 @@ pending_calls = Table(
     Column("decided_at", Timestamp),
     Column("decided_by", Id),
     Column("told_at", Timestamp),
+    Column("tool_digest", Text),  # of the tool's description and schema when it was asked about
     Index("ix_pending_calls_context_id", "context_id", "id"),
     index_where("ix_pending_calls_due", "due_at", where=CALL_IS_OPEN),
     sqlite_autoincrement=True,
@@ -52,6 +53,7 @@ tool_grants = Table(
     Column("author_platform", Text),
     Column("author_id", Text),
     Column("created_at", Timestamp, nullable=False),
+    Column("tool_digest", Text),  # a grant is for the tool that has this one; one without is for none
     Index("ix_tool_grants_context_id", "context_id"),
     sqlite_autoincrement=True,
 )

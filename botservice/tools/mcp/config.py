@@ -25,7 +25,7 @@ _SECRET: Final = re.compile(r"key|token|secret|password|passwd|credential|auth(?
 _PLAIN: Final = frozenset({"HOME", "USER", "LOGNAME", "PATH", "SHELL", "TERM", "PWD", "TMPDIR", "LANG"})
 _OF_COMMANDS: Final = ("command", "args", "env", "cwd")
 _OF_ADDRESSES: Final = ("url", "headers", "auth", "client_id", "client_secret")
-_OF_BOTH: Final = ("tools", "approval", "timeout", "disabled", "type")
+_OF_BOTH: Final = ("tools", "approval", "timeout", "trusted", "disabled", "type")
 _OF_OTHERS: Final = frozenset({"description", "alwaysAllow", "autoApprove"})  # other programs' keys, of no effect here
 _TYPES: Final = frozenset({"stdio", "http", "streamable-http", "streamableHttp"})
 _LONGEST_SHOWN: Final = 40
@@ -66,6 +66,7 @@ class ServerConfig:
     Attributes:
         prefix: What the names of its tools begin with.
         tools: The tools that may be offered; None for all.
+        is_trusted: Whether its results hold nothing that strangers wrote, whatever its tools say.
         has_sign_in: Whether each person signs in by OAuth, whatever the server says without that.
         client_id: As whom this service is registered there; without one it registers by itself.
     """
@@ -84,6 +85,7 @@ class ServerConfig:
     has_sign_in: bool = False
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
+    is_trusted: bool = False
 
 
 def read_file(path: Path | str, environment: Mapping[str, str] | None = None) -> list[ServerConfig]:
@@ -165,6 +167,7 @@ class _Entry:
             has_sign_in=self._has_sign_in(),
             client_id=text("client_id"),
             client_secret=self._secret("client_secret"),
+            is_trusted=self._is_trusted(),
         )
 
     def _fail(self, what: str, key: str | None = None) -> NoReturn:
@@ -281,6 +284,10 @@ class _Entry:
         if value not in list(Approval):
             self._fail(f"it must be one of {', '.join(Approval)}", "approval")
         return Approval(value)
+
+    def _is_trusted(self) -> bool:
+        value = self._entry.get("trusted", False)
+        return value if isinstance(value, bool) else self._fail("it must be true or false", "trusted")
 
     def _timeout(self) -> float:
         value = self._entry.get("timeout", DEFAULT_TIMEOUT_SECONDS)

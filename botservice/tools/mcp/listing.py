@@ -38,6 +38,7 @@ class ListedTool:
         name: As the server has it.
         description: Bounded, without signs that cannot be seen; nothing in it begins or ends a part of a prompt.
         parameters: The JSON schema of its arguments.
+        is_open_world: Whether it may give what strangers wrote: by the protocol, unless it says that it does not.
     """
 
     name: str
@@ -45,6 +46,7 @@ class ListedTool:
     parameters: Mapping[str, Any]
     is_read_only: bool = False
     is_idempotent: bool = False
+    is_open_world: bool = True
 
 
 def read_listing(server: str, tools: Iterable[Any], allowed: frozenset[str] | None) -> tuple[ListedTool, ...]:
@@ -84,6 +86,7 @@ def _read(tool: Any) -> ListedTool:
         read_schema(tool.input_schema),
         is_read_only=is_read_only,
         is_idempotent=is_read_only or (hints is not None and hints.idempotent_hint is True),
+        is_open_world=hints is None or hints.open_world_hint is not False,
     )
 
 

@@ -8,7 +8,8 @@ from typing import NoReturn
 from sqlalchemy import Connection
 
 from botservice.agents import Action
-from botservice.contexts.context import AgentContext
+from botservice.agents.agent import has_searched
+from botservice.contexts.context import AgentContext, note_untrusted
 from botservice.errors import TurnWaiting
 from botservice.memory import ActionStep, MemoryStep, Timing
 from botservice.messages import ToolCall
@@ -25,7 +26,7 @@ from botservice.turns.run.unapproved import refuse_unapproved
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Live
 from botservice.turns.turn import TurnStatus
-from botservice.turns.waiting.approvals_needed import find_to_ask
+from botservice.turns.waiting.approvals_needed import find_to_ask, gives_untrusted
 from botservice.turns.waiting.parking import Parking
 from botservice.turns.waiting.resuming import STOPPED, Settled, go_on, has_open, wait_again
 
@@ -87,14 +88,17 @@ class OpenStep:
         self._bill.attempts.write(step, started_at)
         self._bill.attempts.note_calls([each.name for each in action.tool_calls])
         tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
+        context.has_read_untrusted = is_searched = has_searched(action)
         asked = await self._find_to_ask(tools, action.tool_calls)
 
         def write_open(connection: Connection, row_ids: Sequence[int]) -> TurnWaiting | None:
             note_step(connection, self._turn.id, steps_taken=taken, last_step_number=number)
             self._bill.write(connection, started_at)
+            if is_searched:
+                note_untrusted(connection, context.id)
             if asked:
                 now, lasts = self._options.clock(), self._options.approval_lasts
-                return self._parking.ask(connection, row_ids[-1], asked, now, lasts)
+                return self._parking.ask(connection, row_ids[-1], asked, tools, now, lasts)
             journal.write_started(connection, context.id, row_ids[-1], range(len(action.tool_calls)))
             return None
 
@@ -236,7 +240,14 @@ class OpenStep:
         self.step = self._context.open_step = None
         if step.is_final_answer:
             self.final = step
-        await self._saver.save_with(lambda connection, _: journal.delete_calls(connection, row_id))
+        is_untrusted = gives_untrusted(self.tools, step.tool_calls or ())
+
+        def write(connection: Connection, _: Sequence[int]) -> None:
+            journal.delete_calls(connection, row_id)
+            if is_untrusted:
+                note_untrusted(connection, self._context.id)
+
+        await self._saver.save_with(write)
         await self._call_back(step)
 
     async def _stopped_outcomes(self, step: ActionStep) -> list[ToolOutcome]:

@@ -68,6 +68,7 @@ class SubAgents:
         if depth > DEEPEST:
             raise BotServiceError(f"agents may stand {DEEPEST} deep below the first, and {tool.name} would be deeper")
         context = TaskContext(above, tool.agent, task)
+        context.has_read_untrusted = above.has_read_untrusted
         context.delegate = partial(self._delegate, context, depth + 1)
         return SubWork(tool, context, partial(self._ask, tool.agent), self._options.clock)
 

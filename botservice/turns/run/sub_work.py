@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol, TypeVar
 
 from botservice.agents import Action, FinishAction
+from botservice.agents.agent import has_searched
 from botservice.agents.agent_tool import AgentTool
 from botservice.agents.checks import find_refusal
 from botservice.contexts.context import AgentContext
@@ -22,7 +23,7 @@ from botservice.turns.run.asking import Said, record_answer
 from botservice.turns.run.calls import close_step, final_answer
 from botservice.turns.run.failures import model_failure, unchecked, used_up
 from botservice.turns.run.saving import as_text
-from botservice.turns.waiting.approvals_needed import find_to_ask
+from botservice.turns.waiting.approvals_needed import find_to_ask, gives_untrusted
 
 
 class Asked(Said, Protocol):
@@ -104,7 +105,9 @@ class SubWork:
         """Run the calls that the model wants; return the answer where a final tool gave it."""
         step = ActionStep(self._next_number(), tool_calls=tuple(action.tool_calls), model_output=action.model_output)
         tools = await self._agent.tools_for(self.context)
+        self.context.has_read_untrusted |= has_searched(action)
         outcomes = await self._run_calls(step, tools)
+        self.context.has_read_untrusted |= gives_untrusted(tools, step.tool_calls or ())
         self.context.steps_taken += 1
         self._keep(step, started_at, action)
         close_step(step, outcomes, tools, self._clock())

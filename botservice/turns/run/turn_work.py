@@ -9,10 +9,11 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from botservice.agents import FinishAction
+from botservice.agents.agent import has_searched
 from botservice.agents.agent_tool import AgentTool
 from botservice.agents.checks import find_refusal
 from botservice.budgets.budgets import Standing
-from botservice.contexts.context import AgentContext
+from botservice.contexts.context import AgentContext, note_untrusted
 from botservice.errors import InvalidField, LLMError, TurnWaiting
 from botservice.memory import CallbackFailure, FinalAnswerStep, MemoryItem, MemoryStep, PlanningStep, Timing
 from botservice.memory.agent_memory import start_of_work
@@ -308,6 +309,8 @@ class TurnWork:
 
         def write_answer(connection: Connection, _: Sequence[int]) -> tuple[Message, Delivery | None]:
             self._bill.write(connection, now)
+            if has_searched(action):
+                note_untrusted(connection, self._context.id)
             if speech is not None:
                 self._bill.write_speech(connection, speech, now)
             is_due = warning is not None and self._bill.is_due(connection, warning, now)

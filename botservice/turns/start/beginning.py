@@ -323,6 +323,7 @@ async def _new_message(message: InboundMessage, event: StoredEvent | None, now: 
         event_id=None if event is None else event.id,
         own_text=message.own_text,
         references=message.references,
+        is_all_own=message.is_all_own is True,
     )
 
 

@@ -40,7 +40,12 @@ async def find_to_ask(
     if not wanted:
         return []
     granted = await _granted_tools(context)
-    return [index for index in wanted if calls[index].name not in granted]
+    return [index for index in wanted if granted.get(calls[index].name) != tools[calls[index].name].digest]
+
+
+def gives_untrusted(tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> bool:
+    """Return whether what calls give may be what strangers wrote; of a tool that is gone, that is not known."""
+    return any(call.name not in tools or tools[call.name].reads_untrusted for call in calls)
 
 
 async def needs_word(tool: Tool, call: ToolCall, context: AgentContext) -> bool:
@@ -110,12 +115,13 @@ async def _says_so(
     return bool(await said if inspect.isawaitable(said) else said)
 
 
-async def _granted_tools(context: AgentContext) -> set[str]:
-    """Return the tools that the asker has granted for always; none if the turn holds words of others."""
+async def _granted_tools(context: AgentContext) -> Mapping[str, str]:
+    """Return the digests of the tools that the asker allowed for always; none where others have a say."""
 
-    def find(connection: Connection) -> set[str]:
-        if not is_all_said_by(connection, context.id, context.turn_id, context.asker):
-            return set()
-        return {each.tool for each in find_grants(connection, context.id, context.asker)}
+    def find(connection: Connection) -> Mapping[str, str]:
+        grants = find_grants(connection, context.id, context.asker)
+        if not grants or not is_all_said_by(connection, context.id, context.turn_id, context.asker):
+            return {}
+        return {each.tool: each.digest for each in grants if each.digest is not None}
 
-    return await context.storage.read(find)
+    return {} if context.has_read_untrusted else await context.storage.read(find)

@@ -54,6 +54,7 @@ class WaitingCall:
         delivery_id: The message that asks about it.
         decided_by: Who had their word: the number of an identity.
         is_told: Whether that message says what was decided.
+        tool_digest: Of the tool's description and schema when it was asked about.
     """
 
     id: int
@@ -75,6 +76,7 @@ class WaitingCall:
     decided_at: datetime | None
     decided_by: int | None
     is_told: bool
+    tool_digest: str | None = None
 
     @property
     def is_waiting(self) -> bool:

@@ -107,7 +107,7 @@ def carry_out(
     taken = [each for each in calls if decide_call(connection, each, status, now, by)]
     for each in taken if order.is_always and order.is_allowing else ():
         if each.author is not None and is_named(each.author):
-            grant_tool(connection, each.context_id, each.tool, each.author, now)
+            grant_tool(connection, each.context_id, each.tool, each.author, now, digest=each.tool_digest)
     return taken
 
 

@@ -9,7 +9,8 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from botservice.messages import Author
 from botservice.storage.statements import execute
-from botservice.storage.tables.conversations import events, messages, turns
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
+from botservice.storage.tables.conversations import contexts, events, messages, turns
 from botservice.storage.tables.waiting import tool_grants
 from botservice.turns.turn import TurnStatus
 
@@ -17,22 +18,51 @@ _INSERT = insert(tool_grants)
 _OF_CONTEXT = (
     select(tool_grants).where(tool_grants.c.context_id == bindparam("context")).order_by(tool_grants.c.created_at)
 )
+_WHOSE = (messages.c.position, messages.c.author_platform, messages.c.author_id, messages.c.is_all_own)
 # Also events that have no message (any more): what was said there, and by whom, is not known.
-_SAID = select(messages.c.author_platform, messages.c.author_id, messages.c.own_text).select_from(
-    events.outerjoin(messages, messages.c.event_id == events.c.id)
-)
-_SAID_IN_TURN = _SAID.where(events.c.turn_id == bindparam("turn"))
-_SAID_NOW = _SAID.join(turns, turns.c.id == events.c.turn_id).where(
+_OF_EVENTS = select(*_WHOSE).select_from(events.outerjoin(messages, messages.c.event_id == events.c.id))
+_ASKED_IN_TURN = _OF_EVENTS.where(events.c.turn_id == bindparam("turn"))
+_ASKED_NOW = _OF_EVENTS.join(turns, turns.c.id == events.c.turn_id).where(
     turns.c.context_id == bindparam("context"), turns.c.status == TurnStatus.RUNNING.value
 )
+_OF_PEOPLE = select(*_WHOSE).where(messages.c.context_id == bindparam("context"), MESSAGE_IS_OF_A_PERSON)
+# What a program asks has no event: it is the newest message.
+_ASKED_BY_PROGRAM = _OF_PEOPLE.where(messages.c.event_id.is_(None)).order_by(messages.c.position.desc()).limit(1)
+_LAST_OWN = (
+    select(messages.c.position)
+    .where(
+        messages.c.context_id == bindparam("context"),
+        MESSAGE_IS_OF_A_PERSON,
+        messages.c.author_platform == bindparam("platform"),
+        messages.c.author_id == bindparam("author"),
+        messages.c.is_all_own.is_(True),
+        messages.c.position < bindparam("before"),
+    )
+    .order_by(messages.c.position.desc())
+    .limit(1)
+)
+_SINCE = (
+    select(messages.c.position)
+    .where(messages.c.context_id == bindparam("context"), MESSAGE_IS_OF_A_PERSON)
+    .where(messages.c.position > bindparam("after"))
+    .order_by(messages.c.position)
+    .limit(bindparam("size"))
+)
+_UNTRUSTED_AT = select(contexts.c.untrusted_at).where(contexts.c.id == bindparam("context"))
+_BEFORE_ALL = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A tool that need not ask for a person in a conversation."""
+    """A tool that need not ask for a person in a conversation.
+
+    Attributes:
+        digest: Of what the tool looked like when it was allowed; None where that is not known, and it asks again.
+    """
 
     tool: str
     created_at: datetime
+    digest: str | None = None
 
 
 def is_named(author: Author | None) -> bool:
@@ -40,11 +70,14 @@ def is_named(author: Author | None) -> bool:
     return author is not None and author.id is not None and not author.is_chat
 
 
-def grant_tool(connection: Connection, context_id: int, tool: str, author: Author, now: datetime) -> None:
-    """Let a tool run without asking, for one person in one conversation."""
-    if any(each.tool == tool for each in find_grants(connection, context_id, author)):
+def grant_tool(
+    connection: Connection, context_id: int, tool: str, author: Author, now: datetime, *, digest: str | None
+) -> None:
+    """Let a tool run without asking, for one person in one conversation, as long as it has this digest."""
+    if any((each.tool, each.digest) == (tool, digest) for each in find_grants(connection, context_id, author)):
         return
-    values = {"context_id": context_id, "tool": tool, "created_at": now}
+    revoke_grants(connection, context_id, author, [tool])
+    values = {"context_id": context_id, "tool": tool, "created_at": now, "tool_digest": digest}
     execute(connection, _INSERT, {**values, "author_platform": author.platform, "author_id": author.id})
 
 
@@ -60,24 +93,37 @@ def find_grants(connection: Connection, context_id: int, author: Author | None) 
         return []
     rows = execute(connection, _OF_CONTEXT, {"context": context_id}).all()
     own = [row for row in rows if (row.author_platform, row.author_id) == (author.platform, author.id)]
-    return list({row.tool: Grant(row.tool, row.created_at) for row in reversed(own)}.values())[::-1]
+    return list({row.tool: Grant(row.tool, row.created_at, row.tool_digest) for row in reversed(own)}.values())[::-1]
 
 
 def is_all_said_by(connection: Connection, context_id: int, turn_id: int | None, author: Author | None) -> bool:
-    """Return whether all that a turn is about is a person's, and in their own words.
+    """Return whether a turn is about nothing but a person's own words, with nobody else's since those before it.
 
-    What they allowed for always is for what they ask for themselves: not for what others say in the same turn, and not
-    for what is asked anew or was written for them. A turn that nobody's message began is about what was theirs before.
+    What they allowed for always is for what they ask for themselves: not for what others wrote, in a message, a file or
+    a page, and not for what is asked again or was written for them. Whatever is not known counts as somebody else's.
 
     Args:
         turn_id: None for the one that is worked on in the context.
     """
-    if turn_id is None:
-        rows = execute(connection, _SAID_NOW, {"context": context_id}).all()
-    else:
-        rows = execute(connection, _SAID_IN_TURN, {"turn": turn_id}).all()
-    theirs = None if author is None else (author.platform, author.id)
-    return all((row.author_platform, row.author_id) == theirs and row.own_text != "" for row in rows)
+    if not is_named(author) or author is None:
+        return False
+    in_context = {"context": context_id}
+    asked = execute(connection, _ASKED_NOW, in_context).all()
+    if turn_id is not None:
+        asked = execute(connection, _ASKED_IN_TURN, {"turn": turn_id}).all()
+    if not asked:
+        asked = execute(connection, _ASKED_BY_PROGRAM, in_context).all()
+    theirs = (author.platform, author.id)
+    if not asked or not all((row.author_platform, row.author_id) == theirs and row.is_all_own for row in asked):
+        return False
+    said_by = {**in_context, "platform": author.platform, "author": author.id}
+    first = min(row.position for row in asked)
+    before = execute(connection, _LAST_OWN, {**said_by, "before": first}).scalar_one_or_none()
+    after = _BEFORE_ALL if before is None else before
+    since = execute(connection, _SINCE, {**in_context, "after": after, "size": len(asked) + 1}).all()
+    untrusted_at = execute(connection, _UNTRUSTED_AT, in_context).scalar_one_or_none()
+    is_alone = {row.position for row in since} == {row.position for row in asked}
+    return is_alone and (untrusted_at is None or untrusted_at < after)
 
 
 def _is_theirs(context_id: int, author: Author) -> Any:

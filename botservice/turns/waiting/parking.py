@@ -11,7 +11,7 @@ from botservice.contexts.context import AgentContext
 from botservice.errors import ApprovalPending, ResultPending, TurnWaiting
 from botservice.messages import Author, Message, Role, ToolCall, storable
 from botservice.texts import in_language
-from botservice.tools import Later
+from botservice.tools import Later, Tool
 from botservice.turns.outbox import owe
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Turn, set_due
@@ -38,11 +38,22 @@ class Parking:
     has_buttons: bool = True
 
     def ask(
-        self, connection: Connection, step_id: int, calls: Mapping[int, ToolCall], now: datetime, lasts: timedelta
+        self,
+        connection: Connection,
+        step_id: int,
+        calls: Mapping[int, ToolCall],
+        tools: Mapping[str, Tool],
+        now: datetime,
+        lasts: timedelta,
     ) -> ApprovalPending:
         """Park the turn with calls, by their index in the step, and ask for a decision about them."""
         values = {"kind": PendingKind.APPROVAL.value, "expires_at": now + lasts, **set_due(now + lasts, now)}
-        numbers = {index: self._insert(connection, step_id, index, call, values, now) for index, call in calls.items()}
+        numbers = {
+            index: self._insert(
+                connection, step_id, index, call, {**values, "tool_digest": tools[call.name].digest}, now
+            )
+            for index, call in calls.items()
+        }
         asked = [
             Asked(
                 numbers[index],
@@ -89,7 +100,13 @@ class Parking:
         of_call = {"step_id": step_id, "call_index": index, "call_id": storable(call.id), "tool": storable(call.name)}
         of_author = {"author_platform": author.platform, "author_id": author.id, "author_name": author.name}
         of_turn = {"context_id": self.turn.context_id, "turn_id": self.turn.id, "transport": self.turn.transport}
-        state = {"name": None, "status": PendingStatus.WAITING.value, "created_at": now, "is_open": True}
+        state = {
+            "name": None,
+            "tool_digest": None,
+            "status": PendingStatus.WAITING.value,
+            "created_at": now,
+            "is_open": True,
+        }
         return insert_pending(connection, {**of_turn, **of_call, **of_author, **state, **values})
 
     def _park(self, connection: Connection) -> None:

@@ -197,4 +197,5 @@ def _read(row: Any) -> WaitingCall:
         row.decided_at,
         row.decided_by,
         row.told_at is not None,
+        row.tool_digest,
     )

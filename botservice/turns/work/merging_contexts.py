@@ -101,6 +101,7 @@ def _merge(connection: Connection, older: int, newer: int) -> None:
         "last_position": offset + second.last_position,
         "deletion_version": contexts.c.deletion_version + 1,
         "fresh_from": offset + second.fresh_from if second.fresh_from else first.fresh_from,
+        "untrusted_at": offset + second.last_position,  # whose words came when is not looked into
         "metadata": {**second.metadata, **first.metadata},
     }
     connection.execute(update(contexts).where(contexts.c.id == older).values(values))

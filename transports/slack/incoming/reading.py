@@ -23,6 +23,7 @@ from transports.slack.inbound_events import (
     Way,
     command_of,
     field,
+    is_typed,
     items_of,
     order_of,
     read_message,
@@ -127,6 +128,7 @@ class Reader:
             unread=tuple(fetched.unread),
             own_text=("" if not message.is_typed else None if said == text else text),
             references=shared,
+            is_all_own=message.is_typed and said == text and not sent and not _holds_others(heard),
             looking_at=await self._views.describe(workspace, message.user_id) if message.is_direct else None,
         )
 
@@ -246,7 +248,30 @@ class Reader:
         shared = await self._shared(each, workspace)
         if not said and not shared:
             return None
-        return InboundMessage(said, author, (), _moment(ts), ts, is_addressed=False, own_text=own, references=shared)
+        is_all_own = own is None and not _holds_others(each) and is_typed(each)
+        return InboundMessage(
+            said,
+            author,
+            (),
+            _moment(ts),
+            ts,
+            is_addressed=False,
+            own_text=own,
+            references=shared,
+            is_all_own=is_all_own,
+        )
+
+
+def _holds_others(heard: object) -> bool:
+    """Return whether a message holds what others wrote, or may: what it shares, unfurls or quotes."""
+    if field(heard, "attachments"):
+        return True
+    blocks = items_of(heard, "blocks")
+    parts = [part for block in blocks for part in items_of(block, "elements")]
+    is_typed = all(field(each, "type") == "rich_text" for each in blocks)
+    text = field(heard, "text")
+    has_quotes = isinstance(text, str) and any(line.startswith("&gt;") for line in text.splitlines())
+    return not is_typed or has_quotes or any(field(part, "type") == "rich_text_quote" for part in parts)
 
 
 def _may_be_late(event: StoredEvent, message: SlackMessage) -> bool:

@@ -34,6 +34,8 @@ from transports.telegram.incoming.files import Files, SentFile, sent_files
 
 _MESSAGES: Final = ("message", "edited_message", GUEST_MESSAGE)
 _LATEST_DATE: Final = 2**33
+_QUOTES: Final = ("blockquote", "expandable_blockquote")
+_RECORDINGS: Final = ("voice", "video_note")
 
 Accept = Callable[[Sequence[object]], Awaitable[None]]
 Body = Mapping[str, Any]
@@ -110,6 +112,7 @@ class Reader:
             own_text=None if own == text else own,
             is_anonymous=_account(message.get("sender_chat")) is not None,
             references=references,
+            is_all_own=is_typed(message) and _is_all_own(message, own == text, references),
         )
 
 
@@ -133,6 +136,18 @@ def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
         () if replied is None else _files(replied),
         tuple(_references(message, replied, text, bot)),
     )
+
+
+def _is_all_own(message: Body, is_only_text: bool, references: Sequence[Reference]) -> bool:  # noqa: FBT001 - one of three
+    """Return whether a typed message holds nothing of anybody but its author and the bot."""
+    if _author(message) is None or message.get("sender_chat") is not None:
+        return False
+    if any(not each.is_of_assistant for each in references) or any(
+        e.get("type") in _QUOTES for e, _ in _entities(message)
+    ):
+        return False
+    is_recording = any(message.get(name) is not None for name in _RECORDINGS) and message.get("caption") is None
+    return is_recording or (is_only_text and FILES.isdisjoint(message))
 
 
 def _files(message: Body) -> tuple[SentFile, ...]:
