@@ -147,6 +147,11 @@ for _ in range(40):
 
 LISTS = {
     "plain": [tool("echo", annotations=READS), tool("write"), tool("die"), tool("hang", annotations=READS)],
+    "worlds": [
+        tool("unsaid"),
+        tool("open", annotations={"openWorldHint": True}),
+        tool("closed", annotations={"openWorldHint": False}),
+    ],
     "results": [
         tool("structured", outputSchema={"type": "object", "properties": {"answer": {"type": "number"}}}),
         *[

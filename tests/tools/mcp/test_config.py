@@ -51,6 +51,7 @@ def test_a_file_as_other_programs_have_it_is_read(tmp_path: Path) -> None:
         ({"a": []}, "server 'a': it must be an object"),
         ({"a": {"command": "x", "approvals": "always"}}, "server 'a', approvals: there is no such key here; there are"),
         ({"a": {"command": "x", "approval": "maybe"}}, "server 'a', approval: it must be one of writes, always, never"),
+        ({"a": {"command": "x", "trusted": "yes"}}, "server 'a', trusted: it must be true or false"),
         ({"a": {"command": "x", "timeout": 0}}, "server 'a', timeout: it must be a number of seconds above 0"),
         ({"a": {"command": "x", "args": "-y"}}, "server 'a', args: it must be a list of texts"),
         ({"a": {"command": "x", "env": {"K": 1}}}, "server 'a', env.K: it must be a text"),

@@ -168,6 +168,18 @@ async def test_only_tools_that_are_allowed_are_there_and_approval_is_as_the_file
     }
 
 
+async def test_what_a_server_gives_is_written_by_strangers_unless_it_or_the_file_says_otherwise(servers: Make) -> None:
+    toolset = servers(a=script("worlds"), b=script("worlds", trusted=True))
+    assert {tool.name: tool.reads_untrusted for tool in await toolset.tools()} == {
+        "a__unsaid": True,
+        "a__open": True,
+        "a__closed": False,
+        "b__unsaid": False,
+        "b__open": False,
+        "b__closed": False,
+    }
+
+
 async def test_what_runs_in_a_server_ends_when_it_is_let_go_of(servers: Make, call: Call) -> None:
     toolset = servers(a=script("results"))
     number = int((await call(toolset, "a__children")).text)
