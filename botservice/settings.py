@@ -78,6 +78,7 @@ _MUST_BE = {
     "(http only to a loopback address)",
     "admin_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
     "metrics_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
+    "exports_per_day": "a whole number, 1 or more",
     "metrics_port": "a number from 0 to 65535",
     "web_access": "admin or link",
     "port": "a number from 0 to 65535",
@@ -308,6 +309,7 @@ class Settings(ModelSettings):
     port: int = Field(8000, ge=0, le=65535)
     admin_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
     metrics_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
+    exports_per_day: int = Field(1, ge=1)
     metrics_port: int | None = Field(None, ge=0, le=65535)
 
     web_access: Annotated[WebAccess, BeforeValidator(str.lower)] = WebAccess.ADMIN

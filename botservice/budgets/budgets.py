@@ -91,10 +91,12 @@ class Budgets:
         *,
         answer_tokens: int = DEFAULT_ANSWER_TOKENS,
         currency: str = "USD",
+        exports_per_day: int = 1,
     ) -> None:
         """Make budgets.
 
         Args:
+            exports_per_day: How many archives of their data a person may ask for.
             answer_tokens: How long an answer may become: so much is reserved for it, beside the prompt.
 
         Raises:
@@ -108,6 +110,7 @@ class Budgets:
                 f"answer may take, {answer_tokens} tokens; set MAX_ANSWER_TOKENS to less, or the budget to more"
             )
         self.currency = currency
+        self.exports_per_day = exports_per_day
         self.prices = prices
         self._answer_tokens = answer_tokens
         self._limits = {scope: [each for each in limits.get(scope, ()) if _is_spent(each)] for scope in Scope}
@@ -128,7 +131,13 @@ class Budgets:
             Scope.SERVICE: settings.budget_service,
         }
         answer_tokens = settings.max_answer_tokens or DEFAULT_ANSWER_TOKENS
-        return cls(limits, _prices(settings), answer_tokens=answer_tokens, currency=settings.currency)
+        return cls(
+            limits,
+            _prices(settings),
+            answer_tokens=answer_tokens,
+            currency=settings.currency,
+            exports_per_day=settings.exports_per_day,
+        )
 
     def check_model(self, model: str) -> None:
         """Return if calls of a model can be counted.

@@ -42,7 +42,9 @@ async def _approve(request: CommandRequest) -> CommandAnswer:
     code, access, by = as_code(what), request.access, person_name(request.message.author)
     if code is None and not (is_identity(what) and await _is_heard_of(what, request)):
         return CommandAnswer(request.say("approve.how" if ":" in what else "approve.nobody"))
-    label = f"{request.say('approve.this_group')} (`{what}`)" if is_here else f"`{what}`"
+    label = f"`{what}`"
+    if is_here:
+        label = request.say("approve.this_group") + f" ({label})"
     if code is not None:
         entries = await request.context.storage.read(lambda connection: access.entries(connection, request.now))
         newcomer = next((entry for entry in entries if entry.code == code), None)

@@ -7,11 +7,14 @@ from sqlalchemy import Connection
 from botservice.commands.asker import find_asker, unknown
 from botservice.commands.command import Command
 from botservice.messages import Attachment
-from botservice.privacy.export_records import begin_export, note_export
+from botservice.privacy.export_records import begin_export, find_next_export, note_export
 from botservice.privacy.exported_data import make_archive, read_person
 from botservice.storage.blobs import store_blob
 from botservice.tools.threads import run_in_thread
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
+
+LAST: Final = "last"
+"""What is asked for before everything is forgotten: one archive more than a day has otherwise."""
 
 
 async def _export(request: CommandRequest) -> CommandAnswer:
@@ -21,6 +24,12 @@ async def _export(request: CommandRequest) -> CommandAnswer:
     if not asker.is_alone:
         return CommandAnswer(request.say("export.in_private"))
     context, turn_id, identity = request.context, request.turn.id, asker.identity
+    most = request.budgets.exports_per_day + (request.call.arguments.strip().lower() == LAST)
+    possible_at = await context.storage.read(
+        lambda connection: find_next_export(connection, turn_id, identity.id, most)
+    )
+    if possible_at is not None and possible_at > request.now:
+        return CommandAnswer(request.say("export.later", when=f"{possible_at:%Y-%m-%d %H:%M} UTC"))
     await context.storage.write(
         lambda connection: begin_export(connection, turn_id, context.id, identity.id, request.now), fence=request.claim
     )

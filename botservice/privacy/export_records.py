@@ -1,4 +1,4 @@
-"""The archives that people are given: for a day, and only as long as nothing in them is forgotten."""
+"""The archives that people are given: a few a day, kept until they have arrived or something in them is forgotten."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -41,6 +41,32 @@ _TOUCHED = _EXPORTS.where(
 _OF_PERSON = _EXPORTS.join(identities, identities.c.id == exports.c.identity_id).where(
     identities.c.person_id == bindparam("person")
 )
+
+
+def find_next_export(connection: Connection, turn_id: int, identity_id: int, most: int) -> datetime | None:
+    """Find out from when on a person may have another archive; None for now.
+
+    Args:
+        turn_id: The turn that asks; it may ask again after a cut.
+        most: How many a person may have within `EXPORT_LASTS`.
+    """
+    theirs = select(_theirs.c.person_id).where(_theirs.c.id == identity_id).scalar_subquery()
+    of_person = exports.c.identity_id.in_(select(identities.c.id).where(identities.c.person_id == theirs))
+    query = select(exports.c.made_at).where(of_person, exports.c.turn_id != turn_id).order_by(exports.c.made_at.desc())
+    made = connection.execute(query.limit(most)).scalars().all()
+    return None if len(made) < most else made[-1] + EXPORT_LASTS
+
+
+def release_export(connection: Connection, turn_id: int) -> bool:
+    """Give up the archive of a turn once it has arrived; return whether its bytes are to be swept away."""
+    query = select(exports.c.context_id, exports.c.sha256).where(exports.c.turn_id == turn_id)
+    row = connection.execute(query).one_or_none()
+    if row is None or row.sha256 == _NOT_MADE or is_owed(connection, turn_id):
+        return False
+    erase_shown(connection, [turn_id])
+    connection.execute(update(exports).where(exports.c.turn_id == turn_id).values(sha256=_NOT_MADE))
+    loosen_files(connection, row.context_id, [row.sha256])
+    return True
 
 
 def begin_export(connection: Connection, turn_id: int, context_id: int, identity_id: int, now: datetime) -> None:

@@ -14,7 +14,9 @@ from cachetools import LRUCache
 from sqlalchemy import Connection, bindparam, case, exists, func, insert, literal, null, select, update
 
 from botservice.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
+from botservice.privacy.export_records import release_export
 from botservice.storage import Claim, Storage
+from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.ranges import is_of
 from botservice.storage.statements import Rows, execute
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED
@@ -196,8 +198,15 @@ class Outbox:
             except (ClaimLost, StorageUnavailable):  # before another process has the conversation
                 own = {"row": delivery.id, "tries": delivery.attempts + 1, "status": DeliveryStatus.DELIVERED.value}
                 await self._storage.write(lambda connection: execute(connection, _FINISH_OWN_TRY, own | done))
+        if "file" in delivery.payload:  # a browser fetches its files later, by their address
+            await self._release_archive(delivery.turn_id)
         self._sent.pop(delivery.id, None)
         return True
+
+    async def _release_archive(self, turn_id: int) -> None:
+        """Delete an archive that a person has asked for once their platform has it."""
+        if await self._storage.write(lambda connection: release_export(connection, turn_id)):
+            await sweep_files(self._storage)
 
     async def _go_on_with(self, delivery: Delivery, claim: Claim, payloads: Sequence[Payload], **also: Any) -> None:
         """Replace a delivery by other messages: each is stored as sent before the next one is."""

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,12 @@ _MARK: Final = Table(
     Column("last_key", Text, nullable=False),
 )
 """How far a copy has come: the key of the last row of each table. It is in the target until the copy is whole."""
+_OTHERS: Final = text(
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = current_user "
+    "AND application_name LIKE 'botservice%' AND pid <> pg_backend_pid()"
+)
+_GOING_SECONDS: Final = 5.0
+_LOOK_SECONDS: Final = 0.1
 _BEGUN: Final = ""  # the name of the row that says where the copy comes from
 
 
@@ -81,13 +88,12 @@ def copy_database(source_url: str, target_url: str, progress: Progress = unwatch
         for engine, where in ((giving, source), (taking, target)):
             with engine.begin() as connection:
                 check_version(read_version(connection), remedy=f"run `botservice migrate` on {where.name} first")
-                _check_unused(connection, where)
+            _check_unused(engine, where)
         with taking.begin() as connection:
             _begin(connection, source)
         _copy_all(giving, taking, progress)
         for engine, where in ((giving, source), (taking, target)):
-            with engine.begin() as connection:
-                _check_unused(connection, where)
+            _check_unused(engine, where)
         copied = _compare(giving, taking, progress)
         with taking.begin() as connection:
             _end(connection)
@@ -109,22 +115,20 @@ def _opened(where: DatabaseUrl) -> Iterator[Engine]:
             lock.release()
 
 
-def _check_unused(connection: Connection, where: DatabaseUrl) -> None:
+def _check_unused(engine: Engine, where: DatabaseUrl) -> None:
     """Check that no service is connected to a Postgres database; an SQLite file is locked.
 
     Raises:
         DatabaseInUse: one is.
     """
-    if where.is_sqlite:
-        return
-    others = connection.scalar(
-        text(
-            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = current_user "
-            "AND application_name LIKE 'botservice%' AND pid <> pg_backend_pid()"
-        )
-    )
-    if others:
-        raise DatabaseInUse(f"a botservice is connected to {where.name}: stop every process of it, then copy again")
+    give_up_at = time.monotonic() + _GOING_SECONDS
+    while not where.is_sqlite:
+        with engine.begin() as connection:
+            if not connection.scalar(_OTHERS):
+                return
+        if time.monotonic() > give_up_at:  # until then, it may be the session of a process that has just ended
+            raise DatabaseInUse(f"a botservice is connected to {where.name}: stop every process of it, then copy again")
+        time.sleep(_LOOK_SECONDS)
 
 
 def _begin(connection: Connection, source: DatabaseUrl) -> None:

@@ -154,7 +154,7 @@ def test_all_channels_of_a_chat_share_one_persons_limit() -> None:
 
 
 async def test_exports_count_as_messages(api: BotApi, sqlite_storage: Storage) -> None:
-    budgets = Budgets({Scope.PERSON: parse_limits("2 messages/minute")})
+    budgets = Budgets({Scope.PERSON: parse_limits("2 messages/minute")}, exports_per_day=9)
     async with telegram_bot(api, sqlite_storage, budgets=budgets, clock=LastingMinute()):
         for _ in range(4):
             api.person_says("/export", chat_id=42)

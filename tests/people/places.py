@@ -92,7 +92,7 @@ PLACES: Final = (
         "exports",
         ("sha256",),
         "which archives of /export there are; their bytes are in blobs and deliveries",
-        "within a day, and as soon as anything in the archive is forgotten",
+        "once the platform has it (in the browser within a day), and as soon as anything in it is forgotten",
         f"{_RACES}::test_an_archive_goes_when_anything_in_it_is_forgotten",
     ),
     Place("facts", ("topic", "text"), "what is known of people", "with its message, its chat or the person", _PLANTED),
