@@ -17,7 +17,7 @@ from rich.markdown import Markdown
 from rich.spinner import Spinner
 from rich.text import Text
 
-from transports.cjk_emphasis import take_cjk_emphasis
+from transports.markdown.emphasis import take_emphasis
 from transports.terminal.screens import HELP, visible
 from transports.too_long_messages import is_too_intricate
 
@@ -207,7 +207,7 @@ def _words(tokens: Iterable[Token]) -> str:
 
 def _markdown_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    take_cjk_emphasis(parser)
+    take_emphasis(parser)
     parser.inline.ruler.before("escape", "formula", _keep_formula)
     parser.core.ruler.push("write_out", _write_out)
     return parser

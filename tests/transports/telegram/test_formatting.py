@@ -185,7 +185,8 @@ def test_links_are_never_torn() -> None:
 
 
 def test_families_and_flags_are_not_torn_apart() -> None:
-    for glyph in ("👨‍👩‍👧‍👦", "🇩🇪", "👍🏿", "1️⃣", "é"):
+    england, hangul = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "\u1112\u1161\u11ab"
+    for glyph in ("👨‍👩‍👧‍👦", "🇩🇪", "👍🏿", "1️⃣", "é", england, hangul):
         pieces = format_plain(glyph * 4000)
         assert "".join(piece.text for piece in pieces) == glyph * 4000
         assert all(piece.text.startswith(glyph[0]) for piece in pieces)
@@ -283,11 +284,11 @@ def test_any_entities_become_ones_that_are_accepted(text: str, marks: list[tuple
         accept(piece, limit)
 
 
-def test_a_converter_that_fails_leaves_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parser_that_fails_leaves_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError
 
-    monkeypatch.setattr("transports.telegram.outgoing.formatting.convert", fail)
+    monkeypatch.setattr("transports.markdown.reading.PARSER.parse", fail)
     assert [piece.text for piece in format_markdown("**as it is**")] == ["**as it is**"]
 
 

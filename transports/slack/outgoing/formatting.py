@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 from botservice.messages import is_blank, storable
 from botservice.texts import in_language
 from botservice.turns.turn import Delivery
+from transports.graphemes import last_cut
 from transports.slack.outgoing import charts
 from transports.too_long_messages import is_too_intricate
 
@@ -166,7 +167,7 @@ def _packed(text: str, limit: int, *, is_code: bool = False) -> Iterator[str]:
 
 def _cut(line: str, limit: int, *, is_code: bool) -> Iterator[str]:
     while len(line) > limit:
-        end = limit if is_code else _best_end(line, limit)
+        end = last_cut(line, 0, limit) if is_code else _best_end(line, limit)
         yield line[:end]
         line = line[end:]
     if line:
@@ -178,7 +179,7 @@ def _best_end(line: str, limit: int) -> int:
         ends = [found.end() for found in border.finditer(line, 0, limit) if found.end() > limit // 3]
         if ends:
             return ends[-1]
-    return limit
+    return last_cut(line, 0, limit)
 
 
 def find_address(text: str) -> int | None:

@@ -62,29 +62,6 @@ def checked_link(url: str) -> str | None:
     return parts.geturl() if _HOST.fullmatch(host) or _ADDRESS.fullmatch(host) else None
 
 
-def without_broken_links(rich: Rich) -> Rich:
-    """Return rich with every link that Telegram would refuse written out behind its label."""
-    text = rich.text
-    entities = []
-    for entity in sorted(rich.entities, key=lambda each: each.end, reverse=True):
-        url = checked_link(entity.argument or "") if entity.kind == "text_link" else entity.argument
-        if entity.kind != "text_link" or url is not None:
-            entities.append(entity if url == entity.argument else replace(entity, argument=url))
-            continue
-        said = (entity.argument or "").strip()
-        if said and not said.startswith("#") and said not in text[entity.begin : entity.end]:
-            more = f" ({said})"
-            text = text[: entity.end] + more + text[entity.end :]
-            entities = [_moved(each, entity.end, len(more)) for each in entities]
-    return Rich(text, tuple(reversed(entities)))
-
-
-def _moved(entity: Entity, place: int, by: int) -> Entity:
-    """Return an entity as it is after text was put in at place."""
-    begin = entity.begin + by if entity.begin >= place else entity.begin
-    return replace(entity, begin=begin, end=entity.end + by if entity.end > place else entity.end)
-
-
 def normalised(rich: Rich) -> Rich:
     """Return rich with entities that stand inside each other properly, as the Bot API keeps them.
 

@@ -1,30 +1,33 @@
-"""From a model's markdown to texts with entities that Telegram takes.
-
-Markdown is made safe for the converter first: what it would swallow as markup is kept as text.
-"""
+"""From a tree of Markdown to texts with entities that Telegram takes."""
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
-import pyromark
-from telegramify_markdown import MessageEntity, convert
-from telegramify_markdown.config import RenderConfig
-
-from botservice.messages import Moment, storable
-from transports.cjk_emphasis import MARK, WIDE, mark_emphasis, take_marks_off
-from transports.telegram.outgoing.entities import (
-    DATE_TIME,
-    Entity,
-    Rich,
-    normalised,
-    with_moments,
-    without_broken_links,
+from botservice.formatted_text import (
+    Block,
+    Blocks,
+    CodeBlock,
+    Formula,
+    FormulaBlock,
+    Heading,
+    Item,
+    List,
+    Paragraph,
+    Quote,
+    Rule,
+    Span,
+    Spans,
+    Table,
 )
+from botservice.messages import Moment, storable
+from transports.markdown.formula_words import formula_words
+from transports.markdown.links import with_links_written
+from transports.markdown.reading import read_markdown
+from transports.markdown.text_tables import as_columns, as_lists, width_of
+from transports.telegram.outgoing.entities import DATE_TIME, Entity, Rich, checked_link, normalised, with_moments
 from transports.telegram.outgoing.splitting import BLANKS, split, units
-from transports.telegram.outgoing.tables import unroll_tables
-from transports.too_long_messages import SHORT_CHARACTERS, is_too_intricate
 
 logger = logging.getLogger(__name__)
 
@@ -33,53 +36,16 @@ MAX_TEXT_UNITS = 4096
 MAX_CAPTION_UNITS = 1024
 MAX_ENTITIES = 100
 _DATE_FORMAT = "dt"  # the date and the time of day, both short
+_MAX_TABLE_WIDTH: Final = 42  # what fits on a line of a phone, in letters of one width
+_LEAST_SOURCES: Final = 3  # fewer are no burden
+_STYLES: Final = ("bold", "italic", "underline", "strike", "spoiler")
+_KINDS: Final = {"strike": "strikethrough"}
+_TITLES: Final = (("bold", "underline"),) * 2 + (("bold",),) * 2 + (("italic",),) * 2
 # What reads the same whether it is taken for markdown or not: no marks, and no line that may begin anything.
 _LONGEST_PLAIN = 2_000
 _MARKS = r"*_`~\[\]<>|$#!\\&\x00-\x1f"
 _LINE = rf"(?![\s+=:-]|\d+[.)])[^{_MARKS}]*[^{_MARKS}\s]"
 _PLAIN = re.compile(rf"{_LINE}(?:\n{{1,2}}{_LINE})*")
-# The converter's own set. Source: telegramify_markdown.converter.STANDARDOPTIONS.
-OPTIONS = (
-    pyromark.Options.ENABLE_TABLES
-    | pyromark.Options.ENABLE_STRIKETHROUGH
-    | pyromark.Options.ENABLE_TASKLISTS
-    | pyromark.Options.ENABLE_MATH
-)
-# Tags that only format: to leave them out loses nothing that can be read.
-_SILENT_TAG = re.compile(
-    rb"</?(?:b|i|u|s|em|strong|del|ins|p|div|span|center|small|sub|sup|kbd|mark|font|details|summary)"
-    rb"(?:\s+[a-z-]+=[^<>]*|\s*)>",
-    re.IGNORECASE,
-)
-_BREAK = re.compile(rb"<br\s*/?>", re.IGNORECASE)
-_MISREAD = re.compile(
-    r"(?P<money>(?<!\\)\$(?=\d))"
-    r"|(?P<times>(?<=\d)\*(?=[\w(])|(?<=[\w)])\*(?=\d)"
-    rf"|(?<!{WIDE})(?<=[\w)])\*\*(?=\d))"
-    r"|(?P<anything>(?<!\*)\*(?=\.\w)|(?<=/)\*+|(?<=[^\W_]_)\*+|(?<!\*)\*{1,2}(?=/))"
-    r"|(?P<name>\b__(?=[a-z]|[A-Z0-9_]+__\b|\w*[a-z][A-Z]\w*__\b))"
-    r"|(?P<either>(?<=[^\S\n])\|\|(?=\s))"
-)
-_SIGN = re.compile(r"[^a-z0-9]")
-_DEFINITION = re.compile(r"^ {0,3}\[([^\]\n^][^\]\n]*)\]:(?=[ \t]*\S)", re.MULTILINE)
-_DASHES = re.compile(r"^[ \t>|:]*-[ \t\r>|:-]*$", re.MULTILINE)
-
-_LEAST_SOURCES = 3  # fewer are no burden
-_SOURCE = re.compile(r"\d{1,2}\. \[[^\]\n]+\]\(\S+\)[^\n]*")
-
-
-def _style() -> RenderConfig:
-    """Return how markdown is rendered: plain signs instead of the library's pictures."""
-    config = RenderConfig.isolated()
-    signs = config.markdown_symbol
-    signs.heading_level_1 = signs.heading_level_2 = signs.heading_level_3 = signs.heading_level_4 = ""
-    signs.task_completed, signs.task_uncompleted = "☑", "☐"
-    signs.unordered_list_item = "•"
-    signs.horizontal_rule = "———"
-    return config
-
-
-_STYLE = _style()
 
 
 def format_markdown(markdown: str, *, max_units: int = MAX_TEXT_UNITS, moments: Sequence[Moment] = ()) -> list[Rich]:
@@ -94,31 +60,151 @@ def format_plain(text: str, *, max_units: int = MAX_TEXT_UNITS) -> list[Rich]:
 
 
 def render(markdown: str) -> Rich:
-    """Return markdown as one text with entities, however long.
-
-    What is too intricate stays as it is, and so does what would show nothing: markup without words.
-    """
+    """Return markdown as one text with entities, however long; markup without words stays as it is."""
     if not markdown.strip():
         return Rich("")
-    if is_plain(markdown) or (len(markdown) > SHORT_CHARACTERS and is_too_intricate(markdown)):
+    if is_plain(markdown):
         return Rich(storable(markdown))
-    try:
-        text, found = convert(prepare(markdown), config=_STYLE)
-        text = text.rstrip()
-        if not text.strip(BLANKS):
-            return Rich(storable(markdown))
-        rich = _without_marks(Rich(text, tuple(_places(text, found))))
-        if _is_settled(rich):
-            return rich
-        return normalised(_fold_sources(without_broken_links(rich), count_sources(markdown)))
-    except Exception:  # a border: the converter is foreign code, and what it cannot format is sent as it is
-        logger.exception("telegram.formatting_failed")
-        return Rich(storable(markdown))
+    rich = render_blocks(read_markdown(storable(markdown)))
+    return rich if rich.text.strip(BLANKS) else Rich(storable(markdown))
+
+
+def render_blocks(blocks: Blocks) -> Rich:
+    """Return a tree as one text with entities."""
+    page = _Page()
+    page.write_blocks(blocks)
+    text = "".join(page.parts).rstrip()
+    return normalised(Rich(text, tuple(page.entities)))
 
 
 def is_plain(text: str) -> bool:
     """Return whether a text, as short as most are, holds nothing that markdown would make something of."""
     return len(text) <= _LONGEST_PLAIN and _PLAIN.fullmatch(text) is not None
+
+
+def is_list_of_sources(block: Block) -> bool:
+    """Return whether a list names the pages that an answer rests on: a numbered link in each of its points."""
+    if not isinstance(block, List) or len(block.items) < _LEAST_SOURCES:
+        return False
+    return all(each.number is not None and _begins_with_link(each) for each in block.items)
+
+
+def _begins_with_link(item: Item) -> bool:
+    first = item.blocks[0] if len(item.blocks) == 1 else None
+    words = first.spans[0] if isinstance(first, Paragraph) else None
+    return isinstance(words, Span) and words.link is not None
+
+
+class _Page:
+    """A text with entities that grows block by block."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.entities: list[Entity] = []
+        self._length = 0
+        self._indent = ""  # what every line of a point begins with
+
+    def write_blocks(self, blocks: Blocks, *, is_in_list: bool = False) -> None:
+        """Write blocks below each other."""
+        for at, block in enumerate(blocks):
+            if at:
+                self._write("\n" if is_in_list or block.is_close else "\n\n")
+                self._write(self._indent if isinstance(block, Paragraph | Heading | Rule) else "")
+            begin = self._length
+            self._write_block(block)
+            if at == len(blocks) - 1 and not is_in_list and is_list_of_sources(block):
+                self._note("expandable_blockquote", begin)
+
+    def _write_block(self, block: Block) -> None:
+        begin = self._length
+        match block:
+            case Paragraph(spans):
+                self._write_spans(spans)
+            case Heading(spans, level):
+                self._write_spans(spans)
+                for kind in _TITLES[level - 1]:
+                    self._note(kind, begin)
+            case CodeBlock(text, language):
+                self._write(text)
+                self._note("pre", begin, language or None)
+            case FormulaBlock(tex):
+                self._write(formula_words(tex))
+                self._note("pre", begin)
+            case Rule():
+                self._write("———")
+            case Quote(blocks):
+                self.write_blocks(blocks)
+                self._note("blockquote", begin)
+            case Table():
+                self._write_table(block)
+            case List(items):
+                self._write_list(items)
+
+    def _write_list(self, items: Sequence[Item]) -> None:
+        outer = self._indent
+        for at, item in enumerate(items):
+            self._write(f"\n{outer}" if at else outer)
+            number = f"{item.number} " if item.number is not None else ""
+            box = {None: "", True: "☑ ", False: "☐ "}[item.is_checked]
+            self._write(f"{number}{box}" or "• ")
+            self._indent = f"{outer}  "
+            if item.blocks and not isinstance(item.blocks[0], Paragraph | Heading | Rule):
+                self._write("\n")
+            self.write_blocks(item.blocks, is_in_list=True)
+            self._indent = outer
+
+    def _write_table(self, table: Table) -> None:
+        rows = [[_cell_text(cell) for cell in row] for row in table.rows]
+        columns = max(map(len, rows))
+        widths = (max(width_of(row[at]) if at < len(row) else 0 for row in rows) for at in range(columns))
+        has_links = any(isinstance(each, Span) and each.link for row in table.rows for cell in row for each in cell)
+        if len(rows) > 1 and (has_links or sum(width + 3 for width in widths) > _MAX_TABLE_WIDTH):
+            outer, self._indent = self._indent, ""
+            self.write_blocks(as_lists(table))
+            self._indent = outer
+            return
+        begin = self._length
+        self._write(as_columns(rows))
+        self._note("pre", begin)
+
+    def _write_spans(self, spans: Spans) -> None:
+        open_from: dict[tuple[str, str | None], int] = {}
+        for each in with_links_written(spans, checked_link):
+            begin = self._length
+            if isinstance(each, Formula):
+                kinds: set[tuple[str, str | None]] = {("code", None)}
+                text = formula_words(each.tex)
+            else:
+                text = each.text.replace("\n", f"\n{self._indent}")
+                kinds = _kinds_of(each)
+            for kind in [kind for kind in open_from if kind not in kinds]:
+                self._note(kind[0], open_from.pop(kind), kind[1])
+            for kind in kinds:
+                open_from.setdefault(kind, begin)
+            self._write(text)
+        for (name, argument), begin in open_from.items():
+            self._note(name, begin, argument)
+
+    def _write(self, text: str) -> None:
+        if text:
+            self.parts.append(text)
+            self._length += len(text)
+
+    def _note(self, kind: str, begin: int, argument: str | None = None) -> None:
+        self.entities.append(Entity(kind, begin, self._length, argument))
+
+
+def _kinds_of(span: Span) -> set[tuple[str, str | None]]:
+    """Return the entities in which a span stands; code takes no other, and Telegram links bare addresses itself."""
+    is_known = span.link is None or span.link == span.text or span.link.startswith("tg://emoji")
+    link = set() if is_known else {("text_link", span.link)}
+    if span.code:
+        return link or {("code", None)}
+    return {(_KINDS.get(name, name), None) for name in _STYLES if getattr(span, name)} | link
+
+
+def _cell_text(cell: Spans) -> str:
+    return "".join(each.text if isinstance(each, Span) else formula_words(each.tex) for each in cell)
 
 
 def _pieces(rich: Rich, max_units: int) -> list[Rich]:
@@ -142,145 +228,3 @@ def as_wire(rich: Rich) -> list[dict[str, Any]]:
             entity["url" if each.kind == "text_link" else "language"] = each.argument
         wire.append(entity)
     return wire
-
-
-def _fold_sources(rich: Rich, count: int) -> Rich:
-    """Return rich with the pages that it rests on, its last lines, in a quotation that opens when it is pressed."""
-    lines = rich.text.split("\n")[-count:] if count else []
-    if not lines or not lines[0].startswith("1"):
-        return rich
-    end = len(rich.text)
-    begin = end - len("\n".join(lines))
-    return Rich(rich.text, (*rich.entities, Entity("expandable_blockquote", begin, end)))
-
-
-def _is_settled(rich: Rich) -> bool:
-    """Return whether entities are as Telegram wants them already: one at most, no link, no blanks at its ends."""
-    if len(rich.entities) != 1:
-        return not rich.entities
-    said = rich.text[rich.entities[0].begin : rich.entities[0].end]
-    return rich.entities[0].kind != "text_link" and said != "" and said == said.strip()
-
-
-def _places(text: str, found: Sequence[MessageEntity]) -> list[Entity]:
-    """Return the converter's entities, counted in code points."""
-    data = text.encode("utf-16-le")
-    entities = []
-    for each in found:
-        begin, end = (len(data[: 2 * at].decode("utf-16-le")) for at in (each.offset, each.offset + each.length))
-        argument = each.url if each.type == "text_link" else each.language
-        if each.type != "custom_emoji":
-            entities.append(Entity(each.type, begin, end, take_marks_off(argument) if argument else None))
-    return entities
-
-
-def _without_marks(rich: Rich) -> Rich:
-    """Return rich without what was put in beside emphasis."""
-    if MARK not in rich.text:
-        return rich
-    entities = []
-    for each in rich.entities:
-        begin, end = (at - rich.text.count(MARK, 0, at) for at in (each.begin, each.end))
-        entities.append(Entity(each.kind, begin, end, each.argument))
-    return Rich(take_marks_off(rich.text), tuple(entities))
-
-
-def prepare(markdown: str) -> str:
-    """Return markdown that means the same and of which the converter loses nothing."""
-    escaped = escape(markdown)
-    unrolled = unroll_tables(escaped, OPTIONS) if may_hold_table(escaped) else escaped
-    return unrolled if unrolled.isascii() else mark_emphasis(unrolled)
-
-
-def may_hold_table(markdown: str) -> bool:
-    """Return whether markdown has what a table needs: bars, and a line of dashes below its head."""
-    return "|" in markdown and _DASHES.search(markdown) is not None
-
-
-def escape(markdown: str) -> str:
-    """Return markdown in which tags, arithmetic, money and names are words and not markup."""
-    text = storable(markdown).replace("\r\n", "\n").replace("\r", "\n")
-    for _ in range(3):  # what an escaped tag uncovers may hold the next one
-        escaped = _escape_tags(text)
-        if escaped == text:
-            break
-        text = escaped
-    if _MISREAD.search(text) is not None:
-        text = _outside(text, _is_verbatim, _escape_marks)
-    return _escape_definitions(text)
-
-
-def count_sources(markdown: str) -> int:
-    """Return how many lines at the end of a text name a page each; 0 for a few."""
-    count = 0
-    for line in reversed(markdown.rstrip().split("\n")):
-        if _SOURCE.fullmatch(line.strip()) is None:
-            break
-        count += 1
-    return count if count >= _LEAST_SOURCES else 0
-
-
-def _escape_tags(text: str) -> str:
-    if "<" not in text:
-        return text
-    data = text.encode()
-    parts, done = [], 0
-    for begin, end in _ranges(text, lambda event: "Html" in event or "InlineHtml" in event):
-        parts.append(data[done:begin])
-        parts.append(_escape_tag(data[begin:end], is_in_table=_line_of(data, begin).startswith(b"|")))
-        done = end
-    return b"".join([*parts, data[done:]]).decode()
-
-
-def _escape_tag(tag: bytes, *, is_in_table: bool) -> bytes:
-    broken = _BREAK.sub(b" " if is_in_table else b"\\\n", tag)
-    return _SILENT_TAG.sub(b"", broken).replace(b"<", b"\\<")
-
-
-def _line_of(data: bytes, place: int) -> bytes:
-    return data[data.rfind(b"\n", 0, place) + 1 : place].lstrip()
-
-
-def _escape_marks(text: str) -> str:
-    """Escape what is arithmetic, money or logic rather than emphasis, a formula or a spoiler."""
-    return _MISREAD.sub(lambda found: _SIGN.sub(r"\\\g<0>", found[0]), text)
-
-
-def _escape_definitions(text: str) -> str:
-    """Keep definitions of references that nothing refers to: they would vanish."""
-
-    def keep(found: re.Match[str]) -> str:
-        is_used = text.lower().count(f"[{found[1].lower()}]") > 1
-        return found[0] if is_used else found[0].replace("[", "\\[", 1)
-
-    return _DEFINITION.sub(keep, text) if "]:" in text else text
-
-
-def _is_verbatim(event: dict[str, object]) -> bool:
-    start = event.get("Start")
-    if isinstance(start, dict):
-        link = start.get("Link")
-        return "CodeBlock" in start or (isinstance(link, dict) and link.get("link_type") in ("Autolink", "Email"))
-    return "Code" in event
-
-
-def _outside(text: str, is_kept: Callable[[dict[str, object]], bool], change: Callable[[str], str]) -> str:
-    """Return text with change applied to everything but what is_kept says."""
-    data = text.encode()
-    parts, done = [], 0
-    for begin, end in _ranges(text, is_kept):
-        if begin >= done:
-            parts.append(change(data[done:begin].decode()))
-            parts.append(data[begin:end].decode())
-            done = end
-    return "".join([*parts, change(data[done:].decode())])
-
-
-def _ranges(text: str, is_wanted: Callable[[dict[str, object]], bool]) -> Iterator[tuple[int, int]]:
-    """Yield the byte ranges of the parser's events that are wanted, in the order of the text."""
-    for event, place in pyromark.events_with_range(text, options=OPTIONS):
-        if isinstance(event, dict) and is_wanted(dict(event)):
-            yield place["start"], place["end"]
-
-
-__all__ = ["MAX_CAPTION_UNITS", "as_wire", "format_markdown", "format_plain", "render", "units"]

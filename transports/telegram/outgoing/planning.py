@@ -16,13 +16,14 @@ from transports.files.stored import name_file
 from transports.telegram.inbound_events import is_comment, reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
 from transports.telegram.outgoing.extras import receiver_of
-from transports.telegram.outgoing.formatting import MAX_CAPTION_UNITS, as_wire, format_markdown, may_hold_table
+from transports.telegram.outgoing.formatting import MAX_CAPTION_UNITS, as_wire, format_markdown
 from transports.telegram.outgoing.rich import as_rich
 from transports.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
 
 RICH = "rich"
 VOICE = "voice"
 _NO_WORDS = "👇"  # Telegram shows no buttons without a message
+_GAINING: Final = ("|", "$", "\\(", "\\[")  # no table or formula goes without
 _LONGEST_CAPTION = 10_000  # characters of markdown; whatever is longer is no caption
 ALBUM: Final = "album"
 # What Telegram publishes for sendMediaGroup and for sending files.
@@ -97,7 +98,7 @@ def _said(answer: Message, files: Sequence[Any], *, is_rich: bool) -> list[dict[
     if answer.spoken is not None and not files and (spoken := _captioned(answer, plan_files([answer.spoken]))):
         return [spoken[0] | {"form": VOICE, "plain": texts}]
     is_long, text = len(texts) > 1, answer.text
-    may_gain = is_long or "$" in text or may_hold_table(text)  # "$" for a formula
+    may_gain = is_long or any(each in text for each in _GAINING)
     if not is_rich or answer.role is Role.SYSTEM or not texts or not may_gain:
         return texts
     rich = as_rich(text, is_long=is_long)

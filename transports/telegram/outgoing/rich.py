@@ -5,248 +5,158 @@ fetched, or buttons. Source: core.telegram.org/bots/api#rich-messages.
 """
 
 import json
-import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
-import pyromark
-
-from transports.cjk_emphasis import mark_emphasis, take_marks_off
+from botservice.formatted_text import (
+    Block,
+    Blocks,
+    CodeBlock,
+    Formula,
+    FormulaBlock,
+    Heading,
+    Item,
+    List,
+    Paragraph,
+    Quote,
+    Rule,
+    Span,
+    Spans,
+    Table,
+    plain_text,
+)
+from botservice.messages import storable
+from transports.markdown.links import with_links_written
+from transports.markdown.reading import read_markdown
 from transports.telegram.outgoing.entities import checked_link
-from transports.telegram.outgoing.formatting import OPTIONS, count_sources, escape
+from transports.telegram.outgoing.formatting import is_list_of_sources
 from transports.telegram.outgoing.splitting import units
-from transports.too_long_messages import is_too_intricate
-
-logger = logging.getLogger(__name__)
 
 # What Telegram publishes as the limits of rich messages; quotations, items and rows count as blocks.
 MAX_UNITS: Final = 32_768
 MAX_BLOCKS: Final = 500
 MAX_DEPTH: Final = 16
 MAX_COLUMNS: Final = 20
-_STYLES: Final = {"Strong": "bold", "Emphasis": "italic", "Strikethrough": "strikethrough"}
+_STYLES: Final = {
+    "italic": "italic",
+    "bold": "bold",
+    "strike": "strikethrough",
+    "underline": "underline",
+    "spoiler": "spoiler",
+}
 _FORMULA: Final = "mathematical_expression"
 
 RichText = Any  # a string, a list of such texts, or an object with a type. Source: core.telegram.org/bots/api#richtext
-Block = dict[str, Any]
-
-
-@dataclass(slots=True)
-class Node:
-    """A piece of markdown with what stands in it."""
-
-    kind: str
-    value: Any
-    children: list["Node | str"]
+RichBlock = dict[str, Any]
 
 
 def as_rich(markdown: str, *, is_long: bool) -> dict[str, Any] | None:
     """Return a text as a rich message, or None if it gains nothing, or is more than one can hold."""
-    if len(markdown) > MAX_UNITS or is_too_intricate(markdown):
+    if len(markdown) > MAX_UNITS:
         return None
-    try:
-        tree = _parse(mark_emphasis(escape(markdown)))
-        if not is_long and not any(each in ("Table", "InlineMath", "DisplayMath") for each in _kinds(tree)):
-            return None
-        blocks = _fold_sources(list(_blocks(tree)), markdown)
-    except Exception:  # a border: what cannot be converted is sent in its plain form
-        logger.exception("telegram.rich_failed")
+    tree = read_markdown(storable(markdown))
+    if not is_long and not any(map(_gains, tree)):
         return None
+    blocks = [rich for block in _with_sources_folded(tree) for rich in _as_blocks(block)]
     return {"blocks": blocks} if _fits(blocks) else None
 
 
-def _parse(markdown: str) -> list[Node | str]:
-    top = Node("", None, [])
-    open_nodes = [top]
-    for event in pyromark.events(markdown, options=OPTIONS):
-        kind, value = next(iter(event.items())) if isinstance(event, dict) else (event, None)
-        if kind == "Start":
-            name, value = next(iter(value.items())) if isinstance(value, dict) else (value, None)
-            node = Node(str(name), value, [])
-            open_nodes[-1].children.append(node)
-            open_nodes.append(node)
-        elif kind == "End":
-            open_nodes.pop()
-        elif kind in ("Text", "InlineHtml", "Html"):
-            open_nodes[-1].children.append(take_marks_off(str(value)))
-        elif kind in ("SoftBreak", "HardBreak"):
-            open_nodes[-1].children.append("\n")
-        else:  # Code, InlineMath, DisplayMath, Rule, TaskListMarker
-            value = take_marks_off(value) if isinstance(value, str) else value
-            open_nodes[-1].children.append(Node(kind, value, []))
-    return top.children
+def _gains(block: Block) -> bool:
+    """Return whether a block reads better in a rich message."""
+    match block:
+        case Table() | FormulaBlock():
+            return True
+        case Paragraph(spans) | Heading(spans):
+            return any(isinstance(each, Formula) for each in spans)
+        case Quote(blocks):
+            return any(map(_gains, blocks))
+        case List(items):
+            return any(_gains(each) for item in items for each in item.blocks)
+    return False
 
 
-def _kinds(nodes: Sequence[Node | str]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, Node):
-            yield node.kind
-            yield from _kinds(node.children)
+def _as_blocks(block: Block | RichBlock) -> Iterator[RichBlock]:
+    """Yield what a block becomes; one that would show nothing is refused, and so left out."""
+    match block:
+        case dict():
+            yield block
+        case Paragraph(spans) if plain_text(spans).strip():
+            yield {"type": "paragraph", "text": _text(spans)}
+        case Heading(spans, level) if plain_text(spans).strip():
+            yield {"type": "heading", "text": _text(spans), "size": level}
+        case CodeBlock(text, language) if text.strip():
+            yield {"type": "pre", "text": text} | ({"language": language} if language else {})
+        case FormulaBlock(tex):
+            yield {"type": _FORMULA, "expression": tex}
+        case Rule():
+            yield {"type": "divider"}
+        case Quote(blocks) if inner := _all_blocks(blocks):
+            yield {"type": "blockquote", "blocks": inner}
+        case List(items):
+            yield {"type": "list", "items": [_item(each) for each in items]}
+        case Table(rows, aligned):
+            cells = [
+                [_cell(cell, aligned[place : place + 1], is_header=not number) for place, cell in enumerate(row)]
+                for number, row in enumerate(rows)
+            ]
+            yield {"type": "table", "cells": cells, "is_bordered": True}
 
 
-def _blocks(nodes: Sequence[Node | str]) -> Iterator[Block]:
-    """Yield the blocks of what stands below each other; words between them are paragraphs."""
-    words: list[Node | str] = []
-    for node in nodes:
-        if isinstance(node, Node) and node.kind in _MAKERS:
-            yield from _paragraphs(words)
-            words = []
-            yield from _MAKERS[node.kind](node)
-        else:
-            words.append(node)
-    yield from _paragraphs(words)
+def _all_blocks(blocks: Blocks) -> list[RichBlock]:
+    return [rich for block in blocks for rich in _as_blocks(block)]
 
 
-def _paragraphs(nodes: Sequence[Node | str]) -> Iterator[Block]:
-    """Yield a paragraph; formulas that stand alone are blocks of their own."""
-    words: list[Node | str] = []
-    for node in [*nodes, None]:
-        is_formula = isinstance(node, Node) and node.kind == "DisplayMath"
-        if node is not None and not is_formula:
-            words.append(node)
-            continue
-        text = _text(words)
-        if _plain(text).strip():
-            yield {"type": "paragraph", "text": text}
-        words = []
-        if isinstance(node, Node) and node.value.strip():
-            yield {"type": _FORMULA, "expression": node.value.strip()}
+def _item(item: Item) -> RichBlock:
+    """Return a point of a list; its number is the one that was written."""
+    blocks = _all_blocks(item.blocks) or [{"type": "paragraph", "text": " "}]
+    if item.is_checked is not None:
+        return {"blocks": blocks, "has_checkbox": True} | ({"is_checked": True} if item.is_checked else {})
+    return {"blocks": blocks} | ({} if item.number is None else {"type": "1", "value": int(item.number[:-1])})
 
 
-def _paragraph(node: Node) -> Iterator[Block]:
-    return _paragraphs(node.children)
-
-
-def _heading(node: Node) -> Iterator[Block]:
-    text = _text(node.children)
-    if _plain(text).strip():
-        yield {"type": "heading", "text": text, "size": int(str(node.value["level"])[1:])}
-
-
-def _code(node: Node) -> Iterator[Block]:
-    text = _plain(_text(node.children)).rstrip("\n")
-    language = str(node.value.get("Fenced") or "").split(" ")[0] if isinstance(node.value, Mapping) else ""
-    language = take_marks_off(language)
-    if text.strip():
-        yield {"type": "pre", "text": text} | ({"language": language} if language else {})
-
-
-def _rule(_: Node) -> Iterator[Block]:
-    yield {"type": "divider"}
-
-
-def _quote(node: Node) -> Iterator[Block]:
-    blocks = list(_blocks(node.children))
-    if blocks:
-        yield {"type": "blockquote", "blocks": blocks}
-
-
-def _list(node: Node) -> Iterator[Block]:
-    items = []
-    for number, each in enumerate(each for each in node.children if isinstance(each, Node)):
-        marks = [mark.value for mark in each.children if isinstance(mark, Node) and mark.kind == "TaskListMarker"]
-        item: Block = {"blocks": list(_blocks(each.children)) or [{"type": "paragraph", "text": " "}]}
-        if marks:
-            item |= {"has_checkbox": True} | ({"is_checked": True} if marks[0] else {})
-        elif node.value is not None:
-            item |= {"type": "1", "value": int(node.value) + number}
-        items.append(item)
-    if items:
-        yield {"type": "list", "items": items}
-
-
-def _table(node: Node) -> Iterator[Block]:
-    aligned = [str(each).lower() for each in node.value or ()]
-    rows = [
-        [
-            _cell(cell, aligned[place] if place < len(aligned) else "", is_header=row.kind == "TableHead")
-            for place, cell in enumerate(row.children)
-            if isinstance(cell, Node)
-        ]
-        for row in node.children
-        if isinstance(row, Node)
-    ]
-    if rows:
-        yield {"type": "table", "cells": rows, "is_bordered": True}
-
-
-def _cell(node: Node, align: str, *, is_header: bool) -> Block:
-    cell = {"text": _text(node.children), "align": align if align in ("center", "right") else "left", "valign": "top"}
+def _cell(spans: Spans, aligned: Sequence[str], *, is_header: bool) -> RichBlock:
+    cell = {"text": _text(spans), "align": next(filter(None, aligned), "left"), "valign": "top"}
     return cell | ({"is_header": True} if is_header else {})
 
 
-_MAKERS: Final = {
-    "Paragraph": _paragraph,
-    "Heading": _heading,
-    "CodeBlock": _code,
-    "Rule": _rule,
-    "BlockQuote": _quote,
-    "List": _list,
-    "Table": _table,
-    "HtmlBlock": _paragraph,
-}
-
-
-def _text(nodes: Sequence[Node | str]) -> RichText:
+def _text(spans: Spans) -> RichText:
     """Return words with their formatting; plain words are a string."""
     parts: list[RichText] = []
-    for node in nodes:
-        part = _part(node)
+    for each in with_links_written(spans, checked_link):
+        part = _part(each) if isinstance(each, Span) else {"type": _FORMULA, "expression": each.tex}
         if isinstance(part, str) and parts and isinstance(parts[-1], str):
             parts[-1] += part
-        elif part != "":
+        else:
             parts.append(part)
     return parts[0] if len(parts) == 1 else parts or ""
 
 
-def _part(node: Node | str) -> RichText:
-    if isinstance(node, str):
-        return node
-    if node.kind in ("InlineMath", "DisplayMath"):
-        return {"type": _FORMULA, "expression": node.value}
-    if node.kind == "TaskListMarker":
-        return ""
-    inner = _text(node.children) if node.kind != "Code" else str(node.value)
-    if node.kind == "Code":
-        return {"type": "code", "text": inner} if inner.strip() else inner
-    if node.kind in ("Link", "Image"):
-        return _link(inner, str(node.value["dest_url"]))
-    style = _STYLES.get(node.kind)
-    return inner if style is None or not _plain(inner).strip() else {"type": style, "text": inner}
+def _part(span: Span) -> RichText:
+    part: RichText = span.text
+    if not span.text.strip():
+        return part
+    if span.code:
+        part = {"type": "code", "text": part}
+    for name, kind in _STYLES.items():
+        if getattr(span, name):
+            part = {"type": kind, "text": part}
+    return part if span.link is None else {"type": "url", "text": part, "url": span.link}
 
 
-def _link(label: RichText, address: str) -> RichText:
-    """Return a link, or its label with the address behind it where Telegram would refuse that."""
-    address = take_marks_off(address)
-    url = checked_link(address)
-    if url is not None:
-        return {"type": "url", "text": label if _plain(label).strip() else url, "url": url}
-    said = address.strip()
-    return label if not said or said.startswith("#") or said in _plain(label) else [label, f" ({said})"]
-
-
-def _plain(text: RichText) -> str:
-    """Return the letters of a text."""
-    if isinstance(text, str):
-        return text
-    if isinstance(text, list):
-        return "".join(map(_plain, text))
-    return str(text["expression"]) if text["type"] == _FORMULA else _plain(text["text"])
-
-
-def _fold_sources(blocks: list[Block], markdown: str) -> list[Block]:
+def _with_sources_folded(tree: Blocks) -> list[Block | RichBlock]:
     """Return blocks with the pages that an answer rests on in a quotation that opens when it is pressed."""
-    last = blocks[-1] if blocks else {}
-    if not count_sources(markdown) or last.get("type") != "list":
-        return blocks
+    last = tree[-1] if tree else None
+    if not isinstance(last, List) or not is_list_of_sources(last):
+        return list(tree)
     lines: list[RichText] = []
-    for number, item in enumerate(last["items"], 1):
-        lines += ["\n" if lines else "", f"{item.get('value', number)}. ", item["blocks"][0].get("text", "")]
-    return [*blocks[:-1], {"type": "expandable_blockquote", "text": [each for each in lines if each != ""]}]
+    for item in last.items:
+        first = item.blocks[0]
+        said = _text(first.spans) if isinstance(first, Paragraph) else ""
+        lines += ["\n" if lines else "", f"{item.number} ", *(said if isinstance(said, list) else [said])]
+    return [*tree[:-1], {"type": "expandable_blockquote", "text": [each for each in lines if each != ""]}]
 
 
-def _fits(blocks: Sequence[Block]) -> bool:
+def _fits(blocks: Sequence[RichBlock]) -> bool:
     """Return whether Telegram takes so much in one message."""
     if not blocks:
         return False

@@ -2,10 +2,10 @@
 # ruff: noqa: RUF001 - sentences end in many scripts
 
 import re
-import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from transports.graphemes import last_cut
 from transports.telegram.outgoing.entities import Entity, Rich
 
 # Cuts at the first kind of border that leaves a piece at least this full, so that pieces do not become crumbs.
@@ -16,7 +16,6 @@ _SENTENCE = re.compile(r"[.!?…؟۔।][\"'”’)\]»]*\s+|[。！？]")
 _BLANK = re.compile(r"\s+")
 _WHOLE = frozenset({"text_link", "code", "custom_emoji"})
 BLANKS = " \n\t\u00a0\u00ad\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2800\u3164\ufeff"
-_JOINERS = frozenset("\u200d\u20e3\ufe0e\ufe0f")
 
 
 def units(text: str) -> int:
@@ -88,7 +87,7 @@ def _border(rich: Rich, begin: int, end: int, fits: Callable[[Entity], bool]) ->
             place = _last(border, rich, first, end)
             if place is not None and (first == least or border is borders[-1]):
                 return place
-    return _between_characters(rich.text, begin, end)
+    return last_cut(rich.text, begin, end)
 
 
 def _last(border: re.Pattern[str], rich: Rich, first: int, end: int) -> int | None:
@@ -98,20 +97,3 @@ def _last(border: re.Pattern[str], rich: Rich, first: int, end: int) -> int | No
         if place >= first and not any(each.begin < place < each.end and each.kind in _WHOLE for each in rich.entities):
             return place
     return None
-
-
-def _between_characters(text: str, begin: int, end: int) -> int:
-    """Return the last place up to end that does not tear what is seen as one character."""
-    place = end
-    while place > begin + 1 and place > end - 32 and _belongs_to_the_left(text, place):
-        place -= 1
-    return end if _belongs_to_the_left(text, place) else place
-
-
-def _belongs_to_the_left(text: str, place: int) -> bool:
-    if place >= len(text):
-        return False
-    after, before = text[place], text[place - 1]
-    is_flag = "\U0001f1e6" <= after <= "\U0001f1ff" and "\U0001f1e6" <= before <= "\U0001f1ff"
-    is_tone = "\U0001f3fb" <= after <= "\U0001f3ff"
-    return after in _JOINERS or before == "\u200d" or is_tone or is_flag or unicodedata.combining(after) != 0

@@ -10,7 +10,7 @@ from botservice.turns.waiting.arguments import readable
 from transports.web.outgoing.sections import Sections
 
 if TYPE_CHECKING:
-    from transports.web.outgoing.markdown import References
+    from transports.markdown.reading import References
 
 _MOST: Final = 30  # calls; of more, the newest
 LONGEST_DRAFT: Final = 500_000  # characters; the stored answer has the rest

@@ -1,4 +1,4 @@
-"""Formulas in Markdown as MathML: between dollars, or between the brackets with backslashes that models write."""
+"""Formulas as MathML for the browser, and as a line of words where a platform shows none."""
 
 import html
 import re
@@ -6,13 +6,9 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from html.parser import HTMLParser
-from typing import Any, Final
+from typing import Final
 
-from markdown_it import MarkdownIt
-from markdown_it.rules_block import StateBlock
-from markdown_it.rules_inline import StateInline
 from math_core import LatexError, LatexToMathML
-from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 # Commands that take no argument: a bracket behind any other may be its argument, and then closes nothing.
 _SYMBOLS: Final = (
@@ -22,10 +18,9 @@ _SYMBOLS: Final = (
 )
 _CLOSING: Final = r"(?:[^\x00-(*-\x5c^-\x7f\w\s(\[⌈⌊⌜⌞⎰❲⟅⟦⟨⟪⟬⟮⦃⦅⦇⦋⦍⦏⦑⦓⦕⦗⧘⧚⧼]|\\r[A-Za-z]+|\\\})"  # noqa: RUF001 - signs that open
 _TOKEN: Final = re.compile(
-    r"%[^\n]*"  # a comment
-    r"|\\(?:left|middle|right)(?![A-Za-z])\s*(?:\\(?:[A-Za-z]+|.)|.)?"
+    r"\\(?:left|middle|right)(?![A-Za-z])\s*(?:\\(?:[A-Za-z]+|.)|.)?"
     r"|\\sqrt\s*\[[\w+-]*\]"
-    rf"|(?:[\^_']|\\(?!{_SYMBOLS})[A-Za-z]+)(?:\s|%[^\n]*\n)*{_CLOSING}"
+    rf"|(?:[\^_']|\\(?!{_SYMBOLS})[A-Za-z]+)\s*{_CLOSING}"
     r"|\\(?:sqrt|x[a-z]+|smash|\\)\s*\[|\\[A-Za-z]+|\\.|.",
     re.DOTALL,
 )
@@ -56,15 +51,6 @@ _DEEPEST: Final = 60  # elements within each other: browsers lay out deeper ones
 _MOST: Final = 3_000  # elements of one formula
 _ASIDE: Final = ("left", "right")
 _CONVERTER: Final = LatexToMathML()
-
-_FRAMES: Final = {
-    "math_inline": '<span class="math">{}</span>',
-    "math_inline_double": '<span class="formula">{}</span>',
-    "math_block": '<div class="formula" tabindex="0">{}</div>\n',
-}
-_INLINE: Final = {"\\(": ("\\)", "math_inline"), "\\[": ("\\]", "math_inline_double")}
-_LONGEST: Final = 4_000  # characters in which the end of a formula is sought
-_MOST_LINES: Final = 100
 
 
 def is_costly(tex: str) -> bool:
@@ -110,6 +96,9 @@ class _Refused(Exception):
     """A formula is not shown as one."""
 
 
+_PERCENT: Final = re.compile(r"(?<!\\)((?:\\\\)*)%")  # TeX would leave out what stands behind one
+
+
 @lru_cache(maxsize=512)
 def show_formula(tex: str, *, is_block: bool) -> str:
     """Return a formula as MathML, and one that is no TeX, or too much of it, as it was written."""
@@ -120,6 +109,7 @@ def show_formula(tex: str, *, is_block: bool) -> str:
 
 
 def _convert(tex: str, *, is_block: bool) -> str:
+    tex = _PERCENT.sub(r"\1\%", tex)
     if len(tex) > _LONGEST_FORMULA or is_costly(tex):
         raise _Refused
     keeper = _Keeper()
@@ -157,62 +147,3 @@ def _written(attribute: tuple[str, str | None]) -> str:
     if name == "style":
         return next((f' class="{side}"' for side in _ASIDE if f"text-align: {side}" in value), "")
     return f' {name}="{html.escape(value)}"' if name in ATTRIBUTES else ""
-
-
-def take_formulas(parser: MarkdownIt) -> None:
-    """Have a parser find formulas and show them as MathML."""
-    dollarmath_plugin(
-        parser,
-        allow_labels=False,
-        allow_space=False,
-        allow_digits=False,  # what things cost is no formula
-        allow_blank_lines=False,
-        double_inline=True,
-    )
-    parser.inline.ruler.before("escape", "bracket_formula", _find_inline)
-    parser.block.ruler.before("fence", "bracket_formula_block", _find_block, {"alt": ["paragraph"]})
-    for kind in _FRAMES:
-        parser.add_render_rule(kind, _show)
-
-
-def _find_inline(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the library's signature
-    closing, kind = _INLINE.get(state.src[state.pos : state.pos + 2], ("", ""))
-    if not closing:
-        return False
-    begin = state.pos + 2
-    end = state.src.find(closing, begin, begin + _LONGEST)
-    if end <= begin:
-        return False
-    if not silent:
-        state.push(kind, "math", 0).content = state.src[begin:end]
-    state.pos = end + 2
-    return True
-
-
-def _find_block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:  # noqa: FBT001 - as above
-    if state.is_code_block(start_line) or not _line(state, start_line).startswith("\\["):
-        return False
-    last = min(end_line, start_line + _MOST_LINES)
-    lines: list[str] = []
-    for number in range(start_line, last):
-        lines.append(_line(state, number))
-        if not lines[-1] or lines[-1].endswith("\\]"):
-            break
-    if not lines[-1].endswith("\\]"):
-        return False
-    if not silent:
-        state.line = start_line + len(lines)
-        token = state.push("math_block", "math", 0)
-        token.content = "\n".join(lines)[2:-2]
-        token.map = [start_line, state.line]
-    return True
-
-
-def _line(state: StateBlock, number: int) -> str:
-    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]].strip()
-
-
-def _show(_: Any, tokens: Any, index: int, *__: Any) -> str:
-    token = tokens[index]
-    shown = show_formula(token.content.strip(), is_block=token.type != "math_inline")
-    return _FRAMES[token.type].format(shown)

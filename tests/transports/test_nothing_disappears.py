@@ -1,0 +1,93 @@
+"""What a model writes is what people read on every platform: nothing of it disappears, and nothing is counted anew."""
+
+import html
+import re
+from collections.abc import Callable
+
+import pytest
+
+from transports.telegram.outgoing.formatting import format_markdown
+from transports.web.outgoing.markdown import render_markdown
+
+
+def in_telegram(text: str) -> str:
+    return "\n".join(piece.text for piece in format_markdown(text))
+
+
+def in_browser(text: str) -> str:
+    """Return the words of a page; a list shows the numbers that its elements say."""
+    shown = "".join(render_markdown(text))
+    number = 0
+    parts = []
+    for part in re.split(r"(<[^>]*>)", shown):
+        if part.startswith("<ol"):
+            number = int((re.search(r'start="(\d+)"', part) or [0, 1])[1]) - 1
+        elif part.startswith("<li"):
+            value = re.search(r'value="(\d+)"', part)
+            number = int(value[1]) if value else number + 1
+            parts.append(f"{number}. ")
+        elif not part.startswith("<"):
+            parts.append(html.unescape(part))
+    return "".join(parts)
+
+
+PLATFORMS: dict[str, Callable[[str], str]] = {"telegram": in_telegram, "browser": in_browser}
+LITERAL = [
+    "5$/month or 50$/year",
+    "$AAPL/$MSFT",
+    "cp $SRC/$FILE and echo $A$B",
+    "^foo$|^bar$",
+    "from 60k$ in May to 3k$ in June",
+    "between $5-$10, US$30 to $40; 100$ and 200$",
+    "($5) and ($6), $5/$6",
+    "cost 5$$ or $$6",
+    "F = m*a*t",
+    "price*qty*tax",
+    "snake_case_name and a_b_c",
+    "2**n + 3**n, x**2 and y**2",
+    "(a)*2*(b), 2*(3+4)*5",
+    "Use <b> for bold, <i> for italics and <div> for a block",
+    "the <p> and </p> tags, an empty <b></b>, a <br> alone, <img src=x>",
+    "std::vector<std::string> and Map<K, V>, if a<b and c>d",
+    "git clone <url> && cd <your folder>",
+    "*.py and **/*.txt, src/**/test_*.py, test_*_a and test_*_b",
+    "C:\\logs\\*.txt",
+    "__init__ and __all__",
+    "if a || b || c",
+    "if x ~ 5 and y ~ 6",
+]
+TEXTS = [
+    ("**Apples 5$/kg** and **pears 7$/kg**", "Apples 5$/kg and pears 7$/kg"),
+    ("2. two\n5. five\n9. nine", "2. two 5. five 9. nine"),
+    ("1. one\n\n1986. That was the year.", "1. one 1986. That was the year."),
+    ("<help@example.com>", "help@example.com"),
+    ("see [1]\n\n[2]: https://example.com/2", "see [1] [2]: https://example.com/2"),
+    ("[](https://example.com/page)", "https://example.com/page"),
+    ("![](https://example.com/a.png)", "https://example.com/a.png"),
+]
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("text", LITERAL)
+def test_signs_that_are_no_marks_stay(platform: str, text: str) -> None:
+    assert PLATFORMS[platform](text).strip() == text
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize(("text", "shown"), TEXTS)
+def test_marks_become_formatting_and_the_words_stay(platform: str, text: str, shown: str) -> None:
+    assert " ".join(PLATFORMS[platform](text).split()) == shown
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+def test_every_cell_of_a_table_is_shown(platform: str) -> None:
+    shown = PLATFORMS[platform]("| Call | Means |\n|---|---|\n| `a|b` | either | and more |\n| `x \\| y` | both |")
+    for words in ("a|b", "either", "and more", "x | y", "both"):
+        assert words in shown
+
+
+@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("formula", ["$x^2$", "\\(x^2\\)", "\\[x^2\\]", "$$x^2$$", "$$\nx^2\n$$", "\\[\nx^2\n\\]"])
+def test_a_formula_is_found_where_it_is_one_for_certain(platform: str, formula: str) -> None:
+    assert PLATFORMS[platform](formula).strip() in ("x²", "x2")
+    assert "x^2" in PLATFORMS[platform](f"`{formula}`" if "\n" not in formula else f"```\n{formula}\n```")

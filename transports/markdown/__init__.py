@@ -1,0 +1,1 @@
+"""What a model writes as one tree, from which every platform draws: nothing in it disappears."""

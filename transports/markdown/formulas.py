@@ -1,0 +1,109 @@
+r"""Where a formula stands in a text: `$$…$$` and `\[…\]` on lines of their own, `\(…\)`, `\[…\]` and `$…$` in a line.
+
+Dollars are money, variables of a shell and ends of patterns far more often: between two of them stands a formula only
+where no letter, digit or dollar touches them from outside and no blank from inside.
+"""
+
+import re
+from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block import StateBlock
+from markdown_it.rules_inline import StateInline
+
+INLINE: Final = "formula"
+BLOCK: Final = "formula_block"
+_LONGEST: Final = 4_000  # characters in which the end of a formula is sought
+_MOST_LINES: Final = 100
+_CLOSINGS: Final = {"\\(": "\\)", "\\[": "\\]"}
+_BLOCKS: Final = {"$$": "$$", "\\[": "\\]"}
+_TEX: Final = re.compile(r"[\\^_=+<>{}]")
+_LONG_WORD: Final = re.compile(r"[^\W\d_]{3}")
+
+
+def take_formulas(parser: MarkdownIt) -> None:
+    """Let a parser find formulas."""
+    parser.inline.ruler.before("escape", INLINE, _find_inline)
+    parser.block.ruler.before("fence", BLOCK, _find_block, {"alt": ["paragraph", "reference", "blockquote", "list"]})
+
+
+def _find_inline(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the library's signature
+    text, begin = state.src, state.pos
+    if text[begin] == "$":
+        end, width = _after_dollar(text, begin, state.posMax), 1
+    elif text[begin] == "\\":
+        end, width = _after_bracket(text, begin), 2
+    else:
+        return False
+    if end < 0 or end > state.posMax:
+        return False
+    if not silent:
+        token = state.push(INLINE, "", 0)
+        token.content, token.markup = text[begin + width : end - width], text[begin:end]
+    state.pos = end
+    return True
+
+
+def _after_dollar(text: str, begin: int, length: int) -> int:
+    """Return where the formula ends that begins with a dollar, or -1."""
+    if (begin and _touches(text[begin - 1])) or begin + 1 >= length or text[begin + 1] in " \t\n$":
+        return -1
+    end = begin + 1
+    while end < length and text[end] not in "$\n":
+        end += 2 if text[end] == "\\" else 1
+    if end >= length or text[end] != "$" or text[end - 1].isspace():
+        return -1
+    if end + 1 < length and _touches(text[end + 1]):
+        return -1
+    inner = text[begin + 1 : end]
+    is_prose = " " in inner and _TEX.search(inner) is None  # as in "$40; 100$"
+    return -1 if is_prose else end + 1
+
+
+def _touches(character: str) -> bool:
+    return character == "$" or character.isalnum()
+
+
+def _after_bracket(text: str, begin: int) -> int:
+    r"""Return where the formula ends that begins with a bracket behind a backslash, or -1; `\[x\]` may be escaped."""
+    opening = text[begin : begin + 2]
+    closing = _CLOSINGS.get(opening)
+    if closing is None:
+        return -1
+    end = text.find(closing, begin + 2, begin + _LONGEST)
+    inner = text[begin + 2 : end]
+    if end < 0 or not inner.strip() or "\n\n" in inner:
+        return -1
+    is_tex = _TEX.search(inner) is not None or (opening == "\\(" and _LONG_WORD.search(inner) is None)
+    return end + 2 if is_tex else -1
+
+
+def _find_block(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bool:  # noqa: FBT001 - as above
+    opening = _line(state, start_line)[:2]
+    closing = _BLOCKS.get(opening)
+    if closing is None or state.is_code_block(start_line):
+        return False
+    lines: list[str] = []
+    for number in range(start_line, min(end_line, start_line + _MOST_LINES)):
+        line = _line(state, number)
+        lines.append(line)
+        is_first = len(lines) == 1
+        if not line or state.sCount[number] < state.blkIndent or closing in line[2 * is_first : -2]:
+            return False
+        if line.endswith(closing) and (not is_first or len(line) > 4):
+            break
+    else:
+        return False
+    content = "\n".join(lines)[2:-2]
+    if not content.strip():
+        return False
+    if not silent:
+        state.line = start_line + len(lines)
+        token = state.push(BLOCK, "", 0)
+        token.content, token.markup = content.strip(), "\n".join(lines)
+        token.map = [start_line, state.line]
+    return True
+
+
+def _line(state: StateBlock, number: int) -> str:
+    return state.src[state.bMarks[number] + state.tShift[number] : state.eMarks[number]].strip()
