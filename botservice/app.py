@@ -388,7 +388,7 @@ async def _working(settings: Settings, service: AgentService, storage: Storage, 
         async with Upkeep(storage, build_retention(settings)).running(), _observing(settings, service, storage):
             yield
     finally:
-        await worker.stop(grace_seconds=GRACE_SECONDS)
+        await worker.stop(grace_seconds=0.0 if storage.refusal else GRACE_SECONDS)
 
 
 @contextlib.asynccontextmanager

@@ -10,8 +10,8 @@ BotServiceError
 ├── StorageError
 │   ├── DatabaseInUse          another process works on this SQLite file
 │   ├── SchemaMismatch         the database is older or newer than this version
-│   ├── UnsuitablePooler       a pooler stands before the database that does not keep sessions
 │   └── StorageUnavailable     the database does not answer or cannot be written
+│       └── UnsuitablePooler   a pooler stands before the database that does not keep sessions
 ├── InboxFull                  too much is waiting; the platform delivers again
 ├── LLMError                   the model did not answer
 │   └── ContextOverflow        the prompt is longer than the model's context window
@@ -87,12 +87,12 @@ class SchemaMismatch(StorageError):
     """The database is older or newer than this version of botservice."""
 
 
-class UnsuitablePooler(StorageError):
-    """Between this process and the database stands a pooler in transaction mode."""
-
-
 class StorageUnavailable(StorageError):
     """The database does not answer, or cannot be written."""
+
+
+class UnsuitablePooler(StorageUnavailable):
+    """Between this process and the database stands a pooler in transaction mode."""
 
 
 class InboxFull(BotServiceError):

@@ -51,6 +51,8 @@ from transports.registry import build_transports
 from transports.terminal.joining_server import joined_terminals
 from transports.web.metrics import metrics_route
 
+logger = logging.getLogger(__name__)
+
 _OF_SERVERS = ("OpenAIChatLLM", "FallbackLLM")
 MAX_BODY_BYTES = 20 * 1024 * 1024
 BODY_SECONDS = 60.0
@@ -58,6 +60,7 @@ _CLOSE = {"connection": "close"}
 _LAST_REQUESTS_SECONDS = 1
 _MAX_HEAD_BYTES = 16 * 1024
 _OUT_SECONDS = 10.0  # what a PaaS gives between SIGTERM and SIGKILL
+_REFUSED_SECONDS = 3.0  # nothing can be stored any more: there is nothing to wait for
 # Where each PaaS says that it is one, and that its disk does not outlive a deployment.
 logger = logging.getLogger(__name__)
 
@@ -125,12 +128,13 @@ async def _serve_metrics(application: Application, metrics: Metrics, port: int) 
         await _serve_web(replace(application, transports=()), metrics, listener, asyncio.Event(), None)
 
 
-async def _until_ended(on_ready: Callable[[Callable[[], None]], None] | None) -> None:
+async def _until_ended(storage: Storage, on_ready: Callable[[Callable[[], None]], None] | None) -> None:
     ending = asyncio.Event()
     with _on_signals(lambda: _stop(ending.set)):
         if on_ready is not None:
             on_ready(lambda: _stop(ending.set))
-        await ending.wait()
+        async with _ending_where_refused(storage, ending.set):
+            await ending.wait()
 
 
 @contextlib.asynccontextmanager
@@ -181,9 +185,30 @@ async def work(
             if port is not None and share == Share():  # of several on one machine, nobody could tell which answers
                 await _serve_metrics(application, metrics, port)
             else:
-                await _until_ended(on_ready)
+                await _until_ended(application.storage, on_ready)
         for transport in application.transports:
             await transport.stop()
+
+
+@contextlib.asynccontextmanager
+async def _ending_where_refused(storage: Storage, stop: Callable[[], None]) -> AsyncIterator[None]:
+    """Call stop if nothing can be kept in the database after all, and raise why when the block is left.
+
+    Raises:
+        UnsuitablePooler: its sessions do not last.
+    """
+
+    async def watch() -> None:
+        logger.error("storage.refused", extra={"reason": str(await storage.refused())})
+        _stop(stop, exit_code=1)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+    if storage.refusal is not None:
+        raise storage.refusal
 
 
 def check_split(settings: Settings, service: AgentService) -> None:
@@ -333,14 +358,16 @@ async def _serve_web(
     with _on_signals(lambda: _stop(exit_server)):
         if on_ready is not None:
             on_ready(application.settings)
-        await server.serve(sockets=[listener])
+        async with _ending_where_refused(application.storage, exit_server):
+            await server.serve(sockets=[listener])
 
 
-def _stop(begin: Callable[[], None]) -> None:
+def _stop(begin: Callable[[], None], *, exit_code: int = 0) -> None:
     begin()
-    _say(f"stopping: answers that are being made have {GRACE_SECONDS:g} seconds")
+    if not exit_code:
+        _say(f"stopping: answers that are being made have {GRACE_SECONDS:g} seconds")
     # Everything is stored; whatever does not let go by then is of no use any more.
-    watchdog = threading.Timer(_OUT_SECONDS, os._exit, [0])
+    watchdog = threading.Timer(_REFUSED_SECONDS if exit_code else _OUT_SECONDS, os._exit, [exit_code])
     watchdog.daemon = True
     watchdog.start()
 

@@ -6,6 +6,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Generator
+from concurrent.futures import Future, InvalidStateError
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from botservice.errors import SchemaMismatch, StorageError, StorageUnavailable
+from botservice.errors import SchemaMismatch, StorageError, StorageUnavailable, UnsuitablePooler
 from botservice.progressing import Progress, unwatched
 from botservice.storage import schema
 from botservice.storage.blobs import with_cipher
@@ -35,7 +36,7 @@ from botservice.storage.limits import StorageLimits
 from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.postgres.advisory_locks import AdvisoryClaims
 from botservice.storage.postgres.listener import Hear, Listener
-from botservice.storage.postgres.pooler import check_sessions
+from botservice.storage.postgres.sessions import check_sessions
 from botservice.storage.readers import NotInPlace, ReaderInPlace, Readers
 from botservice.storage.sqlite.files import make_private
 from botservice.storage.sqlite.scrubbing import PATIENCE_SECONDS, Scrubber
@@ -79,6 +80,7 @@ class Storage:
         self._in_place: ReaderInPlace | None = None
         self._scrubber: Scrubber | None = None
         self._disk_tried_at: float | None = None
+        self._refused: Future[UnsuitablePooler] = Future()
         self._shared: SharedFile
         self._read_engine: Engine
         self._writer: Writer
@@ -151,7 +153,7 @@ class Storage:
                 await self.ping()
             except BaseException as error:
                 await self.close()
-                if isinstance(error, StorageUnavailable):
+                if isinstance(error, StorageUnavailable) and not isinstance(error, UnsuitablePooler):
                     raise StorageUnavailable(f"cannot open the database {self.name}: {error}") from error
                 raise
         return self
@@ -189,12 +191,16 @@ class Storage:
         readers = self._readers
         if readers is None:
             raise StorageUnavailable("the storage is not open")
-        if is_long:
-            return await self._long_readers.read(query)
-        if is_short and self._in_place is not None:
-            with contextlib.suppress(NotInPlace):
-                return self._in_place.read(query)
-        return await readers.read(query, is_short=is_short and not self.is_sqlite)
+        try:
+            if is_long:
+                return await self._long_readers.read(query)
+            if is_short and self._in_place is not None:
+                with contextlib.suppress(NotInPlace):
+                    return self._in_place.read(query)
+            return await readers.read(query, is_short=is_short and not self.is_sqlite)
+        except UnsuitablePooler as error:
+            self._refuse(error)
+            raise
 
     async def write(
         self,
@@ -238,6 +244,19 @@ class Storage:
                 return
             await self.write(lambda _: None, fence=claim)
         raise StorageUnavailable("the database answers too late to know who has a conversation")
+
+    @property
+    def refusal(self) -> UnsuitablePooler | None:
+        """Why nothing can be kept in this database, if that has turned out."""
+        return self._refused.result() if self._refused.done() else None
+
+    async def refused(self) -> UnsuitablePooler:
+        """Return why nothing can be kept in this database, as soon as that turns out."""
+        return await asyncio.shield(asyncio.wrap_future(self._refused))
+
+    def _refuse(self, error: UnsuitablePooler) -> None:
+        with contextlib.suppress(InvalidStateError):  # another thread has found out, too
+            self._refused.set_result(error)
 
     async def ping(self) -> None:
         """Return if the database can be read and written.
@@ -360,10 +379,11 @@ class Storage:
         return short
 
     def _start_writer(self, undo: contextlib.ExitStack) -> None:
-        engine = with_cipher(create_writer_engine(self.where, self._limits), self._cipher)
+        engine = with_cipher(create_writer_engine(self.where, self._limits, holds_locks=True), self._cipher)
         undo.callback(engine.dispose)
         prepare = None if self.is_sqlite else partial(prepare_postgres, limits=self._limits)
         self._writer = Writer(engine, prepare=prepare, limits=self._limits)
+        self._writer.connection.on_refused(self._refuse)
         if not self.is_sqlite:
             # What is read comes from where is written: another server may have taken its place.
             self._writer.connection.on_lost(make_renewable(self._read_engine))

@@ -14,6 +14,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres.pipelines import prepare_pipelines
+from botservice.storage.postgres.sessions import mark_sessions
 from botservice.storage.statements import BEGIN_WRITING, run_text
 from botservice.storage.url import DatabaseUrl
 
@@ -40,15 +41,19 @@ _POSTGRES: dict[str, Any] = {
 }
 
 
-def create_writer_engine(where: DatabaseUrl, limits: StorageLimits, *, is_migrating: bool = False) -> Engine:
+def create_writer_engine(
+    where: DatabaseUrl, limits: StorageLimits, *, is_migrating: bool = False, holds_locks: bool = False
+) -> Engine:
     """Return an engine without a pool: its one connection is the writer's, and no other takes its place silently.
 
     Args:
         is_migrating: Whether tables are rebuilt. SQLite then does not follow foreign keys, or dropping the old table
             would take everything that refers to it along (SQLite, "Making Other Kinds Of Table Schema Changes").
+        holds_locks: Whether its session will hold the claims of this process.
     """
     if not where.is_sqlite:
         engine = create_engine(where.url, poolclass=NullPool, **_POSTGRES)
+        mark_sessions(engine, is_writer=holds_locks)
         prepare_pipelines(engine, begin="BEGIN")
         return engine
     engine = create_engine(where.url, poolclass=NullPool, hide_parameters=True, connect_args=_sqlite_arguments(limits))
@@ -60,7 +65,9 @@ def create_writer_engine(where: DatabaseUrl, limits: StorageLimits, *, is_migrat
 
 def create_building_engine(where: DatabaseUrl) -> Engine:
     """Return an engine for Postgres whose statements are transactions of their own, as building indexes aside needs."""
-    return create_engine(where.url, poolclass=NullPool, isolation_level="AUTOCOMMIT", **_POSTGRES)
+    engine = create_engine(where.url, poolclass=NullPool, isolation_level="AUTOCOMMIT", **_POSTGRES)
+    mark_sessions(engine)
+    return engine
 
 
 def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
@@ -69,6 +76,7 @@ def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
     pool: dict[str, Any] = {"pool_size": size, "max_overflow": 0}
     if not where.is_sqlite:
         engine = create_engine(where.url, pool_use_lifo=True, **_POSTGRES, **pool)
+        mark_sessions(engine)
         prepare_pipelines(engine, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", only_reads=True)
 
         @event.listens_for(engine, "connect")

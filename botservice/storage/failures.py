@@ -8,7 +8,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from botservice.errors import StorageError, StorageUnavailable
+from botservice.errors import StorageError, StorageUnavailable, UnsuitablePooler
+from botservice.storage.postgres.sessions import as_unsuitable, is_alien_session
 
 # Postgres manual, appendix A.
 _CONFLICTS = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_detected
@@ -115,11 +116,16 @@ def is_read_only(error: BaseException) -> bool:
 def is_outage(error: BaseException) -> bool:
     """Return whether the database failed rather than what it was asked."""
     is_failing = isinstance(error, OperationalError | InterfaceError | PoolTimeout)
-    return is_failing or is_lost_connection(error) or is_read_only(error)
+    is_refused = isinstance(error, StorageUnavailable) or is_alien_session(error)
+    return is_failing or is_lost_connection(error) or is_read_only(error) or is_refused
 
 
 def as_unavailable(error: BaseException, what: str) -> StorageUnavailable:
     """Return the error that callers see: what failed, and the driver's reason in a line."""
+    if isinstance(error, UnsuitablePooler):
+        return error
+    if is_alien_session(error):
+        return as_unsuitable(error)
     unavailable = StorageUnavailable(f"{what}: {_reason(error)}")
     unavailable.__cause__ = error
     return unavailable

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from botservice.errors import UnsuitablePooler
 from botservice.storage.failures import Failure, check_writable, is_lost_connection, is_read_only
 from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres.clock import DatabaseClock
+from botservice.storage.postgres.sessions import UNMARK, as_unsuitable, is_alien_session
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +39,8 @@ class WritingConnection:
         self._prepare = prepare
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._on_lost: list[Callable[[], None]] = []
+        self._on_refused: list[Callable[[UnsuitablePooler], None]] = []
+        self._refusal: UnsuitablePooler | None = None
         self._looked_at = 0.0
         self._sure_seconds = limits.silence / 2
         self.heartbeat_seconds = None if self._is_sqlite else limits.heartbeat
@@ -50,13 +54,23 @@ class WritingConnection:
         """Have callback called, in the writer's thread, when the connection is lost."""
         self._on_lost.append(callback)
 
+    def on_refused(self, callback: Callable[[UnsuitablePooler], None]) -> None:
+        """Have callback called, in the writer's thread, when the database turns out to be unsuitable."""
+        self._on_refused.append(callback)
+
     @property
     def is_fresh(self) -> bool:
         """Whether the database answered recently enough for the session's locks to be held for sure."""
         return time.monotonic() - self.heard_at < self._sure_seconds
 
     def open(self) -> Connection:
-        """Return the connection, a new one where there is none."""
+        """Return the connection, a new one where there is none.
+
+        Raises:
+            UnsuitablePooler: sessions turned out not to last. From then on nothing is written any more.
+        """
+        if self._refusal is not None:
+            raise self._refusal
         if self.held is None:
             connection = self._engine.connect()
             try:
@@ -76,13 +90,24 @@ class WritingConnection:
 
     def understand(self, error: BaseException, *, has_begun: bool) -> Failure:
         """Return what an error means, and leave the connection fit for the next transaction."""
-        is_gone = is_lost_connection(error) or is_read_only(error)  # where nothing can be written, nobody stays
+        # Where nothing can be written, nobody stays.
+        is_gone = is_lost_connection(error) or is_read_only(error) or is_alien_session(error)
         is_lost = self.held is None or is_gone or not self._is_clean()
         if is_lost:
             if self.held is not None:
                 logger.warning("storage.connection_lost", extra={"reason": type(error).__name__})
             self.close()
+        self._note_refusal(error)
         return Failure.of(error, is_lost=is_lost, has_begun=has_begun)
+
+    def _note_refusal(self, error: BaseException) -> None:
+        if is_alien_session(error):
+            error = as_unsuitable(error)
+        if self._refusal is None and isinstance(error, UnsuitablePooler):
+            self._refusal = error
+            self.close()
+            for callback in self._on_refused:
+                callback(error)
 
     def _is_clean(self) -> bool:
         """Return whether no transaction is left open; SQLAlchemy rolls nothing back where a COMMIT has failed."""
@@ -100,8 +125,8 @@ class WritingConnection:
 
     def beat(self) -> None:
         """Ask the server something, so that it does not end the session, and read its clock."""
-        if self.generation == 0:
-            return  # nobody has written anything yet
+        if self.generation == 0 or self._refusal is not None:
+            return  # nobody has written anything yet, or may any more
         was_connected = self.held is not None
         try:
             connection = self.open()  # where it was lost: the clock has to be looked at all the same
@@ -112,6 +137,7 @@ class WritingConnection:
             if was_connected:
                 logger.warning("storage.connection_lost", extra={"reason": type(error).__name__})
             self.close()
+            self._note_refusal(error)
 
     @property
     def is_clock_old(self) -> bool:
@@ -129,6 +155,7 @@ class WritingConnection:
             return
         with contextlib.suppress(SQLAlchemyError), self.held.begin():
             self.held.exec_driver_sql("SELECT pg_advisory_unlock_all()")
+            self.held.exec_driver_sql(UNMARK)
 
     def close(self) -> None:
         """Close the connection, if there is one, and tell those who registered that all it held is lost."""

@@ -87,6 +87,11 @@ class ServedBot:
             text=True,
         )
 
+    def wait(self) -> int:
+        """Return its exit code once it has ended by itself."""
+        assert self._process is not None, "it runs"
+        return self._process.wait(timeout=60)
+
     def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
         """Kill it, if it runs, and return its exit code."""
         process, self._process = self._process, None

@@ -35,13 +35,17 @@ class _Server:
 
 
 class Pooler:
-    """Lends a few server connections to many clients; the one that came back last is lent first, as PgBouncer does."""
+    """Lends a few server connections to many clients; the one that came back last is lent first, as PgBouncer does.
+
+    Attributes:
+        mode: `session` or `transaction`; a test may change it, as an operator may.
+    """
 
     def __init__(self, postgres: str, *, mode: str, size: int = 4) -> None:
         url = make_url(postgres)
         self._address = f"{url.query['host']}/.s.PGSQL.{url.query.get('port', 5432)}"
         self._user, self._database = str(url.username), str(url.database)
-        self._mode = mode
+        self.mode = mode
         self._idle: list[_Server] = []
         self._free = threading.Semaphore(size)
         self._guard = threading.Lock()
@@ -88,7 +92,7 @@ class Pooler:
                 return
             server = self._lend(start_up)
             try:
-                self._pass_on(client, server, until_idle=self._mode == "transaction")
+                self._pass_on(client, server)
             finally:
                 self._give_back(server)
 
@@ -115,7 +119,7 @@ class Pooler:
             self._idle.append(server)
         self._free.release()
 
-    def _pass_on(self, client: socket.socket, server: _Server, *, until_idle: bool) -> None:
+    def _pass_on(self, client: socket.socket, server: _Server) -> None:
         while True:
             for ready in select.select([client, server.socket], [], [])[0]:
                 kind, body = read_message(ready)
@@ -126,7 +130,7 @@ class Pooler:
                     server.socket.sendall(whole)
                     continue
                 client.sendall(whole)
-                if kind == b"Z" and body == b"I" and until_idle:
+                if kind == b"Z" and body == b"I" and self.mode == "transaction":
                     return
 
 

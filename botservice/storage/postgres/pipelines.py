@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Engine, event
 
 from botservice.storage.failures import as_sqlalchemy_error
+from botservice.storage.postgres.sessions import CHECK
 
 if TYPE_CHECKING:
     from botservice.storage.postgres.statement_queue import StatementQueue
@@ -28,8 +29,11 @@ def prepare_pipelines(engine: Engine, *, begin: str, only_reads: bool = False) -
 
     @event.listens_for(engine, "begin")
     def begin_transaction(connection: Connection) -> None:
+        check = connection.connection.info[CHECK]
         with errors_of(connection, begin):
-            queue_of(connection).add(begin)
+            # By their texts: in another session, the name of a prepared statement stands for any statement.
+            queue_of(connection).add(begin, is_prepared=False)
+            queue_of(connection).add(check, is_prepared=False)
 
     @event.listens_for(engine, "before_cursor_execute")
     def leave_before_others(connection: Connection, _cursor: Any, statement: str, *_: Any) -> None:

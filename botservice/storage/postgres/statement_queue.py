@@ -78,8 +78,12 @@ class StatementQueue:
         status = self._driver.pgconn.transaction_status
         return not self._pipeline.result_queue and bool(status == TransactionStatus.INTRANS)
 
-    def add(self, text: str, values: Mapping[str, Any] | None = None) -> Queued:
-        """Queue a statement, and return what its result will be in."""
+    def add(self, text: str, values: Mapping[str, Any] | None = None, *, is_prepared: bool | None = None) -> Queued:
+        """Queue a statement, and return what its result will be in.
+
+        Args:
+            is_prepared: False for one that is sent as its text each time, never by the name it was prepared under.
+        """
         driver, results = self._driver, self._pipeline.result_queue
         driver._check_connection_ok()
         query, queued = self._dumped(text, values), Queued(driver, self._transformer)
@@ -92,7 +96,7 @@ class StatementQueue:
             self._pipeline.command_queue.append(send_prepared)
             results.append((queued, None))
         else:
-            for _ in self._sender._maybe_prepare_gen(query):
+            for _ in self._sender._maybe_prepare_gen(query, prepare=is_prepared):
                 pass  # in a pipeline it waits for nothing
             results.append((queued, results.pop()[1]))
         query.params = None  # what is large is not kept
