@@ -34,6 +34,7 @@ from botservice.storage import Storage
 from botservice.storage.blobs import check_readable
 from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.catalogue import built_in
+from botservice.tools.demonstrating import order_tea
 from botservice.tools.skills import Skills
 from botservice.turns.inbox import Inbox, LocalWork, Pressure
 from botservice.turns.run.billing import models_of
@@ -101,7 +102,10 @@ def build_service(settings: Settings, *, has_toolsets: bool = True) -> AgentServ
     # The demo script would not know when to call them.
     servers = build_servers(settings) if has_model and has_toolsets else None
     agent = FunctionsBasedAgent(
-        tools=built_in(settings.tools, fetch_asks=settings.fetch_asks),
+        tools=[
+            *built_in(settings.tools, fetch_asks=settings.fetch_asks),
+            *([order_tea] if settings.tools and not has_model else []),
+        ],
         toolsets=[] if servers is None else [servers],
         llm=configured_llm(settings),
         # The demo shows what searching finds, so nothing else stands in its prompt.

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "botservice/texts"
 # What Python has in many languages for another reason than telling people: words to search by.
 NO_TEXTS = ("history/ranking",)
-KEY = re.compile(r'"([a-z_]+\.[a-z_]+)"')
+KEY = re.compile(r"""["\']([a-z_]+\.[a-z_]+)["\']""")
 OTHER_SCRIPTS = re.compile("[\u00c0-\u024f\u0400-\u04ff\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 
 

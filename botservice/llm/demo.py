@@ -1,43 +1,54 @@
-"""The model that answers where none is configured: a script that says so, remembers, and uses a tool."""
+"""The model that answers where none is configured: a script that says so, remembers, and uses tools."""
 
-import json
 import re
-import shlex
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
 
 from botservice.llm.chat import ChatMessage, ChatResponse, TextSink, ToolSchema
+from botservice.llm.demo_calls import describe_call, read_call
+from botservice.llm.demo_sentences import (
+    Introduction,
+    asks_for_abilities,
+    asks_for_the_name,
+    find_introduction,
+    find_wish,
+    is_greeting,
+    is_question,
+    is_starter,
+    statement_of,
+)
 from botservice.messages import ToolCall
 
-_REMINDER = (
+REMINDER: Final = (
     "(I am a demo script. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, to get a real model.)"
 )
-INTRODUCTION = (
-    "I am a demo: a small script, not a language model. Tell me something, such as “My dog is called Rex”, and ask me "
-    "about it later; I look it up in all that you said. Say “remember that I eat no meat”, and /memory lists it. I can "
-    "also tell the time, with a tool. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, to talk to a "
-    "real model."
-)
-_GREETING = re.compile(r"\W*(hi|hello|hey|help|/start|good (morning|evening|day))\b.{0,20}", re.IGNORECASE)
-_ABOUT_ITSELF = re.compile(r"\b(who|what) are you\b", re.IGNORECASE)
-_TIME = re.compile(
+SELF: Final = "I am a demo: a small script, not a language model."
+_NAME_TOPIC: Final = "name"
+_TIME: Final = re.compile(
     r"(?!.*\bmy\b)(.*\bwhat\b.*|\W*)\b(time|date|day)( is it| is today| today| now)*\W*", re.IGNORECASE | re.DOTALL
 )
-_REMIND = re.compile(
+_REMIND: Final = re.compile(
     r"\W*(?:please\s+)?remind me in (?P<count>\d{1,6}) (?P<unit>minute|hour|day)s? "
     r"(?:to |that |about |of )?(?P<text>.+)",
     re.IGNORECASE | re.DOTALL,
 )
-_QUESTION = re.compile(
-    r"[?\uff1f\u061f]\s*$|^\s*(what|who|where|when|which|how|why|do|does|did|is|are|can|could|tell me|remind me)\b",
+_TEA: Final = re.compile(
+    r"\W*(?:please\s+)?(?:order|get me|i would like|i'd like)\s+(?P<cups>\d{1,2}|an?|one|two|three|four)\s+"
+    r"(?:cups? of\s+)?teas?\W*(?:please\W*)?",
     re.IGNORECASE,
 )
-_WISH = re.compile(r"\W*(?:please\s+)?remember(?:\s+that|\s*:)\s+(?P<fact>.+)", re.IGNORECASE | re.DOTALL)
-_KNOWN = re.compile(r"^\[#\d+, (?P<date>[\d-]+)\] (?P<text>.+)$", re.MULTILINE)
-_REMEMBERED = re.compile(r"^\[(?P<date>[\d-]+) [\d:]+ UTC\] (?P<author>[^:\n]+): (?P<text>.+)$", re.MULTILINE)
-_PIECES = re.compile(r"\S+\s*")
-_LONGEST_SHORT = 200
-_MAX_SHOWN = 2
+_NUMBERS: Final = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4}
+_KNOWN: Final = re.compile(rf"^\[#\d+, (?P<date>[\d-]+)\] (?:{_NAME_TOPIC}: )?(?P<text>.+)$", re.MULTILINE)
+_REMEMBERED: Final = re.compile(r"^\[(?P<date>[\d-]+) [\d:]+ UTC\] (?P<author>[^:\n]+): (?P<text>.+)$", re.MULTILINE)
+_NOTED: Final = re.compile(r"Noted as #\d+: (?P<text>.+)", re.DOTALL)
+_PIECES: Final = re.compile(r"\S+\s*")
+_LONGEST_SHORT: Final = 200
+_MAX_SHOWN: Final = 2
+_MAX_LISTED: Final = 8
+# The tools of every service: what they are good for is told in other words.
+_STANDARD: Final = frozenset(
+    {"cancel_reminder", "current_time", "forget_fact", "list_reminders", "order_tea", "recall", "remember", "remind_me"}
+)
 
 
 class DemoChatLLM:
@@ -51,63 +62,132 @@ class DemoChatLLM:
         """Return what the script says to the last message of a person."""
         text = next((_text(message) for message in reversed(messages) if message["role"] == "user"), "")
         if messages and messages[-1]["role"] == "tool":
-            answer = f"My tool says: {_text(messages[-1])}"
-        elif (call := _called(text, tools)) is not None:
+            answer = _tell_result(text, messages, tools)
+        elif (call := _find_call(text, tools)) is not None:
             return ChatResponse("", (call,))
-        elif _asks_for_the_time(text) and any(tool["function"]["name"] == "current_time" for tool in tools):
-            return ChatResponse("", (ToolCall("demo_call", "current_time", {}),))
-        elif (wish := _WISH.fullmatch(text)) and any(tool["function"]["name"] == "remember" for tool in tools):
-            return ChatResponse("", (ToolCall("demo_call", "remember", {"text": wish["fact"][:500]}),))
-        elif (reminder := _REMIND.fullmatch(text)) and any(tool["function"]["name"] == "remind_me" for tool in tools):
-            wait = {f"in_{reminder['unit'].lower()}s": int(reminder["count"])}
-            return ChatResponse("", (ToolCall("demo_call", "remind_me", {"text": reminder["text"].strip(), **wait}),))
-        elif _GREETING.fullmatch(text) or _ABOUT_ITSELF.search(text):
-            answer = f"Hello! {INTRODUCTION}"
-        elif _QUESTION.search(text):
-            answer = _recall(text, messages)
         else:
-            answer = f"I will remember that. Ask me about it at any time.\n{_REMINDER}"
+            answer = _answer(text, messages, tools)
         if on_text is not None:
             for piece in _PIECES.findall(answer):
                 on_text(piece)
         return ChatResponse(answer)
 
 
-def _called(text: str, tools: Sequence[ToolSchema]) -> ToolCall | None:
-    """Return the call of a tool whose name a message begins with: `add 2 3`, or `add a=2 b=3`."""
-    try:
-        name, *words = shlex.split(text)
-    except ValueError:  # there is nothing, or a quotation mark that stands alone
-        return None
-    found = next((tool["function"]["parameters"] for tool in tools if tool["function"]["name"] == name), None)
-    if found is None:
-        return None
-    parameters = found.get("properties", {})
-    arguments: dict[str, str] = {}
-    for parameter, word in zip(parameters, words, strict=False):
-        named, _, value = word.partition("=")
-        arguments.update({named: value} if named in parameters else {parameter: word})
-    return ToolCall("demo_call", name, {each: _value(word, parameters[each]) for each, word in arguments.items()})
+def _find_call(text: str, tools: Sequence[ToolSchema]) -> ToolCall | None:
+    """Return the call that a message leads to: for what it says, or because it begins with the name of a tool."""
+    name, arguments = _find_meaning(text)
+    if name in {tool["function"]["name"] for tool in tools}:
+        return ToolCall("demo_call", name, arguments)
+    return read_call(text, tools)
 
 
-def _value(word: str, schema: Mapping[str, Any]) -> Any:
-    if schema.get("type") == "string":
-        return word
-    try:
-        return json.loads(word)
-    except ValueError:
-        return word
+def _find_meaning(text: str) -> tuple[str, dict[str, Any]]:
+    """Return the name of the tool that would do what a message wants, and the arguments; an empty name for none."""
+    if _asks_for_the_time(text):
+        return "current_time", {}
+    if (wish := find_wish(text)) is not None:
+        introduction = find_introduction(wish)
+        topic = {"topic": _NAME_TOPIC} if introduction is not None and introduction.is_certain else {}
+        return "remember", {"text": wish, **topic}
+    if (reminder := _REMIND.fullmatch(text)) is not None:
+        wait = {f"in_{reminder['unit'].lower()}s": int(reminder["count"])}
+        return "remind_me", {"text": reminder["text"].strip(), **wait}
+    if (tea := _TEA.fullmatch(text)) is not None or is_starter("starters.order", text):
+        cups = "two" if tea is None else tea["cups"].casefold()
+        return "order_tea", {"cups": _NUMBERS.get(cups) or int(cups)}
+    if (introduction := find_introduction(text)) is not None:
+        topic = {"topic": _NAME_TOPIC} if introduction.is_certain else {}
+        return "remember", {"text": introduction.said, **topic}
+    return "", {}
+
+
+def _tell_result(text: str, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema]) -> str:
+    """Return what is said when a tool has run."""
+    result = _text(messages[-1])
+    introduction = find_introduction(text)
+    if introduction is not None and find_wish(text) is None and _is_after("remember", messages):
+        return _greet(text, introduction, tools)
+    if (noted := _NOTED.fullmatch(result)) is not None and _is_after("remember", messages):
+        return f"Noted: **{_escaped(noted['text'])}**\n\n`/memory` lists what I know of you.\n\n{REMINDER}"
+    return f"My tool says: {result}"
+
+
+def _answer(text: str, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema]) -> str:
+    """Return what is said to a message for which no tool is used."""
+    introduction = find_introduction(text)
+    if introduction is not None and introduction.is_certain:
+        return _greet(text, introduction, tools)
+    if asks_for_the_name(text):
+        return _tell_name(messages)
+    if asks_for_abilities(text) or (is_greeting(text) and not is_question(text)):
+        return f"Hello! {_introduce(tools)}"
+    if (known := _find_usage(text, tools)) is not None:
+        return f"To have me use it, write: `{known}`\n\n{REMINDER}"
+    if is_question(text):
+        return _recall(text, messages)
+    return f"I will remember that. Ask me about it at any time.\n{REMINDER}"
+
+
+def _greet(text: str, introduction: Introduction, tools: Sequence[ToolSchema]) -> str:
+    if not introduction.is_certain:
+        return f"Noted: **{_escaped(introduction.said)}**\n\n`/memory` lists what I know of you.\n\n{REMINDER}"
+    hello = f"Hello, {_escaped(introduction.name)}!"
+    if asks_for_abilities(text) or is_greeting(text):
+        return f"{hello} {_introduce(tools)}"
+    return f"{hello} I will remember your name.\n\n{REMINDER}"
+
+
+def _introduce(tools: Sequence[ToolSchema]) -> str:
+    """Return what the demo can do with these tools, as a list in Markdown."""
+    names = {tool["function"]["name"] for tool in tools}
+    can = ["**Remember you**: say “My dog is called Rex”, and ask “What is my dog called?” later"]
+    if "remember" in names:
+        can.append("**Note a wish**: say “remember that I eat no meat”; `/memory` lists it")
+    if "current_time" in names:
+        can.append("**Use a tool**: ask “What time is it?”")
+    if "order_tea" in names:
+        can.append("**Ask before I act**: say “Order two cups of tea”, and allow or deny it")
+    if "remind_me" in names:
+        can.append("**Remind you**: say “remind me in 5 minutes to call Anna”")
+    own = [tool for tool in tools if tool["function"]["name"] not in _STANDARD]
+    can += [f"**Your tool**: write `{describe_call(each)}`" for each in own[:_MAX_LISTED]]
+    return "\n".join((SELF, "", *(f"- {each}" for each in can), "", REMINDER))
+
+
+def _find_usage(text: str, tools: Sequence[ToolSchema]) -> str | None:
+    """Return how a tool is called that a message names, where it does not call it."""
+    said = set(re.findall(r"\w+", text.replace(": ", "__")))
+    words = " ".join(text.split()).casefold()
+    for tool in tools:
+        name = tool["function"]["name"]
+        spoken = re.escape(name.replace("__", ": ").replace("_", " ").casefold())
+        is_quoted = re.search(rf"[“„«「\"]\s?{spoken}\s?[”“»」\"]", words) is not None
+        is_asked_about = is_quoted or (is_question(text) and "_" in name and name in said)
+        if name not in _STANDARD and (is_asked_about or words.rstrip("?!.").split(" ")[:1] == [name.casefold()]):
+            return describe_call(tool)
+    return None
+
+
+def _tell_name(messages: Sequence[ChatMessage]) -> str:
+    """Return the name that a person gave last; what surely is a name before what may be one."""
+    last = max(place for place, message in enumerate(messages) if message["role"] == "user")
+    said = [text for message in messages[:last] for text, _ in _said(message)]
+    given = [found for text in said if (found := find_introduction(text)) is not None]
+    given.sort(key=lambda introduction: introduction.is_certain)
+    if not given:
+        return f"You have not told me your name yet. Say “My name is …”.\n{REMINDER}"
+    return f"You are **{_escaped(given[-1].name)}**. You told me: “{given[-1].said}”\n\n{REMINDER}"
 
 
 def _recall(question: str, messages: Sequence[ChatMessage]) -> str:
     """Return what a person said that has most in common with the question, found or still in view."""
     wanted = _features(question)
     last = max(place for place, message in enumerate(messages) if message["role"] == "user")
-    said = {text: date for message in messages[:last] for text, date in _said(message) if not _QUESTION.search(text)}
+    said = {statement_of(text): date for message in messages[:last] for text, date in _said(message)}
     common = {text: len(wanted & _features(text)) for text in said}
     most = max(common.values(), default=0)
     if most == 0:
-        return f"You have not told me anything about that yet.\n{_REMINDER}"
+        return f"You have not told me anything about that yet.\n{REMINDER}"
     best = [(text, date) for text, date in said.items() if common[text] == most]
     return "\n".join(f"You told me{f' on {date}' if date else ''}: “{text}”" for text, date in best[-_MAX_SHOWN:])
 
@@ -121,8 +201,14 @@ def _said(message: ChatMessage) -> Iterator[tuple[str, str]]:
         yield text, ""
 
 
+def _is_after(name: str, messages: Sequence[ChatMessage]) -> bool:
+    """Return whether the last message is a result of the tool of this name."""
+    calls: Any = next((each["tool_calls"] for each in reversed(messages) if each.get("tool_calls")), ())
+    return any(call["function"]["name"] == name for call in calls)
+
+
 def _features(text: str) -> set[str]:
-    """Return the words of text; where words are not parted by blanks, pairs of letters have to do."""
+    """Return the words of text; where words are not parted by whitespace, pairs of letters have to do."""
     words = re.findall(r"\w{3,}", text.casefold())
     return {*words, *(word[at : at + 2] for word in words if not word.isascii() for at in range(len(word) - 1))}
 
@@ -134,5 +220,10 @@ def _text(message: ChatMessage) -> str:
     return " ".join(part.get("text", "") for part in content or () if isinstance(part, dict))
 
 
+def _escaped(text: str) -> str:
+    """Return text that means nothing in Markdown."""
+    return re.sub(r"([\\`*_\[\]<>~|])", r"\\\1", " ".join(text.split()))
+
+
 def _asks_for_the_time(text: str) -> bool:
-    return len(text) < _LONGEST_SHORT and _TIME.fullmatch(text) is not None
+    return is_starter("starters.time", text) or (len(text) < _LONGEST_SHORT and _TIME.fullmatch(text) is not None)

@@ -1,11 +1,18 @@
 """Without any key a demo answers: it says that it is one, remembers through search, and uses its tool."""
+# ruff: noqa: RUF001 - signs of other scripts are what this is about
 
 import pytest
+from sqlalchemy import select
 
 from botservice import AgentContext, AgentService, Author, FunctionsBasedAgent, Storage
 from botservice.app import build_service
+from botservice.errors import ApprovalPending
+from botservice.history.finding.documents import searchable_text
 from botservice.llm.demo import DemoChatLLM
+from botservice.messages import Role
 from botservice.settings import Settings
+from botservice.storage.tables.people import facts
+from botservice.texts import LANGUAGES, in_language
 
 
 @pytest.fixture
@@ -107,3 +114,105 @@ async def test_what_it_is_asked_to_remember_it_knows_in_another_chat(
     third = await AgentContext.get_or_create(sqlite_storage, {"transport": "test", "chat_id": "3"})
     answer = await service.prompt(third, "what am I allergic to?", author=Author("test", "2", "Alice"))
     assert "nuts" not in answer.text
+
+
+ANNA = Author("test", "7", "")
+
+
+@pytest.mark.parametrize(
+    ("wish", "kept"),
+    [
+        ("remember that I eat no meat", "I eat no meat"),
+        ("Remember: I eat no meat", "I eat no meat"),
+        ("please remember I don't eat meat, fish or “snails”", "I don't eat meat, fish or “snails”"),
+        ("Can you remember that I like tea?", "I like tea"),
+        ("Merk dir, dass ich kein Fleisch esse", "ich kein Fleisch esse"),
+        ("recuerda que no como carne", "no como carne"),
+        ("Souviens-toi que j'aime le thé", "j'aime le thé"),
+        ("ricorda che mi piace il tè", "mi piace il tè"),
+        ("肉を食べないと覚えておいて", "肉を食べない"),
+        ("기억해 줘: 나는 고기를 먹지 않아", "나는 고기를 먹지 않아"),
+        ("lembre-se de que não como carne", "não como carne"),
+        ("запомни, что я не ем мясо", "я не ем мясо"),
+        ("请记住：我不吃肉", "我不吃肉"),
+    ],
+)
+async def test_a_wish_is_noted_as_the_whole_statement(
+    service: AgentService, context: AgentContext, wish: str, kept: str
+) -> None:
+    answer = await service.prompt(context, wish, author=ANNA)
+    assert answer.text.startswith(f"Noted: **{kept}**")
+    query = select(facts.c.text)
+    assert await context.storage.read(lambda connection: connection.execute(query).scalars().all()) == [kept]
+
+
+@pytest.mark.parametrize(
+    ("introduction", "question", "name"),
+    [
+        ("Hi! I am Anna. What can you do?", "What is my name?", "Anna"),
+        ("My name is Anna Müller-Lüdenscheidt.", "who am i", "Anna Müller-Lüdenscheidt"),
+        ("Hello, I'm Seán O’Neill", "Do you know my name?", "Seán O’Neill"),
+        ("Please remember that my name is Anna", "what's my name?", "Anna"),
+        ("Hallo, ich bin Anna!", "Wie heiße ich?", "Anna"),
+        ("Me llamo Ana", "¿Cómo me llamo?", "Ana"),
+        ("Bonjour, je m'appelle Zoé", "Comment je m'appelle ?", "Zoé"),
+        ("Mi chiamo Anna", "Come mi chiamo?", "Anna"),
+        ("私の名前はアンナです", "私の名前は何ですか", "アンナ"),
+        ("제 이름은 안나입니다", "제 이름이 뭐예요?", "안나"),
+        ("Eu me chamo Ana", "Como me chamo?", "Ana"),
+        ("Меня зовут Анна", "Как меня зовут?", "Анна"),
+        ("我叫安娜", "我叫什么？", "安娜"),
+    ],
+)
+async def test_it_knows_the_name_that_somebody_gave(
+    service: AgentService, context: AgentContext, introduction: str, question: str, name: str
+) -> None:
+    await service.prompt(context, introduction, author=ANNA)
+    await service.prompt(context, "what can you do", author=ANNA)
+    assert f"You are **{name}**." in (await service.prompt(context, question, author=ANNA)).text
+
+
+async def test_it_greets_by_name_and_says_what_it_can_do(service: AgentService, context: AgentContext) -> None:
+    answer = (await service.prompt(context, "Hi! I am Anna. What can you do?", author=ANNA)).text
+    assert answer.startswith("Hello, Anna! I am a demo")
+    for shown in ("- **Use a tool**", "remember that I eat no meat", "`/memory`", "Order two cups of tea"):
+        assert shown in answer
+
+
+async def test_what_only_looks_like_a_name_does_not_take_the_place_of_one(
+    service: AgentService, context: AgentContext
+) -> None:
+    for said in ("My name is Anna", "I am German", "Ich bin Vegetarier", "I am tired"):
+        await service.prompt(context, said, author=ANNA)
+    assert "You are **Anna**." in (await service.prompt(context, "What is my name?", author=ANNA)).text
+
+
+async def test_a_name_that_was_not_given_is_not_made_up(service: AgentService, context: AgentContext) -> None:
+    assert "not told me your name" in (await service.prompt(context, "What is my name?", author=ANNA)).text
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+async def test_it_understands_what_the_empty_page_offers(
+    service: AgentService, context: AgentContext, language: str
+) -> None:
+    answers = [
+        (await service.prompt(context, in_language(f"starters.{name}", language), author=ANNA)).text
+        for name in ("abilities", "remember", "time")
+    ]
+    assert [answer.partition(" ")[0] for answer in answers] == ["Hello!", "Noted:", "My"]
+    with pytest.raises(ApprovalPending, match="order_tea") as asked:
+        await service.prompt(context, in_language("starters.order", language), author=ANNA)
+    assert [call.arguments for call in asked.value.calls] == [{"cups": 2}]
+
+
+async def test_nothing_that_it_says_is_found_by_search(service: AgentService, context: AgentContext) -> None:
+    for text in (
+        "hi",
+        "My name is Anna",
+        "remember that I eat no meat",
+        "What is my name?",
+        "what time is it",
+        "x y z",
+    ):
+        answer = await service.prompt(context, text, author=ANNA)
+        assert searchable_text(Role.ASSISTANT, answer.text) == "", answer.text

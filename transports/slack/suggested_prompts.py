@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, select
@@ -12,11 +11,11 @@ from botservice.access.values import AccessRole
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import messages
-from botservice.texts import in_language
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import context_keys
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import People, Workspace, Workspaces
+from transports.suggested_questions import questions_about_tools
 
 ToolNames = Callable[[], Sequence[str]]
 """Returns the names of the agent's tools."""
@@ -29,9 +28,6 @@ _FEWEST_WORDS: Final = 3  # "thanks" and "yes, please" are nothing to say again
 _LOOKED_AT: Final = 50
 _MAX_TRIES: Final = 5
 _PAUSE_SECONDS: Final = 1.0
-# Those of the service have questions of their own; the others are asked about by their names.
-_QUESTIONS: Final = {"remind_me": "suggest.reminders", "recall": "suggest.recall", "remember": "suggest.facts"}
-_OWN_TOOLS: Final = frozenset({"cancel_reminder", "current_time", "forget_fact", "list_reminders"})
 # In the conversation of these two alone, in their own words: nothing that a file or a quotation says.
 _OWN_WORDS = (
     select(messages.c.text, messages.c.attachments, messages.c.said_by_others)
@@ -90,7 +86,7 @@ class Suggestions:
 
     async def _set(self, workspace: Workspace, channel_id: str, own: Sequence[str], language: str | None) -> None:
         prompts = [_prompt(each) for each in own]
-        prompts += [_prompt(each) for each in _about_tools(self._tools(), language)]
+        prompts += [_prompt(each) for each in questions_about_tools(self._tools(), language)]
         try:
             await self._client.call(
                 workspace.token,
@@ -120,14 +116,6 @@ def _asked_before(connection: Connection, keys: ContextKeys, account: str) -> li
 
 def _is_question(text: str) -> bool:
     return len(text.split()) >= _FEWEST_WORDS and len(text) <= _MAX_QUESTION and text[0] not in "!/["
-
-
-def _about_tools(names: Sequence[str], language: str | None) -> list[str]:
-    """Return a question for each of the agent's tools that people would ask for."""
-    say = partial(in_language, language=language)
-    known = [say(_QUESTIONS[name]) for name in names if name in _QUESTIONS]
-    others = [name for name in names if name not in _QUESTIONS and name not in _OWN_TOOLS]
-    return [*(say("suggest.tool", tool=name.replace("__", ": ").replace("_", " ")) for name in others), *known]
 
 
 def _prompt(message: str) -> dict[str, Any]:

@@ -93,6 +93,7 @@ class WebTransport:
         self._pace = pace
         assets = read_assets()
         self._pages = Pages(assets)
+        self._tools = None if service is None else lambda: list(service.agent.tools)
         self._desk = Desk(self._pages, self._backend, service)
         commands = standard_commands() if commands is None else commands
         self.routes: Sequence[BaseRoute] = self._make_routes(assets, asker, commands)
@@ -148,7 +149,7 @@ class WebTransport:
     ) -> list[BaseRoute]:
         browsers = Browsers(self._access, self._backend)
         gate = Gate(self._access, self._pages, EndedLogins(self._backend), browsers)
-        chat = Chat(self._access, self._pages, self._hub, self._backend, self._pace)
+        chat = Chat(self._access, self._pages, self._hub, self._backend, self._pace, self._tools)
         mine = Conversations(self._hub, self._backend, commands)
 
         def inspect() -> list[BaseRoute]:

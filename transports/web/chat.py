@@ -2,7 +2,7 @@
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 from urllib.parse import quote
 
@@ -13,8 +13,10 @@ from starlette.types import Send
 
 from botservice.messages import Attachment, Author
 from botservice.storage.tables.conversations import deliveries, messages
+from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.turn import InboundEvent
 from transports.files.size_limits import BROWSER_FILES, BROWSER_FILES_BYTES
+from transports.suggested_questions import find_starters, preferred_language
 from transports.web import inbound_events
 from transports.web.backend import Backend, Refusal
 from transports.web.conversations.conversation_list import find_chat_of, find_mine
@@ -58,20 +60,32 @@ ReadFile = Callable[[Connection, str, int, int], Attachment | None]
 class Chat:
     """The endpoints of the chat."""
 
-    def __init__(self, access: Access, pages: Pages, hub: Hub, backend: Backend, pace: Pace) -> None:
+    def __init__(
+        self,
+        access: Access,
+        pages: Pages,
+        hub: Hub,
+        backend: Backend,
+        pace: Pace,
+        tools: Callable[[], Collection[str]] | None = None,
+    ) -> None:
         self._access = access
         self._pages = pages
         self._hub = hub
         self._backend = backend
         self._pace = pace
+        self._tools = tools
         self._order_keys = inbound_events.OrderKeys(lambda: backend.storage.now())  # noqa: PLW0108 - it is not there yet
 
     async def page(self, request: Request) -> Response:
         """Answer with the page of a conversation, and give the browser a session where it has none."""
         session, secret = open_session(request)
         browser = browser_of(request)
+        language = preferred_language(request.headers.get("accept-language", ""))
         response = self._pages.show(
             "chat.html",
+            starters=[] if self._tools is None else find_starters(self._tools(), language),
+            starters_language=language or DEFAULT_LANGUAGE,
             session=session,
             conversation=await self._conversation(request, session),
             account=None if browser is None else browser.asker.label.replace("`", ""),

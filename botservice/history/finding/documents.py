@@ -10,7 +10,7 @@ from botservice.history.ranking import Document
 from botservice.history.ranking.people import author_key
 from botservice.history.recent import Kept
 from botservice.history.rows import COLUMNS
-from botservice.llm.demo import INTRODUCTION
+from botservice.llm.demo import SELF
 from botservice.messages import Author, Message, Role
 from botservice.references import write_out
 from botservice.storage.references import decode_references
@@ -29,11 +29,11 @@ _UNNAMED: Final = re.compile(
 # What the demo says (llm/demo.py; a test holds both together): it repeats what people said, and is no memory.
 _DEMO: Final = re.compile(
     r"\(I am a demo script\. [^\n]*\)\s*\Z|\A(?:You told me on [\d-]+: “[^”]*”\n?)+\Z|\AMy tool says: |"
-    + re.escape(INTRODUCTION)
+    + re.escape(SELF)
 )
 _SAID_BY: Final = frozenset({Role.USER, Role.ASSISTANT})
 _NOBODY: Final = Author()
-_DEMO_BEGINS: Final = ("Hello! I am a demo", "I am a demo", "I will remember that", "You ", "My tool says")
+_DEMO_BEGINS: Final = ("Hello", "I am a demo", "I will remember that", "Noted: ", "To have me ", "You ", "My tool says")
 
 MESSAGES = select(*COLUMNS).where(messages.c.context_id == bindparam("context"))
 

@@ -174,6 +174,10 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
     submit();
   }
 
+  document.getElementById("starters")?.addEventListener("click", (event) => {
+    const starter = event.target.closest("button");
+    if (starter) enqueue(starter.textContent);
+  });
   document.addEventListener("say", (event) => enqueue(event.detail, { isPressed: true }));
   document.addEventListener("edit", (event) => beginEditing(event.detail));
   editing.querySelector("button").addEventListener("click", cancelEditing);
