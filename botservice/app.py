@@ -332,11 +332,33 @@ async def running(
             stack.push_async_callback(transport.close)
         if has_worker:
             await stack.enter_async_context(_working(settings, service, storage, worker))
-        for transport in transports:
-            await transport.start(inbox, storage)
-            stack.push_async_callback(transport.stop)
-        warnings = await _find_warnings(storage)
+        refused = await _start_transports(transports, inbox, storage, stack)
+        warnings = [*refused, *await _find_warnings(storage)]
         yield Application(settings, service, storage, worker if has_worker else None, transports, warnings)
+
+
+async def _start_transports(
+    transports: Sequence[ServedTransport], inbox: Inbox, storage: Storage, stack: contextlib.AsyncExitStack
+) -> list[str]:
+    """Start every transport, and return why some platforms are not reached: the others go on without them.
+
+    Raises:
+        SettingsError: no platform accepts its token.
+    """
+    refused: list[SettingsError] = []
+    started: set[str] = set()
+    for transport in transports:
+        stack.push_async_callback(transport.stop)
+        try:
+            await transport.start(inbox, storage)
+        except SettingsError as error:
+            logger.error("transport.refused", extra={"transport": transport.name, "reason": str(error)})  # noqa: TRY400 - its text says it all
+            refused.append(error)
+        else:
+            started.add(transport.name)
+    if refused and started <= set(_SHOWN_HERE):
+        raise refused[0]
+    return list(map(str, refused))
 
 
 async def _find_warnings(storage: Storage) -> list[str]:

@@ -74,8 +74,8 @@ _MUST_BE = {
     "slack_pings": "none, users or all",
     "slack_unfurl": "true or false",
     "link_previews": "on or off",
-    "public_url": "the https address where platforms reach this service, without a user, a password, ? or # "
-    "(http only to a loopback address)",
+    "public_url": "the https address where platforms reach this service, without a path, a user, a password, ? or # "
+    "(http only to a loopback address); give each bot a host name or a port of its own",
     "admin_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
     "metrics_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
     "exports_per_day": "a whole number, 1 or more",
@@ -144,6 +144,8 @@ def _public_url(value: str) -> str:
         raise ValueError("plain http")
     if "@" in parts.netloc or "?" in url or "#" in url:  # paths are put behind it, and it is shown
         raise ValueError("more than where it leads")
+    if parts.path.strip("/"):  # pages load what they show, and lead on, from the top of the host
+        raise ValueError("a path")
     return url
 
 

@@ -82,10 +82,16 @@ WRONG: list[tuple[str, list[str], str]] = [
     (
         "PUBLIC_URL",
         [
-            *("example.org", "http://example.org", "http://10.0.0.1", "https://x.example/path?x=1"),
+            *(
+                "example.org",
+                "http://example.org",
+                "http://10.0.0.1",
+                "https://x.example/path?x=1",
+                "https://x.example/bot",
+            ),
             *("https://x.example/?", "https://x.example#top", "https://me:hunter2@x.example", "https://me@x.example"),
         ],
-        "the https address where platforms reach this service, without a user, a password, ? or #",
+        "the https address where platforms reach this service, without a path, a user, a password, ? or #",
     ),
     ("PORT", ["-1", "65536", "http", "80.5"], "0 to 65535"),
     ("MAX_STEPS", ["-1", "many", "1.5"], "0 or more"),
