@@ -68,7 +68,9 @@ def offer_link(connection: Connection, asker: Identity, code: str, now: datetime
 def take_code(connection: Connection, giver: Identity, code: str, now: datetime) -> Offer | LinkProblem:
     """Record that a person entered a code; nothing is joined yet. A code works only for the first who enters it."""
     failed, since = connection.execute(
-        select(persons.c.failed_guesses, persons.c.guessing_since).where(persons.c.id == giver.person_id)
+        select(persons.c.failed_guesses, persons.c.guessing_since)
+        .where(persons.c.id == giver.person_id)
+        .with_for_update()  # their guesses in other chats are counted before this one
     ).one()
     is_fresh = since is None or since <= now - GUESSING
     if failed >= MAX_GUESSES and not is_fresh:

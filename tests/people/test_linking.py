@@ -1,12 +1,14 @@
 """One person on several platforms: joined by a code, agreed to by both, undone by either."""
 
+import asyncio
 import re
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from people.conversing import ALICE, ALICE_ON_SLACK, BOB, NOW, OTHER_ALICE, command, make_service, open_chat, values
 
-from botservice import ToolCall
+from botservice import Storage, ToolCall
 from botservice.commands import Catalogue
 from botservice.commands.accounts.link import LINK, UNLINK
 from botservice.people.identities import ensure_identity, find_identity, identities_of
@@ -125,6 +127,20 @@ async def test_guessing_is_stopped_before_a_right_code_would_be_taken(storage):
         assert not isinstance(take_code(connection, bob, "AAAA-BBBB", soon), LinkProblem)
 
     await storage.write(run)
+
+
+async def test_guesses_on_several_replicas_at_once_are_counted_one_by_one(postgres_url, postgres_storage):
+    bob = await postgres_storage.write(lambda connection: ensure_identity(connection, BOB, NOW))
+    async with Storage.open(postgres_url) as other:
+        guesses = [
+            (postgres_storage, other)[number % 2].write(
+                partial(take_code, giver=bob, code=f"AAAA-BB{number:02}", now=NOW), sort_key=(number,)
+            )
+            for number in range(MAX_GUESSES * 3)
+        ]
+        found = await asyncio.gather(*guesses)
+    assert found.count(LinkProblem.UNKNOWN) == MAX_GUESSES
+    assert found.count(LinkProblem.GUESSING) == MAX_GUESSES * 2
 
 
 async def test_a_code_is_kept_as_its_digest_alone(storage):

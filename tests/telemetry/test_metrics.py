@@ -13,6 +13,7 @@ import httpx
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
+from pydantic import SecretStr
 from standins.tools import add
 from starlette.applications import Starlette
 
@@ -201,6 +202,22 @@ async def test_others_need_the_token(
     answer = await ask("/metrics", address=address, headers=headers, database_url=sqlite_url, **settings)
     assert answer.status_code == status
     assert ("botservice_info" in answer.text) == (status == 200)
+
+
+async def test_wrong_tokens_are_made_to_wait_as_those_of_the_pages_are(sqlite_url: str) -> None:
+    chosen = Settings(_env_file=None, openai_api_key=None, openai_base_url=None, database_url=sqlite_url)
+    chosen = chosen.model_copy(update={"metrics_token": SecretStr(TOKEN)})
+    async with running(chosen, build_service(chosen), build_transports(chosen)) as application:
+        app = build_web_app(application, Metrics("1"))
+        async with client_of(app, "203.0.113.9") as http:
+            wrong = [await http.get("/metrics", headers={"authorization": f"Bearer {n}"}) for n in range(6)]
+            right = await http.get("/metrics", headers={"authorization": f"Bearer {TOKEN}"})
+        async with client_of(app, "203.0.113.10") as http:
+            elsewhere = await http.get("/metrics", headers={"authorization": f"Bearer {TOKEN}"})
+    assert [each.status_code for each in wrong] == [401] * 5 + [429]
+    assert right.status_code == 429
+    assert int(right.headers["retry-after"]) > 0
+    assert elsewhere.status_code == 200
 
 
 def test_the_dashboard_asks_for_what_is_counted() -> None:

@@ -11,7 +11,8 @@ from starlette.routing import Route
 from botservice.errors import StorageUnavailable
 from botservice.settings import Settings, reveal
 from botservice.telemetry.metrics import CONTENT_TYPE, Metrics
-from transports.web.entering.owner_token import Access, Verdict
+from transports.web.entering.login_attempts import Guesses
+from transports.web.entering.owner_token import Access, Mode, Verdict, bearer_of
 
 PATH: Final = "/metrics"
 _LOOK_SECONDS: Final = 5.0  # Prometheus waits for 10 by default
@@ -23,8 +24,16 @@ def metrics_route(settings: Settings, metrics: Metrics, look: Look) -> Route:
     """Return the route of the page: it asks for METRICS_TOKEN; without one, it answers this machine alone."""
     access = Access(settings.host, settings.public_url, reveal(settings.metrics_token))
 
+    guesses = Guesses()
+
     async def show(request: Request) -> Response:
+        has_token = access.mode is Mode.TOKEN and bearer_of(request.headers) is not None
+        if has_token and (seconds := guesses.wait_seconds(request)):
+            text = f"too many wrong METRICS_TOKENs: try again in {seconds} seconds\n"
+            return PlainTextResponse(text, 429, headers={"retry-after": str(seconds)})
         verdict = access.judge(request)
+        if has_token:
+            (guesses.note_right if verdict is Verdict.WELCOME else guesses.note_wrong)(request)
         if verdict is Verdict.OFF:
             return PlainTextResponse("set METRICS_TOKEN to open this page\n", 404)
         if verdict is not Verdict.WELCOME:

@@ -113,14 +113,28 @@ class SignIns:
         """Check the code that a person enters in the chat against the one that their page showed.
 
         A link can be passed on, so another person may have signed in. After a few wrong codes, the sign-in is void.
+        Each try is counted in the transaction that compares it, so that many at once are no more than one by one.
         """
-        if has.code is None or secrets.compare_digest(has.code.encode(), code.strip().encode()):
-            return has.code is None or await self._change(storage, has, replace(has, code=None))
-        if has.tries + 1 >= _MOST_TRIES:
-            await self.drop(storage, has.id)
-        else:
-            await self._change(storage, has, replace(has, tries=has.tries + 1))
-        return False
+        query = select(tool_sign_ins.c.id, tool_sign_ins.c.data).where(tool_sign_ins.c.id == has.id).with_for_update()
+        is_it = tool_sign_ins.c.id == has.id
+
+        def write(connection: Connection) -> bool:
+            row = connection.execute(query).one_or_none()
+            if row is None:
+                return False
+            kept = self._read(row.id, has.server, row.data)
+            if kept.code is None:
+                return True
+            tried = replace(kept, tries=kept.tries + 1)
+            is_right = secrets.compare_digest(kept.code.encode(), code.strip().encode())
+            if tried.tries >= _MOST_TRIES and not is_right:
+                connection.execute(delete(tool_sign_ins).where(is_it))
+            else:
+                made = replace(tried, code=None) if is_right else tried
+                connection.execute(update(tool_sign_ins).where(is_it).values(data=self._write(made)))
+            return is_right
+
+        return await storage.write(write)
 
     async def _change(self, storage: Storage, seen: SignIn, made: SignIn) -> bool:
         """Keep a sign-in in the place of one that was seen; return whether that was there still."""
