@@ -82,8 +82,8 @@ async def test_what_was_said_before_a_tool_stays(screen, target):
     ("text", "shown"),
     [
         ("\x1b[2J\x07 gone", "\\x1b[2J\\x07 gone"),
-        ("<b>tag</b>", "<b>tag</b>"),
-        ("<div>block</div>", "<div>block</div>"),
+        ("<b onclick='x'>tag</b>", "tag"),
+        ("<blink>tag</blink>", "<blink>tag</blink>"),
         ("[bank](https://evil.example)", "bank (https://evil.example)"),
         ("[bold red]no markup[/]", "[bold red]no markup[/]"),
     ],
@@ -116,6 +116,40 @@ async def test_nothing_that_is_rendered_is_more_than_text(screen, target, text, 
 async def test_formulas_pictures_and_addresses_are_written_out(screen, target, text, shown):
     screen.answer(text)
     assert target.getvalue().strip() == shown
+
+
+@pytest.mark.parametrize("size", [3, 1000])
+async def test_lines_and_paragraphs_stand_as_they_were_written(screen, target, size):
+    poem = "Roses are red,\nviolets are blue.\n\nThe second verse.\n- one\n- two\n\n\\(a \\\\ b = c\\)"
+    screen.begin()
+    for at in range(0, len(poem), size):
+        screen.show(poem[at : at + size])
+    screen.answer(poem)
+    screen.end("")
+    assert [line.rstrip() for line in target.getvalue().rstrip("\n").split("\n")] == [
+        "Roses are red,",
+        "violets are blue.",
+        "",
+        "The second verse.",
+        " • one",
+        " • two",
+        "",
+        "\\(a \\\\ b = c\\)",
+    ]
+
+
+@pytest.mark.parametrize("width", [12, 40, 140])
+def test_no_word_is_cut_off_however_narrow_a_terminal_is(width):
+    target = io.StringIO()
+    deep = "\n".join(f"{'  ' * level}- level{level}" for level in range(12))
+    cells = [f"{'x' * 9}{number}" for number in range(9)]
+    table = "\n".join(f"|{'|'.join(row)}|" for row in ([f"head{n}" for n in range(9)], ["---"] * 9, cells))
+    RenderedScreen(Console(file=target, width=width)).answer(f"{deep}\n\n{table}")
+    shown = "".join(target.getvalue().split())
+    for number in range(9):
+        assert f"level{number}" in shown
+        assert f"head{number}" in shown
+        assert cells[number] in shown
 
 
 async def test_a_picture_in_a_table_stands_in_its_cell(screen, target):

@@ -34,7 +34,8 @@ def as_lists(table: Table) -> Blocks:
     blocks: list[Paragraph | List] = []
     for row in rows:
         first, *others = row or ((),)
-        blocks.append(Paragraph(_as_title(first)))
+        named = (*head[0], Span(": ")) if plain_text(head[0]).strip() else ()
+        blocks.append(Paragraph((*named, *_as_title(first))))
         items = [_point(title, cell) for title, cell in zip_longest(head[1:], others, fillvalue=())]
         shown = tuple(each for each in items if each is not None)
         if shown:

@@ -4,20 +4,15 @@ import asyncio
 import contextlib
 import re
 import shutil
-from collections.abc import Iterable
 from typing import Final
 
-from markdown_it import MarkdownIt
-from markdown_it.rules_core import StateCore
-from markdown_it.rules_inline import StateInline
-from markdown_it.token import Token
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
-from rich.markdown import Markdown
 from rich.spinner import Spinner
 from rich.text import Text
 
-from transports.markdown.emphasis import take_emphasis
+from transports.markdown.reading import block_lines, read_markdown
+from transports.terminal.markdown import draw
 from transports.terminal.screens import HELP, visible
 from transports.too_long_messages import is_too_intricate
 
@@ -26,9 +21,7 @@ _FRAME_SECONDS: Final = 0.08
 _ROOM: Final = 4  # lines of a terminal that stay free while an answer grows
 _THINKING: Final = "thinking"
 _WRITING: Final = "writing"
-_FORMULAS: Final = {"\\(": "\\)", "\\[": "\\]"}
-_OF_FORMULAS: Final = re.compile(r"[\\^_=+<>{}]")  # else the brackets may be escaped, not to be those of a link
-_LONGEST_FORMULA: Final = 4_000  # characters
+_EMPTY_LINE: Final = re.compile(r"\n[ \t]*\n\s*\Z")
 
 
 class RenderedScreen:
@@ -77,6 +70,8 @@ class RenderedScreen:
             done, self._open = split_blocks(self._open)
             if done:
                 self._print(_markdown(done))
+                if _EMPTY_LINE.search(done):
+                    self._print(Text())
 
     def activity(self, text: str) -> None:
         """Say beside the spinner what is being done."""
@@ -173,62 +168,11 @@ class RenderedScreen:
             self.is_gone = True
 
 
-def _keep_formula(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - the library's signature
-    """Take a formula as it is written: its backslashes escape nothing, and its signs are no emphasis."""
-    begin = state.pos
-    closing = _FORMULAS.get(state.src[begin : begin + 2])
-    end = -1 if closing is None else state.src.find(closing, begin + 2, begin + _LONGEST_FORMULA)
-    if end < 0 or _OF_FORMULAS.search(state.src, begin + 2, end) is None:
-        return False
-    state.pos = end + 2
-    if not silent:
-        state.push("text", "", 0).content = state.src[begin : state.pos]
-    return True
-
-
-def _write_out(state: StateCore) -> None:
-    """Write out where pictures are, which a terminal does not show, and addresses once that are their own label."""
-    for token in state.tokens:
-        children: list[Token] = []
-        for child in token.children or ():
-            if child.type == "image":
-                address, label = str(child.attrs["src"]), _words(child.children or ())
-                shown = f"{label} ({address})" if label.strip() else address
-                children.append(Token("text", "", 0, content=shown))
-            elif child.markup != "autolink":
-                children.append(child)
-        if token.children:
-            token.children = children
-
-
-def _words(tokens: Iterable[Token]) -> str:
-    return "".join(" " if each.type in ("softbreak", "hardbreak") else each.content for each in tokens)
-
-
-def _markdown_parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    take_emphasis(parser)
-    parser.inline.ruler.before("escape", "formula", _keep_formula)
-    parser.core.ruler.push("write_out", _write_out)
-    return parser
-
-
-_PARSER: Final = _markdown_parser()
-
-
-class _Markdown(Markdown):
-    """Markdown in which tags are text, and an address stands beside what leads there."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__("", code_theme="ansi_dark", hyperlinks=False)
-        self.markup, self.parsed = text, _PARSER.parse(text)
-
-
 def split_blocks(text: str) -> tuple[str, str]:
     """Return the blocks of Markdown that nothing can change any more, and the last one, which goes on."""
     if len(text) > _LONGEST_MARKDOWN or is_too_intricate(text):
         return text, ""
-    starts = [each.map[0] for each in _PARSER.parse(text) if each.level == 0 and each.map is not None]
+    starts = block_lines(text)
     if len(starts) < 2:
         return "", text
     lines = text.splitlines(keepends=True)
@@ -237,4 +181,4 @@ def split_blocks(text: str) -> tuple[str, str]:
 
 def _markdown(text: str) -> RenderableType:
     """Return text as it is meant; as it is where that would take too long."""
-    return Text(text) if len(text) > _LONGEST_MARKDOWN or is_too_intricate(text) else _Markdown(text)
+    return Text(text) if len(text) > _LONGEST_MARKDOWN else draw(read_markdown(text))

@@ -134,11 +134,11 @@ def test_a_table_that_is_too_wide_or_has_links_becomes_a_list_for_each_row() -> 
     assert piece.text.splitlines() == [
         "See:",
         "",
-        "Small",
+        "Model: Small",
         "• Price: $1",
         "• What it is good for: quick answers to short questions",
         "",
-        "Large",
+        "Model: Large",
         "• What it is good for: long code",
         "",
         "That is all.",
