@@ -65,6 +65,8 @@ _MUST_BE = {
     "telegram_api_url": "the address of a Bot API server, without /bot at its end",
     "telegram_bot_token": "a token from @BotFather, such as 123456:ABC-DEF",
     "telegram_guests": "on or off",
+    "telegram_plain_chats": "numbers of chats, such as 42, -1001234567890",
+    "telegram_rich_messages": "on or off",
     "telegram_webhook_secret": "1 to 256 letters, digits, _ or -",
     "encryption_key": "random texts of 32 characters or more, with commas between them where there are several",
     "slack_api_url": "the address of Slack's Web API, such as https://slack.com/api/",
@@ -173,7 +175,13 @@ def _names(value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value.replace(",", " ").split()))
 
 
+def _chat_ids(value: str) -> frozenset[str]:
+    """Return the numbers of chats; a word that is none is refused."""
+    return frozenset(str(int(each)) for each in _names(value))
+
+
 Names = Annotated[tuple[str, ...], NoDecode, _parsed(_names)]
+ChatIds = Annotated[frozenset[str], NoDecode, _parsed(_chat_ids)]
 Identities = Annotated[frozenset[str], NoDecode, _parsed(parse_identities)]
 Limits = Annotated[tuple[Limit, ...], NoDecode, _parsed(parse_limits)]
 
@@ -291,6 +299,8 @@ class Settings(ModelSettings):
     telegram_bot_token: Annotated[SecretStr, _matching(_BOT_TOKEN)] | None = None
     telegram_api_url: Annotated[str, AfterValidator(_bot_api_url)] = "https://api.telegram.org"
     telegram_guests: bool = False
+    telegram_plain_chats: ChatIds = frozenset()
+    telegram_rich_messages: bool = True
     telegram_webhook_secret: Annotated[SecretStr, _matching(_WEBHOOK_SECRET)] | None = None
 
     slack_bot_token: SecretStr | None = None

@@ -72,6 +72,8 @@ def build_telegram(
         previews=settings.link_previews,
         commands=commands,
         guests=settings.telegram_guests,
+        rich_messages=settings.telegram_rich_messages,
+        plain_chats=settings.telegram_plain_chats,
     )
 
 

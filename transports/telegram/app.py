@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final
 
 from starlette.routing import BaseRoute, Route
@@ -85,6 +85,8 @@ class TelegramTransport:
         commands: Iterable[Command] | None = None,
         previews: bool = False,
         guests: bool = False,
+        rich_messages: bool = True,
+        plain_chats: Container[str] = frozenset(),
     ) -> None:
         """Make a bot; nothing is asked of Telegram before `start`.
 
@@ -95,6 +97,8 @@ class TelegramTransport:
             commands: What the menu lists; by default what every service knows.
             previews: Whether Telegram may fetch what lies behind links, to show it.
             guests: Whether the bot answers in chats that it is no member of.
+            rich_messages: Whether tables, formulas and long answers may come as rich messages.
+            plain_chats: The numbers of chats in which they never do.
         """
         secret = webhook_secret or derive_secret(token)
         self._client = BotClient(token, api_url, previews=previews)
@@ -102,7 +106,8 @@ class TelegramTransport:
         self._storage: Storage | None = None
         self._commands = tuple(standard_commands() if commands is None else commands)
         self._public_url = public_url
-        self._forms = Forms(lambda: self._storage)
+        self._forms = Forms(lambda: self._storage, rich_messages=rich_messages, plain_chats=plain_chats)
+        self._rich_messages = rich_messages
         self._intake = Intake(self._client, lambda: self._bot, Choices(self._client, self._forms))
         pace, tempo, asked_for = pace or Pace(), tempo or Tempo(), allowed_updates(takes_guests=guests)
         self._topics = Topics(self._client)
@@ -175,7 +180,8 @@ class TelegramTransport:
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""
         asked = asked_as_guest(events)
-        return plan_answer(answer, events) if asked is None else plan_guest(answer, asked)
+        is_rich = self._rich_messages
+        return plan_answer(answer, events, is_rich=is_rich) if asked is None else plan_guest(answer, asked)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Make one message visible and return its message id."""

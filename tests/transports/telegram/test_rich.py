@@ -63,6 +63,20 @@ async def test_a_chat_that_refuses_rich_messages_gets_plain_ones_from_then_on(
     assert [record.message for record in caplog.records].count("transport.form_refused") == 1
 
 
+@pytest.mark.parametrize(("choice", "rich_in"), [({"rich_messages": False}, []), ({"plain_chats": {"42"}}, [43])])
+async def test_an_owner_can_turn_rich_messages_off_for_all_or_for_a_chat(
+    api: BotApi, bot_on: Any, choice: Any, rich_in: list[int]
+) -> None:
+    api.add_private_chat(43)
+    async with bot_on(api, lambda _: TABLE, **choice):
+        for chat_id in (42, 43):
+            api.person_says("prices?", chat_id=chat_id)
+            await api.message(chat_id, "Coffee")
+    rich = [call.params["chat_id"] for call in api.calls() if "Rich" in call.method]
+    assert {int(each) for each in rich} == set(rich_in)
+    assert "Name   | Price" in api.visible_texts(42)[-1]
+
+
 async def test_the_plain_form_of_a_long_answer_comes_in_order_and_once(api: BotApi, bot_on: Any) -> None:
     async with bot_on(api, [LONG, "done"]):
         api.order(NO_METHOD, "sendRichMessage", times=None)

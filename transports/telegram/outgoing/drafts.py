@@ -14,12 +14,11 @@ from transports.telegram.client import BotClient
 from transports.telegram.inbound_events import send_parameters
 from transports.telegram.outgoing.entities import Rich
 from transports.telegram.outgoing.formatting import as_wire, format_markdown
-from transports.telegram.outgoing.forms import Forms
+from transports.telegram.outgoing.forms import THINKING, Forms
 
 _TAIL_CHARACTERS = 3500
 _HEAD_CHARACTERS = 6000  # of markdown: what a message shows is less
 _CALL_SECONDS = 10.0
-THINKING = "thinking"  # a block of a draft, Bot API 10.1
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,10 @@ from transports.telegram.inbound_events import is_comment, reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
 from transports.telegram.outgoing.extras import receiver_of
 from transports.telegram.outgoing.formatting import MAX_CAPTION_UNITS, as_wire, format_markdown
+from transports.telegram.outgoing.forms import RICH
 from transports.telegram.outgoing.rich import as_rich
 from transports.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
 
-RICH = "rich"
 VOICE = "voice"
 _NO_WORDS = "👇"  # Telegram shows no buttons without a message
 _GAINING: Final = ("|", "$", "\\(", "\\[")  # no table or formula goes without
