@@ -11,7 +11,8 @@ BotServiceError
 │   ├── DatabaseInUse          another process works on this SQLite file
 │   ├── SchemaMismatch         the database is older or newer than this version
 │   └── StorageUnavailable     the database does not answer or cannot be written
-│       └── UnsuitablePooler   a pooler stands before the database that does not keep sessions
+│       └── UnsuitableDatabase the database, or what stands before it, is not fit to keep anything in
+│           └── UnsuitablePooler a pooler stands before the database that does not keep sessions
 ├── InboxFull                  too much is waiting; the platform delivers again
 ├── LLMError                   the model did not answer
 │   └── ContextOverflow        the prompt is longer than the model's context window
@@ -91,7 +92,11 @@ class StorageUnavailable(StorageError):
     """The database does not answer, or cannot be written."""
 
 
-class UnsuitablePooler(StorageUnavailable):
+class UnsuitableDatabase(StorageUnavailable):
+    """Nothing can be kept in this database as it is, or as it is reached."""
+
+
+class UnsuitablePooler(UnsuitableDatabase):
     """Between this process and the database stands a pooler in transaction mode."""
 
 

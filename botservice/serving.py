@@ -195,7 +195,7 @@ async def _ending_where_refused(storage: Storage, stop: Callable[[], None]) -> A
     """Call stop if nothing can be kept in the database after all, and raise why when the block is left.
 
     Raises:
-        UnsuitablePooler: its sessions do not last.
+        UnsuitableDatabase: its sessions do not last, or it is not the one that was asked for.
     """
 
     async def watch() -> None:

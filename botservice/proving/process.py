@@ -24,12 +24,12 @@ from botservice.proving.records import Killed, Record
 _NO_EXTENSION: Final = "NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = found.oid AND d.deptype = 'e')"
 _RELATIONS: Final = (
     "SELECT oid::regclass::text FROM pg_class found WHERE relkind IN ('r', 'p', 'v', 'm', 'S', 'f') "  # noqa: S608 - nobody else's text
-    f"AND relnamespace = current_schema()::regnamespace AND {_NO_EXTENSION}"
+    f"AND relnamespace = quote_ident(current_schema())::regnamespace AND {_NO_EXTENSION}"
 )
 _TABLES: Final = f"{_RELATIONS} AND relkind IN ('r', 'p')"
 _FUNCTIONS: Final = (
     "SELECT oid::regprocedure::text FROM pg_proc found "  # noqa: S608 - nobody else's text
-    f"WHERE pronamespace = current_schema()::regnamespace AND {_NO_EXTENSION}"
+    f"WHERE pronamespace = quote_ident(current_schema())::regnamespace AND {_NO_EXTENSION}"
 )
 _TABLE_SECONDS: Final = 20
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from botservice.errors import SchemaMismatch, StorageError, StorageUnavailable, UnsuitablePooler
+from botservice.errors import SchemaMismatch, StorageError, StorageUnavailable, UnsuitableDatabase
 from botservice.progressing import Progress, unwatched
 from botservice.storage import schema
 from botservice.storage.blobs import with_cipher
@@ -80,7 +80,7 @@ class Storage:
         self._in_place: ReaderInPlace | None = None
         self._scrubber: Scrubber | None = None
         self._disk_tried_at: float | None = None
-        self._refused: Future[UnsuitablePooler] = Future()
+        self._refused: Future[UnsuitableDatabase] = Future()
         self._shared: SharedFile
         self._read_engine: Engine
         self._writer: Writer
@@ -107,7 +107,8 @@ class Storage:
             SettingsError: url is no address of a database, or encryption_key is too short.
             DatabaseInUse: another process works on this SQLite file, which is not up to date (when it is entered).
             SchemaMismatch: the tables are older than this program, or too new for it (when it is entered).
-            UnsuitablePooler: a pooler stands before Postgres that does not keep sessions (when it is entered).
+            UnsuitableDatabase: a pooler stands before Postgres that does not keep sessions or leaves out the schema, or
+                its encoding is not UTF-8 (when it is entered).
             StorageUnavailable: the database does not answer, or cannot be written (when it is entered).
         """
         where = DatabaseUrl.parse(url)
@@ -131,6 +132,7 @@ class Storage:
             if self.where.path is not None:
                 make_private(self.where.path)
             else:
+                schema.make_schema(self.where, self._limits)
                 self._check_sessions()
             schema.migrate(self.where, self._limits, progress)
         except (SQLAlchemyError, OSError) as error:
@@ -153,7 +155,7 @@ class Storage:
                 await self.ping()
             except BaseException as error:
                 await self.close()
-                if isinstance(error, StorageUnavailable) and not isinstance(error, UnsuitablePooler):
+                if isinstance(error, StorageUnavailable) and not isinstance(error, UnsuitableDatabase):
                     raise StorageUnavailable(f"cannot open the database {self.name}: {error}") from error
                 raise
         return self
@@ -198,7 +200,7 @@ class Storage:
                 with contextlib.suppress(NotInPlace):
                     return self._in_place.read(query)
             return await readers.read(query, is_short=is_short and not self.is_sqlite)
-        except UnsuitablePooler as error:
+        except UnsuitableDatabase as error:
             self._refuse(error)
             raise
 
@@ -246,15 +248,15 @@ class Storage:
         raise StorageUnavailable("the database answers too late to know who has a conversation")
 
     @property
-    def refusal(self) -> UnsuitablePooler | None:
+    def refusal(self) -> UnsuitableDatabase | None:
         """Why nothing can be kept in this database, if that has turned out."""
         return self._refused.result() if self._refused.done() else None
 
-    async def refused(self) -> UnsuitablePooler:
+    async def refused(self) -> UnsuitableDatabase:
         """Return why nothing can be kept in this database, as soon as that turns out."""
         return await asyncio.shield(asyncio.wrap_future(self._refused))
 
-    def _refuse(self, error: UnsuitablePooler) -> None:
+    def _refuse(self, error: UnsuitableDatabase) -> None:
         with contextlib.suppress(InvalidStateError):  # another thread has found out, too
             self._refused.set_result(error)
 
@@ -337,6 +339,8 @@ class Storage:
                 self._shared = SharedFile.at(self.where.path)  # from before SQLite opens it
                 if self._migrates:
                     make_private(self.where.path)
+            if self._migrates and not self.is_sqlite:
+                schema.make_schema(self.where, self._limits)
             self._read_engine = with_cipher(create_read_engine(self.where, self._limits), self._cipher)
             undo.callback(self._read_engine.dispose)
             if not self.is_sqlite:

@@ -13,6 +13,7 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from botservice.storage.limits import StorageLimits
+from botservice.storage.postgres.asked_schema import check_database
 from botservice.storage.postgres.pipelines import prepare_pipelines
 from botservice.storage.postgres.sessions import mark_sessions
 from botservice.storage.statements import BEGIN_WRITING, run_text
@@ -53,7 +54,8 @@ def create_writer_engine(
     """
     if not where.is_sqlite:
         engine = create_engine(where.url, poolclass=NullPool, **_POSTGRES)
-        mark_sessions(engine, is_writer=holds_locks)
+        check = partial(check_database, schema=where.schema, is_made=not is_migrating)
+        mark_sessions(engine, is_writer=holds_locks, check=check)
         prepare_pipelines(engine, begin="BEGIN")
         return engine
     engine = create_engine(where.url, poolclass=NullPool, hide_parameters=True, connect_args=_sqlite_arguments(limits))
@@ -66,7 +68,7 @@ def create_writer_engine(
 def create_building_engine(where: DatabaseUrl) -> Engine:
     """Return an engine for Postgres whose statements are transactions of their own, as building indexes aside needs."""
     engine = create_engine(where.url, poolclass=NullPool, isolation_level="AUTOCOMMIT", **_POSTGRES)
-    mark_sessions(engine)
+    mark_sessions(engine, check=partial(check_database, schema=where.schema))
     return engine
 
 
@@ -76,7 +78,7 @@ def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
     pool: dict[str, Any] = {"pool_size": size, "max_overflow": 0}
     if not where.is_sqlite:
         engine = create_engine(where.url, pool_use_lifo=True, **_POSTGRES, **pool)
-        mark_sessions(engine)
+        mark_sessions(engine, check=partial(check_database, schema=where.schema))
         prepare_pipelines(engine, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", only_reads=True)
 
         @event.listens_for(engine, "connect")

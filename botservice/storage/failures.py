@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from botservice.errors import StorageError, StorageUnavailable, UnsuitablePooler
+from botservice.errors import StorageError, StorageUnavailable, UnsuitableDatabase
 from botservice.storage.postgres.sessions import as_unsuitable, is_alien_session
 
 # Postgres manual, appendix A.
@@ -122,7 +122,7 @@ def is_outage(error: BaseException) -> bool:
 
 def as_unavailable(error: BaseException, what: str) -> StorageUnavailable:
     """Return the error that callers see: what failed, and the driver's reason in a line."""
-    if isinstance(error, UnsuitablePooler):
+    if isinstance(error, UnsuitableDatabase):
         return error
     if is_alien_session(error):
         return as_unsuitable(error)

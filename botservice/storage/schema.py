@@ -13,6 +13,7 @@ from typing import cast
 
 from sqlalchemy import Connection, Engine, delete, insert, inspect, text
 from sqlalchemy.exc import DBAPIError
+from sqlalchemy.schema import CreateSchema
 
 from botservice.errors import DatabaseInUse, SchemaMismatch
 from botservice.progressing import Progress, unwatched
@@ -31,7 +32,14 @@ from botservice.storage.url import DatabaseUrl
 SCHEMA_VERSION = "0025"
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
-_SCHEMA_NAME = re.compile(r"[a-z_][a-z0-9_]{0,62}")  # what Postgres takes without quotation marks
+_OWN_FILE = "name another file in DATABASE_URL"
+_OWN_SCHEMA = (
+    "give the bot a schema of its own, with ?options=-csearch_path%3Dbot at the end of DATABASE_URL, and run "
+    "`botservice migrate`"
+)
+_OUR_VERSION = re.compile(r"[0-9]{4}")
+_TABLES = text("SELECT tablename FROM pg_tables WHERE schemaname = current_schema() AND tablename = ANY(:names)")
+_IS_SCHEMA = text("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = :name)")
 _MIGRATION_LOCK = 1
 _POLL_SECONDS = 0.05
 _PROBE_BYTES = 32 * 1024  # as hexadecimal digits twice as many: more than what a file may have left in itself
@@ -41,10 +49,31 @@ _upgrading = threading.Lock()  # alembic knows one migration of a process at a t
 
 
 def read_version(connection: Connection) -> str | None:
-    """Return the version of a database's tables, or None if there are none."""
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one_or_none()
+    """Return the version of a database's tables, or None if there are none.
+
+    Raises:
+        SchemaMismatch: tables of another program have the names of ours.
+    """
+    found = _find_tables(connection, "alembic_version", "contexts", "messages", "turns", "events")
+    if "alembic_version" in found:
+        versions = connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all()
+        if not versions and found == {"alembic_version"}:
+            return None
+        if len(versions) == 1 and _OUR_VERSION.fullmatch(versions[0]) and "contexts" in found:
+            return str(versions[0])
+    if found:
+        own = _OWN_FILE if connection.dialect.name == "sqlite" else _OWN_SCHEMA
+        raise SchemaMismatch(
+            f"the database has tables of another program ({', '.join(sorted(found))}) where the bot's would be: {own}"
+        )
+    return None
+
+
+def _find_tables(connection: Connection, *names: str) -> set[str]:
+    """Return which of the tables there are; on Postgres, in the schema in which tables are made."""
+    if connection.dialect.name == "sqlite":
+        return set(names) & set(inspect(connection).get_table_names())
+    return set(connection.execute(_TABLES, {"names": list(names)}).scalars())
 
 
 def read_oldest_compatible(connection: Connection) -> str | None:
@@ -52,7 +81,7 @@ def read_oldest_compatible(connection: Connection) -> str | None:
 
     Releases before this was recorded ask for exactly their own version when they start.
     """
-    if not inspect(connection).has_table("schema_compatibility"):
+    if not _find_tables(connection, "schema_compatibility"):
         return None
     return connection.execute(text("SELECT min(oldest_version) FROM schema_compatibility")).scalar_one_or_none()
 
@@ -107,14 +136,27 @@ def migrate(
         if where.path is not None:
             _migrate_file(engine, SharedFile.at(where.path), progress, give_up_at=time.monotonic() + limits.migration)
         else:
+            make_schema(where, limits)
             with engine.connect() as connection:
-                _make_schema(connection)
                 _migrate_patiently(connection, progress, give_up_at=time.monotonic() + limits.blocked_migration)
             finish_building(where, limits, progress)
         with engine.connect() as connection, connection.begin():
             return read_version(connection) or SCHEMA_VERSION
     finally:
         engine.dispose()
+
+
+def make_schema(where: DatabaseUrl, limits: StorageLimits) -> None:
+    """Make the schema of Postgres that the address asks for, or the first of the role's, where it is missing."""
+    engine = create_writer_engine(where, limits, is_migrating=True)  # disposed of by itself: it has no pool
+    with engine.connect() as connection, connection.begin():
+        name = where.schema
+        if name is None:
+            if connection.scalar(text("SELECT current_schema()")) is not None:
+                return
+            name = str(connection.scalar(text("SHOW search_path"))).split(",")[0].strip().strip('"')
+        if name and not connection.scalar(_IS_SCHEMA, {"name": name}):
+            connection.execute(CreateSchema(name, if_not_exists=True))
 
 
 @cache
@@ -161,17 +203,6 @@ def _is_due(connection: Connection) -> bool:
         return True
     check_version(version, remedy="", oldest_compatible=read_oldest_compatible(connection))
     return False
-
-
-def _make_schema(connection: Connection) -> None:
-    """Make the schema of Postgres that the address names first, where none of those that it names is there."""
-    with connection.begin():
-        if connection.scalar(text("SELECT current_schema()")) is not None:
-            return
-        names = connection.scalar(text("SHOW search_path")) or ""
-        name = names.split(",")[0].strip().strip('"')
-        if _SCHEMA_NAME.fullmatch(name):
-            connection.execute(text(f'CREATE SCHEMA IF NOT EXISTS "{name}"'))
 
 
 def _migrate_patiently(connection: Connection, progress: Progress, *, give_up_at: float) -> None:

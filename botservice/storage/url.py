@@ -1,5 +1,6 @@
 """DATABASE_URL, in every spelling that a PaaS hands out."""
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -8,6 +9,7 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from botservice.errors import SettingsError
+from botservice.storage.postgres.asked_schema import find_schema
 
 # pragma: allowlist nextline secret
 _MUST_BE = "DATABASE_URL must be sqlite:///file.db or postgresql://user:password@host/name"
@@ -20,11 +22,13 @@ class DatabaseUrl:
     Attributes:
         path: The SQLite file, absolute; None on Postgres or for a database in memory.
         is_memory: Whether it is an SQLite database that ends with its process.
+        schema: The one of Postgres that is asked for, in the address or in PGOPTIONS; None for the role's own.
     """
 
     url: URL
     path: Path | None
     is_memory: bool = False
+    schema: str | None = None
 
     @property
     def name(self) -> str:
@@ -55,7 +59,7 @@ class DatabaseUrl:
             host = unquote(url.host or "")
             if host.startswith("/"):  # the folder of a socket, as libpq takes it
                 url = url._replace(host=None).update_query_dict({"host": host})
-            return cls(url.set(drivername="postgresql+psycopg"), None)
+            return cls(url.set(drivername="postgresql+psycopg"), None, schema=_find_schema(url))
         if backend != "sqlite":
             raise SettingsError(f"{_MUST_BE}; {backend} is not supported")
         if url.host:
@@ -64,3 +68,10 @@ class DatabaseUrl:
             return cls(url.set(drivername="sqlite"), None, is_memory=True)
         path = Path(unquote(url.database or "")).expanduser().absolute()
         return cls(URL.create("sqlite", database=str(path)), path)
+
+
+def _find_schema(url: URL) -> str | None:
+    options = url.query.get("options")
+    if options is None:  # then libpq takes them from there
+        return find_schema(os.environ.get("PGOPTIONS", ""), source="PGOPTIONS")
+    return find_schema(options if isinstance(options, str) else " ".join(options), source="DATABASE_URL")

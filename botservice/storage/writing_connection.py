@@ -9,7 +9,7 @@ from collections.abc import Callable
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from botservice.errors import UnsuitablePooler
+from botservice.errors import UnsuitableDatabase
 from botservice.storage.failures import Failure, check_writable, is_lost_connection, is_read_only
 from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres.clock import DatabaseClock
@@ -39,8 +39,8 @@ class WritingConnection:
         self._prepare = prepare
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._on_lost: list[Callable[[], None]] = []
-        self._on_refused: list[Callable[[UnsuitablePooler], None]] = []
-        self._refusal: UnsuitablePooler | None = None
+        self._on_refused: list[Callable[[UnsuitableDatabase], None]] = []
+        self._refusal: UnsuitableDatabase | None = None
         self._looked_at = 0.0
         self._sure_seconds = limits.silence / 2
         self.heartbeat_seconds = None if self._is_sqlite else limits.heartbeat
@@ -54,7 +54,7 @@ class WritingConnection:
         """Have callback called, in the writer's thread, when the connection is lost."""
         self._on_lost.append(callback)
 
-    def on_refused(self, callback: Callable[[UnsuitablePooler], None]) -> None:
+    def on_refused(self, callback: Callable[[UnsuitableDatabase], None]) -> None:
         """Have callback called, in the writer's thread, when the database turns out to be unsuitable."""
         self._on_refused.append(callback)
 
@@ -67,7 +67,7 @@ class WritingConnection:
         """Return the connection, a new one where there is none.
 
         Raises:
-            UnsuitablePooler: sessions turned out not to last. From then on nothing is written any more.
+            UnsuitableDatabase: sessions turned out not to last. From then on nothing is written any more.
         """
         if self._refusal is not None:
             raise self._refusal
@@ -103,7 +103,7 @@ class WritingConnection:
     def _note_refusal(self, error: BaseException) -> None:
         if is_alien_session(error):
             error = as_unsuitable(error)
-        if self._refusal is None and isinstance(error, UnsuitablePooler):
+        if self._refusal is None and isinstance(error, UnsuitableDatabase):
             self._refusal = error
             self.close()
             for callback in self._on_refused:

@@ -67,14 +67,26 @@ async def test_a_write_that_gets_another_session_is_refused_and_so_is_all_that_f
             assert await names(other) == ["before", "last"]
 
 
+async def read_by_both(storage):
+    """Read the names by both connections that read."""
+    both = threading.Barrier(READ_CONNECTIONS)
+
+    def read(connection):
+        both.wait(60)
+        return connection.execute(text("SELECT count(*) FROM contexts")).scalar_one()
+
+    return await asyncio.gather(*(storage.read(read) for _ in range(READ_CONNECTIONS)))
+
+
 async def test_a_read_that_gets_another_session_runs_no_statement_of_that_name(postgres_url):
     with Pooler.running(postgres_url, mode="session", size=12) as pooler:
         async with Storage.open(pooler.url, limits=UNHURRIED) as storage:
-            for _ in range(8 * READ_CONNECTIONS):  # until each of its connections has prepared what it asks
-                await asyncio.gather(*(names(storage) for _ in range(READ_CONNECTIONS)))
+            for _ in range(8):  # until each has prepared what it asks
+                await read_by_both(storage)
             pooler.mode = "transaction"
+            await read_by_both(storage)  # after which their sessions can be lent to others
             with transaction_of_another(pooler.url), pytest.raises(UnsuitablePooler):
-                await asyncio.gather(*(names(storage) for _ in range(2 * READ_CONNECTIONS)))
+                await read_by_both(storage)
             assert storage.refusal is not None
 
 

@@ -14,8 +14,13 @@ def reach(ctx: MigrationContext, step: MigrationInfo, heads: Collection[Any], ru
     context.config.attributes["progress"](step.up_revision_id)
 
 
+connection = context.config.attributes["connection"]
+own_schema = (
+    None if connection.dialect.name == "sqlite" else connection.exec_driver_sql("SELECT current_schema()").scalar()
+)
 context.configure(
-    connection=context.config.attributes["connection"],
+    connection=connection,
+    version_table_schema=own_schema,  # not whichever the search path has first: another schema may have one as well
     target_metadata=metadata,
     transactional_ddl=True,
     transaction_per_migration=False,

@@ -28,7 +28,7 @@ _PAUSE_SECONDS = 0.01
 _TRY_LOCK = text(f"SELECT pg_try_advisory_lock({lock_space()}, :id)")
 _INDEXES = text(
     "SELECT c.relname, i.indisvalid FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
-    "WHERE c.relnamespace = current_schema()::regnamespace"
+    "WHERE c.relnamespace = quote_ident(current_schema())::regnamespace"
 )
 _UNCOUNTED = text("SELECT id FROM contexts WHERE message_count IS NULL LIMIT :most FOR UPDATE SKIP LOCKED")
 # A second statement sees what was stored before the rows were locked; while they are, nothing more is.

@@ -53,8 +53,8 @@ def mark_sessions(engine: Engine, *, is_writer: bool = False, check: Callable[[A
             begun(driver)
             try:
                 with driver.transaction():  # one session, whatever the pooler does between transactions
-                    record.info[CHECK] = _mark(driver, is_writer=is_writer)
                     check(driver)
+                    record.info[CHECK] = _mark(driver, is_writer=is_writer)
             except BaseException:
                 driver.close()
                 raise
