@@ -47,6 +47,18 @@ class People:
             self.send_event(event, team=team)
         return post.ts
 
+    def app_says(
+        self, text: str = "", *, channel: str = "C0GENERAL", app: str = "Grafana", deliver: bool = True, **parts: Any
+    ) -> str:
+        """Have another app write, as alerts do: often without a text, in attachments or blocks; return its ts."""
+        with self.condition:
+            post = Post(channel, self.world.next_ts(), "U0OTHERBOT", text, bot_id="B0OTHER", app_name=app, **parts)
+            self.world.add(post)
+            self.condition.notify_all()
+        if deliver:
+            self.send_event({**post.wire(), "channel": channel, "channel_type": "channel", "event_ts": post.ts})
+        return post.ts
+
     def message_event(self, post: Post, **extra: Any) -> dict[str, Any]:
         kind = "im" if self.world.is_dm(post.channel) else "channel"
         event = {

@@ -36,6 +36,7 @@ class Post:
     files: list[dict[str, Any]] = field(default_factory=list)
     attachments: list[dict[str, Any]] = field(default_factory=list)
     bot_id: str | None = None
+    app_name: str | None = None
     is_streaming: bool = False
     tasks: dict[str, dict[str, Any]] = field(default_factory=dict)
     task_display_mode: str | None = None
@@ -62,6 +63,9 @@ class Post:
         for name in ("thread_ts", "bot_id", "metadata"):
             if getattr(self, name) is not None:
                 message[name] = getattr(self, name)
+        if self.app_name is not None:
+            message |= {"subtype": "bot_message", "username": self.app_name, "bot_profile": {"name": self.app_name}}
+            del message["user"]
         for name in ("files", "attachments", "blocks"):
             if getattr(self, name):
                 message[name] = getattr(self, name)

@@ -82,7 +82,7 @@ async def test_names_stand_where_ids_were(api: SlackApi, bot_on) -> None:
     prompt = await prompt_of(
         api, bot_on, [], "ask <@U0BOB> in <#C0GENERAL|general>, see <https://a.example/x|this> &amp; <!here>"
     )
-    assert "ask @Bob in #general, see this (https://a.example/x) & @here" in str(prompt[-1])
+    assert "ask @Bob in #general, see [this](https://a.example/x) & @here" in str(prompt[-1])
 
 
 async def test_a_person_whom_slack_does_not_name_is_answered(api: SlackApi, bot_on) -> None:

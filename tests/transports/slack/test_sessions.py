@@ -122,7 +122,7 @@ async def test_a_workspace_without_titles_is_asked_once(
     [
         ("hello", "hello"),
         (f"<@{BOT_USER}>  ", ""),
-        ("see <https://example.com|this page> in <#C1|general>", "see this page (https://example.com) in #general"),
+        ("see <https://example.com|this page> in <#C1|general>", "see this page in #general"),
         ("x" * 70, "x" * 59 + "…"),
     ],
 )

@@ -32,6 +32,7 @@ from transports.slack.inbound_events import (
     timestamp,
     word,
 )
+from transports.slack.incoming.content import words_of
 from transports.slack.incoming.reactions import Reactions
 from transports.slack.outgoing.formatting import FEEDBACK
 from transports.slack.workspaces.workspaces import People, Workspaces
@@ -218,7 +219,7 @@ async def _rate(body: Mapping[str, Any], storage: Storage) -> None:
 
 def _about(body: Mapping[str, Any], message: object) -> str:
     """Return what a dialog keeps of the message that it was opened for."""
-    text = str(field(message, "text") or "")
+    text = words_of(message)
     about = {
         "text": text[:_MAX_QUOTE_CHARACTERS],
         "user": word(field(message, "user")),

@@ -17,6 +17,7 @@ from botservice.storage import Storage
 from botservice.storage.tables.conversations import messages
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import StoredEvent
+from transports.markdown_links import link
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
 from transports.slack.inbound_events import (
     SlackMessage,
@@ -33,9 +34,10 @@ from transports.slack.inbound_events import (
     word,
 )
 from transports.slack.incoming.addressing import is_addressed_to_bot
+from transports.slack.incoming.content import shown_beside, spoken_in, words_of_shared
 from transports.slack.incoming.files import Files, named
 from transports.slack.incoming.interactions import QUESTION_BLOCK, QUESTION_INPUT, read_press
-from transports.slack.incoming.references import question_about, read_about, read_shared, shared_in, text_of_shared
+from transports.slack.incoming.references import question_about, read_about, read_shared, shared_in
 from transports.slack.workspaces.workspaces import People, Person, Views, Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
@@ -106,10 +108,11 @@ class Reader:
         person = await self._people.find(workspace, message.user_id)
         if person.is_bot:
             return None
-        text, sent = await self._text(message.text, workspace), files_of(heard)
+        text, sent = await self._text(spoken_in(heard), workspace), files_of(heard)
         is_fetched = bool(sent) and is_addressed and not is_peek
         fetched = await self._files.fetch(workspace, sent, event_id=event.id) if is_fetched else named(sent)
-        said = "\n".join(part for part in (text, *fetched.remarks) if part)
+        beside = await self._text(shown_beside(heard), workspace)
+        said = "\n".join(part for part in (text, beside, *fetched.remarks) if part)
         shared = await self._shared(heard, workspace)
         if not said and not shared and not fetched.attachments and not is_addressed:
             return None
@@ -136,7 +139,7 @@ class Reader:
         """Return the messages that a message shares."""
         if not field(heard, "attachments"):
             return ()
-        found = [(each, text) for each in shared_in(heard) if (text := text_of_shared(each))]
+        found = [(each, text) for each in shared_in(heard) if (text := words_of_shared(each))]
         return tuple([read_shared(each, await self._text(text, workspace), workspace) for each, text in found])
 
     async def _command(self, body: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
@@ -236,14 +239,15 @@ class Reader:
 
     async def _overheard(self, each: Mapping[str, Any], workspace: Workspace) -> InboundMessage | None:
         """Return an earlier message of a thread, or None if it says nothing, or is the bot's."""
-        ts, user, text = str(each["ts"]), word(field(each, "user")), field(each, "text")
+        ts, user = str(each["ts"]), word(field(each, "user"))
         if user == workspace.bot_user_id:
             return None
         person = await self._people.find(workspace, user) if user is not None else None
         remarks = named(files_of(each)).remarks
-        words = await self._text(text if isinstance(text, str) else "", workspace)
-        said = "\n".join(part for part in (words, *remarks) if part)
-        author = _author(person) if person is not None else Author(name="a bot")
+        words = await self._text(spoken_in(each), workspace)
+        beside = await self._text(shown_beside(each), workspace)
+        said = "\n".join(part for part in (words, beside, *remarks) if part)
+        author = _author(person) if person is not None else Author(name=_name_of_bot(each))
         own = None if said == words else words
         shared = await self._shared(each, workspace)
         if not said and not shared:
@@ -287,6 +291,12 @@ def _is_before(each: object, message: SlackMessage, event: StoredEvent) -> bool:
         return False
     in_thread_since = event.received_at.timestamp() - _CLOCKS_SECONDS
     return order_of(ts) < max(order_of(message.ts), int(in_thread_since * 1_000_000))
+
+
+def _name_of_bot(message: Mapping[str, Any]) -> str:
+    """Return what an app is called that wrote a message."""
+    named = (field(message, "bot_profile", "name"), field(message, "username"))
+    return next((each for each in named if isinstance(each, str) and each.strip()), "a bot")
 
 
 def _author(person: Person) -> Author:
@@ -335,4 +345,4 @@ def _read(found: re.Match[str], names: Mapping[str, str]) -> str:
     if kind == "!":
         return label or f"@{what.partition('^')[0]}"
     address = what.removeprefix("mailto:")
-    return address if not label or label in (what, address) else f"{label} ({address})"
+    return address if not label or label in (what, address) else link(label, address)

@@ -7,6 +7,7 @@ from typing import Any
 from botservice.messages import Author
 from botservice.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from transports.slack.inbound_events import account_of, field, items_of, timestamp, word
+from transports.slack.incoming.content import is_shared
 from transports.slack.workspaces.workspaces import Workspace
 
 _PLATFORM = "slack"
@@ -14,12 +15,8 @@ _PLATFORM = "slack"
 
 def shared_in(event: object) -> list[Mapping[str, Any]]:
     """Return what Slack shows of the messages that a message shares or links to."""
-    return [each for each in items_of(event, "attachments") if _is_shared(each)]
-
-
-def text_of_shared(shared: Mapping[str, Any]) -> str:
-    """Return what a shared message says, as Slack writes it."""
-    return next((each for each in (shared.get("text"), shared.get("fallback")) if isinstance(each, str) and each), "")
+    found = (each for each in items_of(event, "attachments") if isinstance(each, Mapping))
+    return [each for each in found if is_shared(each)]
 
 
 def read_shared(shared: Mapping[str, Any], said: str, workspace: Workspace) -> Reference:
@@ -54,7 +51,3 @@ def _author(user: str | None, name: str | None, workspace: Workspace) -> Author 
     if user is None and name is None:
         return None
     return Author(_PLATFORM, None if user is None else account_of(workspace.team_id, user), name or user)
-
-
-def _is_shared(each: object) -> bool:
-    return isinstance(each, Mapping) and bool(each.get("is_msg_unfurl") or each.get("is_share"))

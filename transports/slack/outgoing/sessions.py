@@ -39,6 +39,7 @@ IsWaiting = Callable[[Mapping[str, str]], Awaitable[bool]]
 
 _MAX_CHARACTERS: Final = 60  # of the 200 that Slack takes: lists of sessions show about as many
 _MENTION: Final = re.compile(r"<@[^<>]*>")
+_LABELLED: Final = re.compile(r"<[^<>|@#!][^<>|]*\|([^<>]+)>")
 _EVENT = (
     select(events.c.raw, events.c.context_id)
     .where(events.c.turn_id == bindparam("turn"))
@@ -281,7 +282,8 @@ def mark_renamed(connection: Connection, keys: ContextKeys, thread_ts: str, now:
 
 def title_from(text: str) -> str:
     """Return the first words of a message, as a title; "" where there are none."""
-    words = " ".join(readable(_MENTION.sub(" ", text), {}, "").split())
+    labels = _LABELLED.sub(r"\1", _MENTION.sub(" ", text))
+    words = " ".join(readable(labels, {}, "").split())
     if len(words) <= _MAX_CHARACTERS:
         return words
     cut = words[: _MAX_CHARACTERS - 1]
