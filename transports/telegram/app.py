@@ -102,9 +102,10 @@ class TelegramTransport:
         """
         secret = webhook_secret or derive_secret(token)
         self._client = BotClient(token, api_url, previews=previews)
-        self._bot = BotIdentity(int(token.partition(":")[0]), takes_guests=guests)
         self._storage: Storage | None = None
         self._commands = tuple(standard_commands() if commands is None else commands)
+        known = frozenset(each.name for each in self._commands)
+        self._bot = BotIdentity(int(token.partition(":")[0]), takes_guests=guests, commands=known)
         self._public_url = public_url
         self._forms = Forms(lambda: self._storage, rich_messages=rich_messages, plain_chats=plain_chats)
         self._rich_messages = rich_messages

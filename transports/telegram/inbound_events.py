@@ -38,12 +38,19 @@ class BotIdentity:
     Attributes:
         takes_guests: Whether it answers in chats that it is no member of.
         has_topics: Whether private chats with it may have topics.
+        commands: The names of the commands that it knows; None if any may be one.
     """
 
     id: int
     username: str | None = None
     takes_guests: bool = False
     has_topics: bool = False
+    commands: frozenset[str] | None = None
+
+    def takes(self, command: str) -> bool:
+        """Return whether a command such as "/ban" or "/ban@some_bot" is for this bot, in a group of several."""
+        name, at, username = command.removeprefix("/").partition("@")
+        return self.is_called(username) if at else self.commands is None or name.lower() in self.commands
 
     def is_called(self, username: str) -> bool:
         """Return whether username is the bot's."""

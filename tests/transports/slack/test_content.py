@@ -184,6 +184,18 @@ def test_a_shared_alert_says_what_it_shows() -> None:
     assert "no preview" not in words
 
 
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("<@UBOT> hello", "hello"),
+        ("<@UBOT> <@U0BOB> are you both there?", "@helper (you) @Bob are you both there?"),
+        ("<@UBOT> ask <@U0BOB>", "ask @Bob"),
+    ],
+)
+def test_the_model_is_told_its_name_where_others_are_named_too(text: str, read: str) -> None:
+    assert readable(text, {"U0BOB": "Bob", "UBOT": "helper"}, "UBOT") == read
+
+
 async def test_a_mention_below_an_alert_has_it_read(api: SlackApi, bot_on) -> None:
     async with bot_on(api) as bot:
         ts = api.app_says(attachments=[GRAFANA], blocks=[])

@@ -207,7 +207,7 @@ async def test_a_group_is_listened_to_and_answered_when_the_bot_is_meant(
         first = await api.message(GROUP, "answer 1")
         api.person_says("and Bob?", chat_id=GROUP, user=ada, reply_to=first.message_id)
         await api.message(GROUP, "answer 2")
-        api.person_says("/ask me", chat_id=GROUP, user=ada)
+        api.person_says(f"/ask@{api.username} me", chat_id=GROUP, user=ada)
         await api.message(GROUP, "I do not know /ask")
         api.person_says(f"/ask@{api.username} me", chat_id=GROUP, user=ada)
         await api.messages(GROUP, 4)

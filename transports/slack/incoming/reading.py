@@ -322,12 +322,15 @@ def users_in(text: str) -> list[str]:
 def readable(text: str, names: Mapping[str, str], bot_user_id: str) -> str:
     """Return a message's text as people see it, without the bot's own name at its beginning or end."""
     bare = _without_mention(text.strip(), f"<@{bot_user_id}>") if bot_user_id else text
-    return html.unescape(_TOKEN.sub(lambda found: _read(found, names), bare)).strip()
+    others = {each for each in users_in(text) if each != bot_user_id}
+    you = bot_user_id if others else ""
+    return html.unescape(_TOKEN.sub(lambda found: _read(found, names, you), bare)).strip()
 
 
 def _without_mention(text: str, mention: str) -> str:
     if text.startswith(mention):
-        text = text.removeprefix(mention).lstrip(_AFTER_MENTION)
+        rest = text.removeprefix(mention).lstrip(_AFTER_MENTION)
+        text = text if rest.startswith("<@") and not rest.startswith(mention) else rest
     return text.removesuffix(mention).rstrip()
 
 
@@ -336,10 +339,10 @@ def files_of(event: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return [each for each in items_of(event, "files") if isinstance(each, Mapping)]
 
 
-def _read(found: re.Match[str], names: Mapping[str, str]) -> str:
+def _read(found: re.Match[str], names: Mapping[str, str], you: str) -> str:
     kind, what, label = found[1], found[2], found[3]
     if kind == "@":
-        return f"@{label or names.get(what, what)}"
+        return f"@{label or names.get(what, what)}{' (you)' if what == you else ''}"
     if kind == "#":
         return f"#{label or what}"
     if kind == "!":

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from botservice.quoting import in_one_line, quote_name
+from transports.markdown_links import link
 
 _FIELDS: Final = tomllib.loads(Path(__file__).with_name("message_fields.toml").read_text(encoding="utf-8"))
 WORDS, FILES, ENVELOPE, REPORTS = (frozenset(_FIELDS[kind]) for kind in ("words", "files", "envelope", "reports"))
@@ -180,6 +181,31 @@ DESCRIBED: Final = frozenset(DESCRIBED_HERE)
 KNOWN: Final = WORDS | FILES | DESCRIBED | ENVELOPE | REPORTS
 
 
+def with_links(text: str | None, entities: object) -> str:
+    """Return a text with the address of every link that shows other words. Telegram counts in UTF-16 code units."""
+    links = [each for each in entities if _is_link(each)] if isinstance(entities, list) else []
+    if not text or not links:
+        return text or ""
+    data, at, parts = text.encode("utf-16-le", "surrogatepass"), 0, list[str]()
+    for each in sorted(links, key=lambda each: int(each["offset"])):
+        begin, end = 2 * each["offset"], 2 * (each["offset"] + each["length"])
+        if begin >= at:
+            parts += [_decoded(data[at:begin]), link(_decoded(data[begin:end]), each["url"])]
+            at = end
+    return "".join([*parts, _decoded(data[at:])])
+
+
+def _is_link(entity: object) -> bool:
+    if not isinstance(entity, Mapping) or entity.get("type") != "text_link":
+        return False
+    numbers = [entity.get(name) for name in ("offset", "length")]
+    return isinstance(entity.get("url"), str) and all(isinstance(each, int) and each >= 0 for each in numbers)
+
+
+def _decoded(data: bytes) -> str:
+    return data.decode("utf-16-le", "surrogatepass")
+
+
 def words_of(rich: object) -> str:
     """Return the words of a rich message, each block in a line of its own; empty where there are none."""
     return "\n".join(line.strip() for line in _words(rich, 0).splitlines() if line.strip())
@@ -201,4 +227,6 @@ def _of_object(value: Mapping[str, Any], depth: int) -> str:
         between = "\n" if name in _LISTS_BELOW else " | " if name == "cells" else ""
         parts.append(_words(value.get(name), depth + 1, between))
     found = [part for part in parts if part]
+    if found and value.get("type") == "url" and isinstance(value.get("url"), str):
+        return link("".join(found), value["url"])
     return "\n".join(found) or next((str(value[name]) for name in _FORMULA if isinstance(value.get(name), str)), "")

@@ -4,6 +4,7 @@ Messages are read as the plain JSON that they are: whatever a newer Bot API adds
 to answer.
 """
 
+import re
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from botservice.messages import Author, InboundMessage
 from botservice.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
 from transports.files.documents import Fetched
+from transports.markdown_links import link
 from transports.telegram.authorship import is_typed
 from transports.telegram.inbound_events import (
     GUEST_MESSAGE,
@@ -29,13 +31,14 @@ from transports.telegram.inbound_events import (
     string,
 )
 from transports.telegram.incoming.button_presses import pressed_message
-from transports.telegram.incoming.described_content import FILES, describe, name_content, words_of
+from transports.telegram.incoming.described_content import FILES, describe, name_content, with_links, words_of
 from transports.telegram.incoming.files import Files, SentFile, sent_files
 
 _MESSAGES: Final = ("message", "edited_message", GUEST_MESSAGE)
 _LATEST_DATE: Final = 2**33
 _QUOTES: Final = ("blockquote", "expandable_blockquote")
 _RECORDINGS: Final = ("voice", "video_note")
+_NAME: Final = re.compile(r"(?<!\w)@\w+")
 
 Accept = Callable[[Sequence[object]], Awaitable[None]]
 Body = Mapping[str, Any]
@@ -175,22 +178,41 @@ def _spoken(message: Body, remarks: Sequence[str]) -> str:
 def _text(message: Body, bot: BotIdentity, files: Sequence[SentFile]) -> str | None:
     """Return the text of a message, or None if it only reports that something happened in the chat."""
     said = _written(message, bot)
-    if isinstance(message.get("text"), str):  # then it is all that there is
-        return said or ""
-    described = describe(message)
-    if said is None and described is None and not files:
+    if isinstance(message.get("text"), str):  # then it is all that there is, but for buttons
+        return "\n".join(part for part in (said, _link_buttons(message)) if part)
+    described, buttons = describe(message), _link_buttons(message)
+    if said is None and described is None and not files and not buttons:
         return name_content(message) or None
-    return "\n".join(part for part in (described, said) if part)
+    return "\n".join(part for part in (described, said, buttons) if part)
 
 
 def _written(message: Body, bot: BotIdentity) -> str | None:
-    """Return text or caption, without the bot's name in front of it."""
+    """Return text or caption, with the addresses of its links and without the bot's name in front of it."""
     text = _words(message)[0]
-    text = text if text is not None else words_of(message.get("rich_message")) or None
+    text = with_links(*_words(message)) if text is not None else words_of(message.get("rich_message")) or None
     if text is None:
         return None
+    return _without_name(text, bot)
+
+
+def _without_name(text: str, bot: BotIdentity) -> str:
+    """Return a text without the bot's name in front; where the bot is named beside others, it is told its name."""
     first, _, rest = text.lstrip().partition(" ")
-    return rest.strip() if rest.strip() and first.startswith("@") and bot.is_called(first) else text
+    is_named = first.startswith("@") and bot.is_called(first)
+    if is_named and rest.strip() and not rest.lstrip().startswith("@"):
+        return rest.strip()
+    if bot.username is None or text.strip().lower() == f"@{bot.username}".lower():
+        return text
+    own = re.compile(rf"(?<!\w)@{re.escape(bot.username)}(?!\w)", re.IGNORECASE)
+    return own.sub(lambda found: f"{found[0]} (you)", text) if len(_NAME.findall(text)) > 1 else text
+
+
+def _link_buttons(message: Body) -> str:
+    """Return the buttons under a message that open an address, as links: posts of channels and bots have them."""
+    rows = field(message.get("reply_markup"), "inline_keyboard")
+    buttons = [each for row in rows if isinstance(row, list) for each in row] if isinstance(rows, list) else []
+    found = [(string(field(each, "text")), string(field(each, "url"))) for each in buttons]
+    return " ".join(link(text, url) for text, url in found if text and url)
 
 
 def _words(message: Body) -> tuple[str | None, object]:
@@ -257,8 +279,7 @@ def _means(entity: Mapping[str, Any], text: str, bot: BotIdentity) -> bool:
         case "mention":
             return bot.is_called(text)
         case "bot_command":
-            _, at, name = text.partition("@")
-            return entity["offset"] == 0 and (not at or bot.is_called(name))
+            return entity["offset"] == 0 and bot.takes(text)
         case _:
             return False
 
@@ -298,7 +319,9 @@ def _references(message: Body, replied: Body | None, text: str, bot: BotIdentity
     if _is_forwarded(message):
         yield _reference(ReferenceKind.FORWARD, _origin(message["forward_origin"]), text, None, bot)
     outside, story = message.get("external_reply"), message.get("reply_to_story")
-    quoted = string(field(message.get("quote"), "text"))
+    quote = message.get("quote")
+    quoted = string(field(quote, "text"))
+    quoted = None if quoted is None else with_links(quoted, field(quote, "entities"))
     if replied is not None and _is_said(replied):
         said = quoted if quoted is not None else _text(replied, bot, _files(replied))
         # The author of a forwarded message is its first sender.
