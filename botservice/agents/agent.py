@@ -39,7 +39,13 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class FinishAction:
-    """The wish to answer with output: a text, or a JSON value, whose text is what people read."""
+    """The wish to answer with output: a text, or a JSON value, whose text is what people read.
+
+    Attributes:
+        not_seen: The names of files of the question that the model could not be shown: the person is told.
+        is_without_earlier: Whether something that was said before is kept out from now on, because the model refuses
+            it: the person is told.
+    """
 
     output: Any
     attachments: Sequence[Attachment] = ()
@@ -48,6 +54,8 @@ class FinishAction:
     model: str | None = None
     finish_reason: str | None = None
     model_items: Sequence[ModelItem] = ()
+    not_seen: Sequence[str] = ()
+    is_without_earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """The agent that lets a model choose among functions."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 from botservice.agents.agent import Action, Agent, FinishAction, Plan
 from botservice.agents.agent_tool import agents_among
 from botservice.agents.checks import FinalAnswerCheck, checked_checks
+from botservice.agents.isolation import Isolation, IsolationRecord, KeptOut, find_not_seen, may_be_one_message
 from botservice.agents.prompt import Prompt, PromptBuilder, estimate_tokens
 from botservice.agents.sources import with_sources
 from botservice.checking.arguments import check, check_can, check_listed
@@ -17,13 +19,15 @@ from botservice.history.notes import NOTES_TOKENS
 from botservice.llm.asking import ask, offered_to
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
 from botservice.memory import MemoryStep, ShowSteps, StepCallbacks
-from botservice.messages import is_blank
+from botservice.messages import Message, is_blank
 from botservice.people.names import is_guest
 from botservice.texts import in_language
 from botservice.tools import Tool, Toolset
 from botservice.tools.skills import Skills
 from botservice.tools.tool import ToolFunction
 from botservice.tools.toolbox import FIND_TOOL, MOST_IN_A_REQUEST, Toolbox
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_PROMPT = (
     "You are a helpful assistant in a chat. Answer briefly and to the point, in the language of the person who asks. "
@@ -122,6 +126,7 @@ class FunctionsBasedAgent(Agent):
         own_tools = check_listed("tools=", tools, remedy="give a list: tools=[…]")
         self.toolsets = check_listed("toolsets=", toolsets, remedy="give a list: toolsets=[…]")
         self._check_parts()
+        self._isolated = IsolationRecord()
         self.tools = _by_name([*own_tools, *self.skills.tools])
         self._toolbox = Toolbox(self.toolsets)
         if self.toolsets and FIND_TOOL in self.tools:
@@ -162,7 +167,7 @@ class FunctionsBasedAgent(Agent):
         """Build the chat-completions messages of the next call. Nothing that is stored changes."""
         if not context.memory.system_prompt.system_prompt:  # before the first run
             context.memory.system_prompt = context.system_prompt_for(self.prompt, self.skills.prompt)
-        return await self._builder(self.max_prompt_tokens).build(context)
+        return await self._builder(self.max_prompt_tokens, self._kept_out_of(context)).build(context)
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
         """Return the calls that the model wants, or its answer. Changes nothing."""
@@ -170,7 +175,7 @@ class FunctionsBasedAgent(Agent):
         prompt, response = await self._ask(context, [tool.schema for tool in offered])
         if response.tool_calls:
             return Action(response.tool_calls, response.text or None, prompt, **_facts(response))
-        return _finish(prompt, response, response.text, context.language)
+        return self._finish(context, prompt, response, response.text)
 
     async def finish(self, context: AgentContext) -> FinishAction:
         """Return what the model answers without tools."""
@@ -178,7 +183,7 @@ class FunctionsBasedAgent(Agent):
         said = response.text
         if response.tool_calls and is_blank(said):
             said = in_language("answer.steps_used_up", context.language)
-        return _finish(prompt, response, said, context.language)
+        return self._finish(context, prompt, response, said)
 
     async def plan(self, context: AgentContext) -> Plan:
         """Return what the model means to do over the next steps."""
@@ -193,7 +198,10 @@ class FunctionsBasedAgent(Agent):
         *,
         is_streamed: bool = True,
     ) -> tuple[Prompt, ChatResponse]:
-        """Return the prompt that the model took and what it said; a prompt that is too long is shortened."""
+        """Return the prompt that the model took and what it said.
+
+        A prompt that is too long is shortened; of one that is refused, the part is looked for that the model refuses.
+        """
         tools = offered_to(self.llm, tools)
         prompt = _with_tail(await self.build_prompt(context), tail)
         options: dict[str, Any] = {}
@@ -201,18 +209,69 @@ class FunctionsBasedAgent(Agent):
             options["on_text"] = context.on_text
         if context.on_thought is not None and getattr(self.llm, "shows_thoughts", False):
             options["on_thought"] = context.on_thought
-        size = 0
-        for shrinking in (*_SHRINKING, None):
+        fractions, size, isolation = iter(_SHRINKING), 0, None
+        while True:
             if context.before_call is not None:
                 await context.before_call(prompt, tools)
             try:
-                return prompt, await self._chat(prompt, tools, options)
-            except ContextOverflow:
-                if shrinking is None or type(self).build_prompt is not FunctionsBasedAgent.build_prompt:
+                response = await self._chat(prompt, tools, options)
+            except LLMError as error:
+                if type(self).build_prompt is not FunctionsBasedAgent.build_prompt:
                     raise
-                size = size or estimate_tokens(prompt)
-                prompt = _with_tail(await self._builder(int(size * shrinking)).build(context), tail)
-        raise AssertionError("the last try raises")
+                fraction = next(fractions, None) if isinstance(error, ContextOverflow) and not isolation else None
+                if fraction is not None:
+                    size = size or estimate_tokens(prompt)
+                    shorter = await self._builder(int(size * fraction), self._kept_out_of(context)).build(context)
+                    prompt = _with_tail(shorter, tail)
+                    continue
+                isolation = isolation or self._isolate(context, prompt, error)
+                prompt = _with_tail(await self._without(context, isolation), tail)
+            else:
+                if isolation is not None:
+                    self._note_kept_out(context, isolation.found(), is_told=not isolation.is_earlier)
+                return prompt, response
+
+    def _kept_out_of(self, context: AgentContext) -> KeptOut:
+        return self._isolated.kept_out(context.id, self._model_name())
+
+    def _note_kept_out(self, context: AgentContext, kept_out: KeptOut, *, is_told: bool) -> None:
+        self._isolated.note(context.id, self._model_name(), kept_out, is_told=is_told)
+        logger.warning("model.message_kept_out", extra={"context": context.id, "model": self._model_name()})
+
+    def _model_name(self) -> str:
+        return str(getattr(self.llm, "model", ""))
+
+    def _isolate(self, context: AgentContext, prompt: Prompt, error: LLMError) -> Isolation:
+        """Begin to look for the part of a prompt that the model refuses.
+
+        Raises:
+            LLMError: it is the refusal, and not about a part.
+        """
+        if not may_be_one_message(error):
+            raise error
+        first, end = prompt.sections().get("window", (0, 0))
+        shown = (source for place, source in prompt.sources().items() if first <= place < end)
+        asked = _asked(context)
+        window = [each for each in shown if isinstance(each, Message) and each not in asked]
+        return Isolation(asked, window, self._kept_out_of(context), error)
+
+    async def _without(self, context: AgentContext, isolation: Isolation) -> Prompt:
+        """Return the next prompt to try.
+
+        Raises:
+            LLMError: there is none left; it is the first refusal.
+        """
+        kept_out = isolation.next_try()
+        if kept_out is None:
+            self._note_kept_out(context, isolation.blame_question(), is_told=True)
+            raise isolation.error
+        return await self._builder(self.max_prompt_tokens, kept_out).build(context)
+
+    def _finish(self, context: AgentContext, prompt: Prompt, response: ChatResponse, text: str) -> FinishAction:
+        said = with_sources(text, response.sources, context.language) if response.sources else text
+        not_seen = find_not_seen(_asked(context), response.left_out, self._kept_out_of(context))
+        is_without = self._isolated.take_notice(context.id, self._model_name())
+        return FinishAction(said, prompt=prompt, not_seen=not_seen, is_without_earlier=is_without, **_facts(response))
 
     async def _chat(
         self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema], options: dict[str, Any]
@@ -228,7 +287,7 @@ class FunctionsBasedAgent(Agent):
             raise LLMError("the model gave an empty answer")
         return response
 
-    def _builder(self, max_tokens: int) -> PromptBuilder:
+    def _builder(self, max_tokens: int, kept_out: KeptOut) -> PromptBuilder:
         return PromptBuilder(
             system_prompt=self.prompt,
             skills=self.skills.prompt,
@@ -239,6 +298,7 @@ class FunctionsBasedAgent(Agent):
             model=getattr(self.llm, "model", None),
             max_tokens=max_tokens,
             notes_tokens=self.notes_tokens,
+            kept_out=kept_out,
         )
 
 
@@ -270,9 +330,10 @@ def _with_tail(prompt: Prompt, tail: Sequence[ChatMessage]) -> Prompt:
     return longer
 
 
-def _finish(prompt: Prompt, response: ChatResponse, text: str, language: str | None) -> FinishAction:
-    said = with_sources(text, response.sources, language) if response.sources else text
-    return FinishAction(said, prompt=prompt, **_facts(response))
+def _asked(context: AgentContext) -> list[Message]:
+    """Return the messages that the current turn answers."""
+    question = context.chat_history.last_user_message
+    return [*context.question_parts, *([] if question is None else [question])]
 
 
 def _facts(response: ChatResponse) -> dict[str, Any]:

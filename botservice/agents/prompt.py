@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, select
 
 from botservice.agents.fitting import Pieces, Scales, count_left_out, fit
+from botservice.agents.isolation import NOTHING_KEPT_OUT, KeptOut
 from botservice.contexts.context import AgentContext
 from botservice.contexts.waiting_calls import describe_waiting
 from botservice.history import MessageSelector
@@ -196,6 +197,7 @@ class PromptBuilder:
     model: str | None
     max_tokens: int
     notes_tokens: int = 0
+    kept_out: KeptOut = NOTHING_KEPT_OUT
 
     async def build(self, context: AgentContext) -> Prompt:
         """Return the prompt for what a context holds now, at most max_tokens long."""
@@ -208,6 +210,12 @@ class PromptBuilder:
         start, parts = start_of_work(memory, context.task), context.question_parts
         window = [*_without(recall.window, parts), *parts] if parts else recall.window  # a selector leaves none out
         found = self._fit_again(recall.found, counter, shared_found)
+        if self.kept_out is not NOTHING_KEPT_OUT:
+            kept = self.kept_out
+            window = [kept.shown(each) for each in window if each in parts or kept.shows(each)]
+            found = [hit for hit in found if kept.shows(hit.message)]
+            question = question and kept.shown(question)
+            notes = "" if kept.is_question_alone else notes
         if parts:
             ids = {each.id for each in parts}
             found = [hit for hit in found if hit.message.id not in ids]
@@ -230,7 +238,7 @@ class PromptBuilder:
             self.max_tokens,
             _scales(counter, shared, shared_found),
             steps=memory.newest_rendered(start, len(memory.steps), keys),
-            earlier=memory.newest_rendered(0, start - is_task, keys),
+            earlier=memory.newest_rendered(0, 0 if self.kept_out.is_question_alone else start - is_task, keys),
         )
         prompt = _assemble(pieces)
         left_out = count_left_out(

@@ -118,14 +118,18 @@ def _name(message: Message) -> str:
     return message.author.name if message.author and message.author.name else str(message.role)
 
 
+SHOWN_TYPES: Final = frozenset({"image/jpeg", "image/jpg", "image/png", "image/gif", "image/webp"})
+"""Source: the API references of OpenAI, Anthropic, Google and Mistral; no other format is taken by all of them."""
+
+
 def mention(attachment: Attachment) -> str:
     """Return what stands for a file in a text."""
     return f"[file: {quote_name(attachment.name, 'unnamed')}, {quote_name(attachment.mime_type)}]"
 
 
 def is_image(attachment: Attachment) -> bool:
-    """Return whether a model is shown a file itself."""
-    return attachment.mime_type.startswith("image/")
+    """Return whether a model is shown a file itself: a picture in a format that providers take."""
+    return attachment.mime_type.lower() in SHOWN_TYPES
 
 
 # The place in this list is stored: what is changed about one of them is a new one at the end.

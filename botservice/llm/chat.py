@@ -52,6 +52,8 @@ class ChatResponse:
         finish_reason: Why it ended, such as stop or length.
         items: The answer as the server gave it, where the model wants to read that again with the next call.
         sources: The pages that the numbers in its text stand for, the first one for [1].
+        left_out: The media types of pictures and files in the prompt that its server does not take: the model has not
+            seen them.
     """
 
     text: str = ""
@@ -61,6 +63,7 @@ class ChatResponse:
     finish_reason: str | None = None
     items: tuple[ModelItem, ...] = ()
     sources: tuple[Source, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 class SaidMessage(dict[str, Any]):

@@ -1,14 +1,13 @@
 """One call of a model: what is sent, and what is sent instead where the server refuses that."""
 
-import hashlib
 import logging
-import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from botservice.errors import LLMError, LLMFailure
-from botservice.llm.chat import ChatMessage, SaidMessage, TextSink, ToolSchema
+from botservice.llm.chat import ChatMessage, TextSink, ToolSchema
 from botservice.llm.openai import chat_wire, responses_wire
 from botservice.llm.openai.chat_answers import ChatAnswer
 from botservice.llm.openai.error_table import (
@@ -19,16 +18,18 @@ from botservice.llm.openai.error_table import (
     LATER_SYSTEM,
     MESSAGE_FIELDS,
     MISSING_PATH,
+    ONE_IMAGE,
     REASONING_BACK,
     SCHEMA,
     SIGNATURE_BACK,
     SYSTEM_ROLE,
+    TOOLS,
     WEB_SEARCH,
 )
-from botservice.llm.openai.options import CallOptions
-from botservice.llm.openai.prompt_caching import BREAKPOINT, KEY
+from botservice.llm.openai.message_forms import digests, find_left_out, is_input, with_short_ids, without_input
+from botservice.llm.openai.options import CallOptions, ServerLimits, Wire
+from botservice.llm.openai.prompt_caching import BREAKPOINT, KEY, copy_marks
 from botservice.llm.openai.responses_answers import ResponsesAnswer
-from botservice.llm.openai.unsupported_features import ServerLimits, Wire
 
 OpenAIAnswer: TypeAlias = ChatAnswer | ResponsesAnswer
 """What reads an answer of either wire."""
@@ -39,9 +40,8 @@ logger = logging.getLogger(__name__)
 _CAN_BE_LEFT_OUT: Final = frozenset(
     {"stream_options", "max_completion_tokens", "max_tool_calls", "temperature"}
     | {KEY, BREAKPOINT, INCLUDE, SCHEMA, WEB_SEARCH, ALTERNATING_ROLES, LATER_SYSTEM, SYSTEM_ROLE}
-    | {CALL_IDS, REASONING_BACK, SIGNATURE_BACK, *MESSAGE_FIELDS}
+    | {CALL_IDS, REASONING_BACK, SIGNATURE_BACK, TOOLS, *MESSAGE_FIELDS}
 )
-_SHORT_ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
 # A refusal that points to the other API.
 _POINTS_TO: Final[dict[tuple[Wire, str | None], Wire]] = {
     (Wire.CHAT, CHAT_PATH): Wire.RESPONSES,
@@ -65,6 +65,7 @@ class OpenAICall:
         self._tools = tools
         self._options = options
         self._limits = limits
+        self._answer: OpenAIAnswer | None = None
         self._left_wire: LLMError | None = None
         self._left_out: frozenset[str] = frozenset()
 
@@ -76,14 +77,29 @@ class OpenAICall:
     def body(self) -> dict[str, Any]:
         """Return the body of the request."""
         build = chat_wire.build_body if self.wire is Wire.CHAT else responses_wire.build_body
-        messages = _with_short_ids(self._messages) if CALL_IDS in self._options.refused else self._messages
-        return build(messages, self._tools, self._options, refused_seals=self._limits.refused_seals | self._left_out)
+        seals = self._limits.refused_seals | self._left_out
+        messages, tools, refused = self._messages, self._tools, self._options.refused
+        if refused:
+            messages = self._in_the_form_asked_for(refused)
+            tools = () if TOOLS in refused else tools
+        return build(messages, tools, self._options, refused_seals=seals)
+
+    def _in_the_form_asked_for(self, refused: frozenset[str]) -> Sequence[ChatMessage]:
+        messages = self._messages
+        if find_left_out(messages, refused):
+            messages = copy_marks(messages, without_input(messages, refused))
+        return copy_marks(messages, with_short_ids(messages)) if CALL_IDS in refused else messages
 
     def new_answer(self, on_text: TextSink | None, on_thought: TextSink | None) -> OpenAIAnswer:
         """Return a reader of the answer."""
-        if self.wire is Wire.RESPONSES:
-            return ResponsesAnswer(on_text, on_thought)
-        return ChatAnswer(on_text, self._options, self._tools)
+        is_chat = self.wire is Wire.CHAT
+        chat = partial(ChatAnswer, on_text, self._options, self._tools)
+        self._answer = chat() if is_chat else ResponsesAnswer(on_text, on_thought)
+        return self._answer
+
+    def left_out(self) -> tuple[str, ...]:
+        """Return the media types of pictures and files that the request goes without."""
+        return find_left_out(self._messages, self._options.refused) if self._options.refused else ()
 
     def adapt(self, error: LLMError) -> bool:
         """Return whether the request was changed so that it may be accepted.
@@ -91,6 +107,8 @@ class OpenAICall:
         Raises:
             LLMError: the server has neither API; it is the refusal of the first.
         """
+        if self._answer is not None and self._answer.has_text:
+            return False
         return self._leave_out(error) or self._change_wire(error) or self._leave_out_items(error)
 
     def remember(self) -> None:
@@ -103,13 +121,14 @@ class OpenAICall:
     def _leave_out(self, error: LLMError) -> bool:
         """Make the request without what the server does not take, where there is a form without it."""
         name = error.refused
-        if name not in _CAN_BE_LEFT_OUT or name in self._options.refused:
+        if name is None or not (name in _CAN_BE_LEFT_OUT or is_input(name)) or name in self._options.refused:
             return False
+        names = digests(self._messages) if name == ONE_IMAGE else frozenset({name})
         body = self.body()
-        self._options = replace(self._options, refused=self._options.refused | {name})
+        self._options = replace(self._options, refused=self._options.refused | names)
         if self.body() == body:  # it is about something else
             return False
-        self._limits.refused |= {name}
+        self._limits.refuse(names)
         if name == WEB_SEARCH:
             logger.warning("model.no_web_search", extra={"model": self._options.model})
         return True
@@ -130,25 +149,3 @@ class OpenAICall:
         find = chat_wire.seals if self.wire is Wire.CHAT else responses_wire.seals
         self._left_out = find(self._messages, self._options, self._limits.refused_seals)
         return bool(self._left_out)
-
-
-def _with_short_ids(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """Return messages with ids of calls that any server takes: nine letters and digits, the same ones for the same id.
-
-    Source: Mistral's validation of requests. An id that is one stays.
-    """
-    return [_with_short_id(message) for message in messages]
-
-
-def _with_short_id(message: ChatMessage) -> ChatMessage:
-    if "tool_call_id" in message:
-        return {**message, "tool_call_id": _short_id(message["tool_call_id"])}
-    if not message.get("tool_calls"):
-        return message
-    calls = [{**call, "id": _short_id(call["id"])} for call in message["tool_calls"]]
-    changed = {**message, "tool_calls": calls}
-    return SaidMessage(changed, message.items_given) if isinstance(message, SaidMessage) else changed
-
-
-def _short_id(call_id: str) -> str:
-    return call_id if _SHORT_ID.fullmatch(call_id) else hashlib.sha256(call_id.encode()).hexdigest()[:9]

@@ -65,6 +65,11 @@ class ChatAnswer:
         """Whether all of the answer is there; what may still come is figures and the end of the stream."""
         return self._reason is not None
 
+    @property
+    def has_text(self) -> bool:
+        """Whether somebody may have seen the beginning of it."""
+        return bool(self._text)
+
     def add(self, chunk: Mapping[str, Any]) -> None:
         """Take the next piece.
 

@@ -23,6 +23,7 @@ MISSING_PATH: Final = "path"
 WEB_SEARCH: Final = "web_search"
 INCLUDE: Final = "include"
 IMAGE: Final = "image"
+ONE_IMAGE: Final = "one image"
 FILE: Final = "file"
 AUDIO: Final = "audio"
 TOOLS: Final = "tools"
@@ -149,6 +150,13 @@ RULES: Final = (
         r"audio input is not supported|(?:not|that) support[^.]{0,20}\baudio|unknown variant .{0,3}input_audio",
         refused=AUDIO,
     ),
+    # One picture, which is damaged, too large or of another format: Anthropic; Gemini; OpenAI; llama.cpp; Ollama.
+    _rule(
+        LLMFailure.UNSUPPORTED_INPUT,
+        r"(?:not|to) process (?:\w+ )?image|image exceeds|unsupported (?:image|mime|media)|image: unknown format",
+        r"invalid[_ ](?:base64 )?image|failed to (?:load|process|decode) image|image_parse_error|image is not valid",
+        refused=ONE_IMAGE,
+    ),
     # OpenAI, llama.cpp; Volcengine, LM Studio, OpenRouter; vLLM; DeepSeek; Anthropic; Gemini; Ollama; Groq, Mistral.
     _rule(
         LLMFailure.UNSUPPORTED_INPUT,
@@ -156,10 +164,8 @@ RULES: Final = (
         r"(?:not (?:be )?(?:support|enabled|allow)|unsupported|only supported)",
         r"(?:not|n't|cannot|unable to|no) (?:support|accept|process|handle|read|understand|see|have|allow)[^.]{0,40}"
         r"(?<![/.-])(?:image|vision|multi-?modal|picture)",
-        r"unsupported (?:image|mime|media)|not a multi-?modal|support image input|at most \d+ image|image exceeds",
-        r"unknown variant .{0,3}image_url|only .?text.? content|content.type.{0,40}image_url|image_parse_error",
-        r"invalid[_ ](?:base64 )?image|failed to (?:load|process|decode) image|image: unknown format",
-        r"required for image input",
+        r"not a multi-?modal|support image input|at most \d+ image|required for image input",
+        r"unknown variant .{0,3}image_url|only .?text.? content|content.type.{0,40}image_url",
         r"allowed values: \[?.?text|content.{0,20}(?:must be a string|should be a valid string)",
         refused=IMAGE,
     ),

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import httpx2
@@ -15,8 +16,7 @@ from botservice.llm.openai.clients import OpenAIClients
 from botservice.llm.openai.error_table import WEB_SEARCH
 from botservice.llm.openai.errors import translate
 from botservice.llm.openai.events import AnswerStream
-from botservice.llm.openai.options import CallOptions, is_openai
-from botservice.llm.openai.unsupported_features import ServerLimits, Wire
+from botservice.llm.openai.options import CallOptions, ServerLimits, Wire, is_openai
 from botservice.setting_choices import ApiChoice, ReasoningEffort, ReasoningSummary
 from botservice.settings import ModelSettings, one_of
 
@@ -137,7 +137,8 @@ class OpenAIChatLLM:
                 logger.info("model.asked_otherwise", extra={"reason": str(error), "api": call.wire.value})
             else:
                 call.remember()
-                return response
+                left_out = call.left_out()
+                return replace(response, left_out=left_out) if left_out else response
 
     def preview(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = ()) -> dict[str, Any]:
         """Return where a call would be sent at this moment ("url"), and what ("body"); nothing is sent."""

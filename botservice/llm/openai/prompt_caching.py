@@ -37,6 +37,19 @@ class CacheMarks:
         return cls(key, places)
 
 
+def copy_marks(messages: Sequence[ChatMessage], changed: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
+    """Return changed messages, each in the place of the one before, with what the prompt says of caches."""
+    key, places = getattr(messages, "cache_key", None), getattr(messages, "breakpoints", ())
+    return _Marked(changed, key, places) if key is not None or places else changed
+
+
+class _Marked(list[ChatMessage]):
+    def __init__(self, messages: Sequence[ChatMessage], cache_key: str | None, breakpoints: Sequence[int]) -> None:
+        super().__init__(messages)
+        self.cache_key = cache_key
+        self.breakpoints = breakpoints
+
+
 def knows_keys(options: CallOptions) -> bool:
     """Return whether the server takes a key with a request: OpenAI's does, and others may refuse it."""
     return options.is_openai

@@ -41,6 +41,11 @@ class ResponsesAnswer:
         """Whether all of the answer is there."""
         return self.is_over
 
+    @property
+    def has_text(self) -> bool:
+        """Whether somebody may have seen the beginning of it."""
+        return bool(self._text)
+
     def add(self, event: Mapping[str, Any]) -> None:
         """Take the next event.
 

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from botservice.errors import LLMFailure
-from botservice.llm.openai.error_table import KIND_OF_CODE, KIND_OF_STATUS, MISSING_PATH, RULES
+from botservice.llm.openai.error_table import (
+    AUDIO,
+    CLIENT_STATUSES,
+    FILE,
+    IMAGE,
+    KIND_OF_CODE,
+    KIND_OF_STATUS,
+    MISSING_PATH,
+    ONE_IMAGE,
+    RULES,
+)
 
 _CODE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,63}")
 _MOST_CHARACTERS: Final = 8_000
@@ -27,7 +37,7 @@ _NO_METHOD: Final = 405
 _FIRST_OF_SERVERS: Final = 500
 _OF_MODELS: Final = re.compile(r"\bmodel\b", re.IGNORECASE)
 _MIME_TYPE: Final = re.compile(r"\b(?:image|application|audio|video|text)/[a-z0-9.+-]{1,60}", re.IGNORECASE)
-_OF_TYPES: Final = ("image", "file", "audio")
+_OF_TYPES: Final = (IMAGE, ONE_IMAGE, FILE, AUDIO)
 _MARKUP: Final = re.compile(r"<(style|script)\b.*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL)
 
 
@@ -83,7 +93,8 @@ def judge(error: ServerError) -> Outcome:
             return Outcome(rule.kind, _exactly(rule.refused, error.text))
     known = (KIND_OF_CODE.get(code.lower()) for code in error.codes)
     kind = next((kind for kind in known if kind is not None), None)
-    if kind is not None:
+    is_refusal = error.status in CLIENT_STATUSES  # which a server may call an error of its own all the same
+    if kind is not None and not (kind is LLMFailure.UNAVAILABLE and is_refusal):
         return Outcome(kind)
     if error.status is None:
         return Outcome(LLMFailure.UNAVAILABLE)

@@ -109,6 +109,10 @@ def _check_turn(connection: Connection, turn_id: int | None) -> None:
 async def new_answer(turn_id: int, action: FinishAction, now: datetime, language: str | None = None) -> NewMessage:
     """Return the assistant's message that answers a turn; one that was cut off says so."""
     text = with_ending(as_text(action.output), action.finish_reason, language)
+    if action.not_seen:
+        text = "\n\n".join((text, in_language("answer.not_seen", language, names=", ".join(action.not_seen))))
+    if action.is_without_earlier:
+        text = "\n\n".join((text, in_language("answer.without_earlier", language)))
     counter, count = await count_text(text)
     return NewMessage(
         role=Role.ASSISTANT,

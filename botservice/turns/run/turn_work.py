@@ -295,6 +295,10 @@ class TurnWork:
         if action.prompt:
             record_prompt(step, action.prompt, self._context.records.log)
         record_answer(step, action)
+        if action.not_seen:
+            step.set_value("not_seen", list(action.not_seen))
+        if action.is_without_earlier:
+            step.set_value("is_without_earlier", action.is_without_earlier)
         if started_at is not None:
             step.timing = Timing(started_at, now)
             self._bill.attempts.write(step, started_at)
