@@ -203,15 +203,20 @@ def build_retention(settings: Settings) -> Retention:
     return Retention.of_days(steps=settings.keep_steps_days, events=settings.keep_events_days)
 
 
-def load_service(name: str) -> AgentService:
+def load_service(name: str, *, source: str | None = None) -> AgentService:
     """Return the service that `module:attribute` names; the current folder is importable.
+
+    Args:
+        source: What names it, for errors; by default the option --app.
 
     Raises:
         SettingsError: there is no such module or service, or the module fails.
     """
+    source = source or f"--app {name}"
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
-        raise SettingsError(f"--app must be module:service, such as mybot:service, not {name!r}")
+        kind = source.partition(" ")[0].partition("=")[0]
+        raise SettingsError(f"{kind} must be module:service, such as mybot:service, not {name!r}")
     folder = str(Path.cwd())
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -219,21 +224,21 @@ def load_service(name: str) -> AgentService:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
-            raise SettingsError(f"--app {name}: {module_name} needs {error.name}, which is not installed") from error
-        raise SettingsError(f"--app {name}: there is no module {module_name} in {folder}") from error
+            raise SettingsError(f"{source}: {module_name} needs {error.name}, which is not installed") from error
+        raise SettingsError(f"{source}: there is no module {module_name} in {folder}") from error
     except SettingsError:
         raise
     except (Exception, SystemExit) as error:
         logger.debug("app.not_imported", exc_info=True)
-        raise SettingsError(f"--app {name}: {module_name} cannot be imported: {_where(error, folder)}") from error
+        raise SettingsError(f"{source}: {module_name} cannot be imported: {_where(error, folder)}") from error
     if not hasattr(module, attribute):
         known = [each for each, value in vars(module).items() if isinstance(value, AgentService)]
         near = f"; it has: {', '.join(known)}" if known else "; it has no AgentService"
-        raise SettingsError(f"--app {name}: there is no {attribute} in {module_name}{near}")
+        raise SettingsError(f"{source}: there is no {attribute} in {module_name}{near}")
     service = getattr(module, attribute)
     if not isinstance(service, AgentService):
         found = type(service).__name__
-        raise SettingsError(f"--app {name}: {attribute} in {module_name} must be an AgentService, not {found}")
+        raise SettingsError(f"{source}: {attribute} in {module_name} must be an AgentService, not {found}")
     return service
 
 

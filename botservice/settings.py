@@ -1,5 +1,6 @@
 """The environment, read once."""
 
+import difflib
 import ipaddress
 import re
 from collections.abc import Callable
@@ -34,6 +35,7 @@ BUILTIN_TOOLS = ("time", "facts", "reminders", "recall")
 WEB_TOOLS = ("fetch_page", "web_search")
 """Built in as well, and off unless TOOLS names them: they reach beyond the chat."""
 _NO_TOOLS = "none"
+_HARMLESS = re.compile(r"[a-z][a-z_ ]{0,31}")
 DEFAULT_MCP_FILE = Path("mcp.json")
 _SKILLS = Path("skills")
 _NO_SKILLS = "none"
@@ -84,6 +86,7 @@ _MUST_BE = {
     "metrics_port": "a number from 0 to 65535",
     "web_access": "admin or link",
     "port": "a number from 0 to 65535",
+    "bot_app": "a module and what it calls its AgentService, such as bot:service",
     "max_steps": "a whole number, 0 or more",
     "window_tokens": "a whole number, 0 or more",
     "search_k": "a whole number, 0 or more",
@@ -213,17 +216,33 @@ def _days(least: int) -> BeforeValidator:
     return BeforeValidator(read)
 
 
+def _bot_app(value: str) -> str:
+    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", value):
+        raise ValueError("no module:service")
+    return value
+
+
 def _tools(text: str) -> tuple[str, ...]:
     """Return the names of built-in tools that a list has, each once."""
     names = [name.strip().lower() for name in text.split(",") if name.strip()]
     if names == [_NO_TOOLS]:
         return ()
-    if not set(names) <= {*BUILTIN_TOOLS, *WEB_TOOLS}:
-        raise ValueError("no such tool")
+    for number, name in enumerate(names, start=1):
+        if name not in (*BUILTIN_TOOLS, *WEB_TOOLS):
+            raise UnknownTool(name, number)
     return tuple(dict.fromkeys(names))
 
 
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
+
+
+class UnknownTool(ValueError):
+    """There is no built-in tool of a name. What could be a secret is not repeated."""
+
+    def __init__(self, name: str, number: int) -> None:
+        near = difflib.get_close_matches(name, (*BUILTIN_TOOLS, *WEB_TOOLS), n=1)
+        shown = repr(name) if near or _HARMLESS.fullmatch(name) else f"at place {number} of the list"
+        super().__init__(f"there is no tool {shown}{f'; did you mean {near[0]}?' if near else ''}")
 
 
 class _Environment(BaseSettings):
@@ -252,6 +271,10 @@ class _Environment(BaseSettings):
         except ValidationError as error:
             names = dict.fromkeys(str(each["loc"][0]).lower() for each in error.errors())
             wrong = [f"{name.upper()} must be {_MUST_BE.get(name, 'a text')}" for name in names]
+            causes = [each.get("ctx", {}).get("error") for each in error.errors()]
+            for cause in causes:
+                if isinstance(cause, UnknownTool):
+                    wrong = [f"{each}; {cause}" if each.startswith("TOOLS ") else each for each in wrong]
             raise SettingsError("\n".join(wrong), names=tuple(names)) from None
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "save it as UTF-8"
@@ -333,6 +356,7 @@ class Settings(ModelSettings):
     observe: bool = True
     observer_model: str | None = None
     notes_tokens: int = Field(NOTES_TOKENS, ge=0)
+    bot_app: Annotated[str, AfterValidator(_bot_app)] | None = None
     system_prompt: str | None = None
     tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS
     fetch_asks: Annotated[FetchAsks, BeforeValidator(str.lower)] = FetchAsks.MADE_UP

@@ -29,7 +29,7 @@ _PLAIN_TERMINALS = frozenset({"", "dumb", "unknown"})
 def chat(
     app: Annotated[
         str | None,
-        typer.Option("--app", metavar="MODULE:SERVICE", help="Your own AgentService; this folder is importable."),
+        typer.Option("--app", metavar="MODULE:SERVICE", help="Your own AgentService; by default that of bot.py here."),
     ] = None,
     session: Annotated[str, typer.Option(help="Which conversation; each remembers its own.")] = "default",
     *,

@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 AppOption = Annotated[
     str | None,
-    typer.Option("--app", metavar="MODULE:SERVICE", help="Your own AgentService; the current folder is importable."),
+    typer.Option("--app", metavar="MODULE:SERVICE", help="Your own AgentService; by default that of bot.py here."),
 ]
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 MaybeContextArgument = Annotated[
@@ -77,7 +77,7 @@ def quiet_service(settings: "Settings", app: str | None) -> "AgentService":
     """Return the service of the settings, or one's own, logging only errors unless more is set."""
     if settings.log_level is LogLevel.INFO:
         settings.log_level = LogLevel.ERROR
-    return build_service(settings, app)
+    return build_service(settings, app, says_which=False)
 
 
 def printable(text: str) -> str:
@@ -90,13 +90,25 @@ def counted(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
 
-def build_service(settings: "Settings", app: str | None) -> "AgentService":
-    """Return the service of one's own that app names, or the one that the settings describe."""
+def build_service(settings: "Settings", app: str | None, *, says_which: bool = True) -> "AgentService":
+    """Return the service of one's own that is named or found here, or the one that the settings describe.
+
+    Args:
+        app: What --app names.
+        says_which: Whether standard error names a service that was found and not named.
+    """
     from botservice.app import build_service as build
     from botservice.app import load_service, prepare
+    from botservice.cli.own_bot import find_own_bot
     from botservice.cli.settings_spelling import check_spelling
 
     prepare(settings)
     for slip in check_spelling():
         typer.echo(f"botservice: {slip.text}; it does nothing", err=True)
-    return load_service(app) if app else build(settings)
+    own = find_own_bot(app, settings)
+    if own is None:
+        return build(settings)
+    service = load_service(own.name, source=own.source)
+    if says_which and app is None:
+        typer.echo(f"bot      {own.name}", err=True)
+    return service

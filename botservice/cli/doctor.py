@@ -17,6 +17,7 @@ from botservice.app import build_embedder, build_servers, build_service, build_s
 from botservice.budgets.budgets import Budgets
 from botservice.cli.check_result import Finding
 from botservice.cli.doctor_bot import check_bot, check_model, check_toolsets
+from botservice.cli.own_bot import find_own_bot
 from botservice.cli.settings_spelling import check_spelling
 from botservice.errors import BotServiceError, LLMError, SettingsError
 from botservice.history import OpenAIEmbedder
@@ -89,10 +90,11 @@ async def check_everything(
     async def check_all() -> list[Finding]:
         return await asyncio.gather(*(_check(name, check, settings, limit_seconds) for name, check in checks.items()))
 
-    if app is None:
+    own = find_own_bot(app, settings)
+    if own is None:
         return await check_all()
     try:
-        bot, service = check_bot(app)
+        bot, service = check_bot(own)
     except BotServiceError as error:
         return [Finding("bot", redact(str(error)), is_wrong=True), *await check_all()]
     checks = {name: check for name, check in checks.items() if name not in _OF_DEFAULT_AGENT} | _checks_of(service)

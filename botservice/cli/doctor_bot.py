@@ -8,6 +8,7 @@ from jsonschema import Draft202012Validator, SchemaError
 
 from botservice.app import load_service
 from botservice.cli.check_result import Finding
+from botservice.cli.own_bot import OwnBot
 from botservice.errors import LLMError
 from botservice.llm.demo import DemoChatLLM
 from botservice.service import AgentService
@@ -18,12 +19,12 @@ _MODEL_SECONDS = 20.0
 _QUESTION = ({"role": "user", "content": "Say: ready"},)
 
 
-def check_bot(name: str) -> tuple[Finding, AgentService]:
+def check_bot(own: OwnBot) -> tuple[Finding, AgentService]:
     """Return what is said of a bot's own agent and tools, and the bot."""
-    service = load_service(name)
+    service = load_service(own.name, source=own.source)
     tools = service.agent.tools
     wrong = [said for each in tools.values() for said in _faults(each)]
-    text = f"{name}: {type(service.agent).__name__}, {_counted(tools)}"
+    text = f"{own.name}: {type(service.agent).__name__}, {_counted(tools)}"
     return Finding("bot", "; ".join([text, *wrong]), is_wrong=bool(wrong)), service
 
 

@@ -297,7 +297,7 @@ def encrypt(
 
 @cli.command()
 def doctor(app: AppOption = None) -> None:
-    """Check every setting, and with --app your own bot, against the real thing, and say what to do."""
+    """Check every setting, and your own bot where there is one, against the real thing, and say what to do."""
     from botservice.app import prepare
     from botservice.cli.doctor import check_everything, read_settings
 

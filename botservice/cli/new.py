@@ -43,7 +43,7 @@ class Place(StrEnum):
 
 
 def new(
-    folder: Annotated[Path, typer.Argument(metavar="NAME", help="The new folder; its last part is the bot's name.")],
+    path: Annotated[str, typer.Argument(metavar="NAME", help="The new folder; its last part is the bot's name.")],
     template: Annotated[
         str, typer.Option(metavar="TEMPLATE", help="plain; tools (with approval); database (with a table).")
     ] = Template.PLAIN,
@@ -55,6 +55,9 @@ def new(
     ] = "",
 ) -> None:
     """Make a folder with a bot of your own: bot.py with a tool, a test, and what it takes to deploy it."""
+    if not path.strip():
+        raise BotServiceError("name the new folder: botservice new mybot; or “.” for the current one")
+    folder = Path(path)
     name = folder.name or folder.resolve().name
     if not _NAME.fullmatch(name):
         raise BotServiceError(f"a bot's name is a letter, then letters, digits, - and _, 64 at most; not {name!r}")
