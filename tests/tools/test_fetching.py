@@ -273,8 +273,9 @@ async def test_what_is_not_public_is_refused_in_words(storage, context, web, url
 
 
 def test_pages_are_read_only_where_the_owner_says_so() -> None:
-    assert "fetch_page" not in build_service(Settings.load(None)).agent.tools
-    tools = build_service(Settings.load(None, tools="recall, fetch_page, web_search")).agent.tools
+    model = {"openai_base_url": "http://127.0.0.1:9/v1"}
+    assert "fetch_page" not in build_service(Settings.load(None, **model)).agent.tools
+    tools = build_service(Settings.load(None, **model, tools="recall, fetch_page, web_search")).agent.tools
     assert set(tools) == {"recall", "fetch_page", "web_search"}
 
 
