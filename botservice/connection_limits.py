@@ -1,7 +1,8 @@
-"""Connections of the web server: so many at once, and each says what it wants within seconds."""
+"""Connections of the web server: so many at once, and each says what it wants, and takes its answer, within seconds."""
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import math
 from collections.abc import Mapping
@@ -78,20 +79,32 @@ class UnacceptedConnections:
 
 
 class Connection(H11Protocol):
-    """A connection that is closed when the head of a request does not come to its end in time.
+    """A connection that is closed when a head of a request does not end in time, or an answer is not taken.
 
     Attributes:
         head_seconds: How long a head may take.
+        write_seconds: After so long, somebody who reads an answer has to have taken this many bytes more.
+        write_bytes: How many: 1 KiB a second, less than any telephone's connection.
+        most_pipelined: How many requests may be sent ahead of their answers; browsers send none.
+        has_shares: Whether one address may have half of all connections at most.
     """
 
     head_seconds: ClassVar[float] = 10.0
+    write_seconds: ClassVar[float] = 15.0
+    write_bytes: ClassVar[int] = 15 * 1024
+    most_pipelined: ClassVar[int] = 16
+    has_shares: ClassVar[bool] = False
     _waiting: asyncio.TimerHandle | None = None
+    _writing: asyncio.TimerHandle | None = None
+    _pipelined = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Take a connection, unless there are too many."""
         super().connection_made(transport)
+        transport.set_write_buffer_limits(high=0)  # so that `pause_writing` says of every byte that is not taken
         limit = self.limit_concurrency
-        if limit is not None and len(self.connections) > limit + min(_REFUSED_POLITELY, limit // 8):
+        is_beyond = limit is not None and len(self.connections) > limit + min(_REFUSED_POLITELY, limit // 8)
+        if is_beyond or (limit is not None and self.has_shares and self._is_beyond_share(limit)):
             transport.abort()
         else:
             self._wait_for_head()
@@ -112,10 +125,55 @@ class Connection(H11Protocol):
         else:
             self.transport.close()
 
+    def pause_writing(self) -> None:
+        """Begin to wait for somebody to take what was written."""
+        super().pause_writing()
+        self._wait_for_reader()
+
+    def resume_writing(self) -> None:
+        """Take note that all was taken."""
+        super().resume_writing()
+        self._cancel_writing()
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request, unless too many were sent ahead."""
+        rest, _ = self.conn.trailing_data
+        self._pipelined = self._pipelined + 1 if rest else 0
+        if self._pipelined > self.most_pipelined:
+            self.transport.close()
+        super().on_response_complete()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Let go of a connection."""
         self._cancel_waiting()
+        self._cancel_writing()
         super().connection_lost(exc)
+
+    def _is_beyond_share(self, limit: int) -> bool:
+        """Return whether this address has more than half of all connections; few are never counted."""
+        if len(self.connections) <= limit // 2 or self.client is None:
+            return False
+        address = _neighbourhood(self.client[0])
+        others = (each.client for each in self.connections if isinstance(each, H11Protocol) and each.client is not None)
+        return sum(_neighbourhood(each[0]) == address for each in others) > limit // 2
+
+    def _wait_for_reader(self) -> None:
+        self._cancel_writing()
+        left = self.transport.get_write_buffer_size()
+        self._writing = self.loop.call_later(self.write_seconds, self._look_at_reader, left)
+
+    def _look_at_reader(self, before: int) -> None:
+        self._writing = None
+        if self.transport.get_write_buffer_size() > before - self.write_bytes:
+            logger.info("connections.not_read", extra={"left_bytes": self.transport.get_write_buffer_size()})
+            self.transport.abort()
+        else:
+            self._wait_for_reader()
+
+    def _cancel_writing(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
 
     def _wait_for_head(self) -> None:
         """Give the head of the next request its time; bytes that drip in give it no more."""
@@ -135,3 +193,18 @@ class Connection(H11Protocol):
         if self._waiting is not None:
             self._waiting.cancel()
             self._waiting = None
+
+
+class SharedConnection(Connection):
+    """A connection of a listener that people reach themselves, each from an address of their own."""
+
+    has_shares: ClassVar[bool] = True
+
+
+def _neighbourhood(address: str) -> str:
+    """Return whose an address is: a network of IPv6 is one household's."""
+    with contextlib.suppress(ValueError):
+        parsed = ipaddress.ip_address(address.partition("%")[0])
+        if parsed.version == 6 and parsed.ipv4_mapped is None:
+            return str(ipaddress.ip_network((parsed, 64), strict=False))
+    return address

@@ -29,6 +29,7 @@ from botservice.app import GRACE_SECONDS, Application, running
 from botservice.connection_limits import (
     MOST_QUEUED,
     Connection,
+    SharedConnection,
     UnacceptedConnections,
     most_at_once,
     most_connections,
@@ -282,6 +283,12 @@ def _sign_in_routes(application: Application) -> list[BaseRoute]:
     return [sign_in_route(CALLBACK_PATH, finish)] if servers else []
 
 
+def _has_two_lengths(scope: Scope) -> bool:
+    """Return whether a body has two lengths, so that a proxy may see another end of it (request smuggling)."""
+    names = [name for name, _ in scope["headers"]]
+    return b"transfer-encoding" in names and b"content-length" in names
+
+
 @dataclass(frozen=True, slots=True)
 class BodyLimit:
     """Answers 413 to a request whose body is too large, before or while it arrives; 408 where that takes too long."""
@@ -292,7 +299,9 @@ class BodyLimit:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on."""
-        if scope["type"] == "http" and self._announced(scope) > self.max_bytes:
+        if scope["type"] == "http" and _has_two_lengths(scope):
+            await PlainTextResponse("a body has one length\n", 400, headers=_CLOSE)(scope, receive, send)
+        elif scope["type"] == "http" and self._announced(scope) > self.max_bytes:
             await PlainTextResponse("too large\n", 413, headers=_CLOSE)(scope, receive, send)
         else:
             with contextlib.suppress(ClientDisconnect):  # it has left in the middle of its body, and hears nothing
@@ -341,7 +350,8 @@ async def _serve_web(
             ws="none",
             timeout_graceful_shutdown=_LAST_REQUESTS_SECONDS,
             server_header=False,
-            http=Connection,
+            # A proxy has one address for everybody: there, it has to share.
+            http=SharedConnection if application.settings.public_url is None else Connection,
             limit_concurrency=most_connections(),
             backlog=most_at_once(),
             h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
