@@ -76,7 +76,8 @@ def strength_of(part: Evidence, lengths: Scores, average: float, weights: Weight
         lengths: How many words each message of the chat has.
         average: How many they have on average.
     """
-    norms: Scores = lengths.take(part.places) * np.float32(weights.k1 * weights.b / average)
+    norms: Scores = np.minimum(lengths.take(part.places), np.float32(weights.longest * average))
+    norms *= np.float32(weights.k1 * weights.b / average)
     norms += np.float32(weights.k1 * (1 - weights.b))
     strength: Scores = part.counts * np.float32(weights.k1 + 1) / (part.counts + norms)
     return strength if part.others is None else np.maximum(strength, part.others)

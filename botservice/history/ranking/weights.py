@@ -16,6 +16,7 @@ class Weights:
     # words by chance.
     k1: float = 0.9
     b: float = 0.75
+    longest: float = 2.0  # times the average: a pasted contract is found by one of its sentences, too
 
     # How much a match is worth against the very word that was asked for.
     inflected: float = 0.9  # "ran" for "run"
