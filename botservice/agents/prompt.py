@@ -22,6 +22,7 @@ from botservice.contexts.context import AgentContext
 from botservice.contexts.waiting_calls import describe_waiting
 from botservice.history import MessageSelector
 from botservice.history.chat_history import Recall
+from botservice.history.finding.documents import question_of
 from botservice.history.finding.questions import SearchHit
 from botservice.history.namesakes import shared_names
 from botservice.history.notes import ARE_SHOWN, StoredNote, describe_notes, read_notes
@@ -55,6 +56,7 @@ from botservice.storage.statements import execute
 _TOKENS_AROUND_A_MESSAGE = 4
 _MARGIN_PERCENT = 110  # servers put words of their own around messages and tools, and encodings differ a little
 _IMAGE_TOKENS_TEXT = "i " * 800  # an image counts like so many words, whatever the bytes are
+_UNLIMITED = 1_000_000_000  # tokens
 _NOT_KEPT = "[what the person had open: not kept]"
 
 T = TypeVar("T")
@@ -209,7 +211,7 @@ class PromptBuilder:
         notes, person, waiting = self._describe_known(context, recall.beside, shared_found)
         start, parts = start_of_work(memory, context.task), context.question_parts
         window = [*_without(recall.window, parts), *parts] if parts else recall.window  # a selector leaves none out
-        found = self._fit_again(recall.found, counter, shared_found)
+        found = self._fit_again(recall.found, question, counter, shared_found)
         if self.kept_out is not NOTHING_KEPT_OUT:
             kept = self.kept_out
             window = [kept.shown(each) for each in window if each in parts or kept.shows(each)]
@@ -259,7 +261,7 @@ class PromptBuilder:
             self.selector,
             search_k=self.search_k,
             model=self.model,
-            room=None if self.search_tokens is None else room_for_found(self.search_tokens, counter),
+            room=room_for_found(_UNLIMITED if self.search_tokens is None else self.search_tokens, counter),
             beside=partial(self._read_known, context=context, now=context.storage.now()),
         )
 
@@ -275,11 +277,14 @@ class PromptBuilder:
         waiting = describe_waiting(connection, context.id, context.turn_id, now) if context.has_open_calls else ""
         return noted, facts, waiting
 
-    def _fit_again(self, found: list[SearchHit], counter: TokenCounter, shared: frozenset[str]) -> list[SearchHit]:
+    def _fit_again(
+        self, found: list[SearchHit], question: Message | None, counter: TokenCounter, shared: frozenset[str]
+    ) -> list[SearchHit]:
         """Return what was found that fits with the marks of namesakes."""
         if not shared or self.search_tokens is None:
             return found
-        return room_for_found(self.search_tokens, counter, shared).fill(found)
+        asked = "" if question is None else question_of(question)
+        return room_for_found(self.search_tokens, counter, shared).fill(found, asked)
 
     def _describe_known(self, context: AgentContext, known: _Known, shared: frozenset[str]) -> tuple[str, str, str]:
         """Return what a prompt says of the notes, the person who asks, and the calls that wait; nothing of none."""

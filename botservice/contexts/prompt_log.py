@@ -25,7 +25,8 @@ from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Connection, insert
 
-from botservice.history.shown import CUT, WAYS, Records, Source
+from botservice.history.excerpts import Excerpt
+from botservice.history.shown import WAYS, Records, Source
 from botservice.memory.fields.codec import shorten
 from botservice.memory.fields.data_urls import read_data_url
 from botservice.memory.fields.values import FrozenDict, FrozenList, freeze
@@ -278,9 +279,9 @@ def _parts(content: str, source: Source, blobs: dict[str, bytes]) -> list[Any] |
 
 
 def _record_parts(records: Records) -> list[Any]:
-    """Return the parts of records: a message that was cut to fit is not what the history has."""
+    """Return the parts of records: a message that is shown in part is not what the history has."""
     parts: list[Any] = []
-    stored = [None if message.text.endswith(CUT) else message.id for message in records.messages]
+    stored = [None if isinstance(message, Excerpt) else message.id for message in records.messages]
     ways = [None if number is None else way for number, way in zip(stored, records.ways, strict=True)]
     for way, same in groupby(zip(ways, stored, records.texts, strict=True), lambda each: each[0]):
         group = list(same)

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.history.finding.documents import question_of, searchable_text
-from botservice.history.finding.questions import Period, Question, SearchHit
+from botservice.history.finding.questions import Period, Question, SearchHit, merge_hits
 from botservice.history.recent import Recent, RecentMessages
 from botservice.history.rows import (
     LAST_OF_A_PERSON,
@@ -25,16 +25,17 @@ from botservice.history.rows import (
     insert_message,
     read_messages,
     read_period,
+    read_shown,
     select_messages,
     told_apart,
 )
 from botservice.history.shown import Room
-from botservice.history.window import MessageSelector, StoredMessages, is_quick
+from botservice.history.window import CONVERSATION, MessageSelector, StoredMessages, is_quick
 from botservice.llm.tokens import TokenCounter, count_aside, counter_for
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.storage import Storage
 from botservice.storage.orphaned_files import sweep_files
-from botservice.storage.readers import NotInPlace
+from botservice.storage.readers import NotInPlace, leave_to_thread
 from botservice.storage.statements import execute, interleave
 from botservice.storage.tables.conversations import messages
 
@@ -45,6 +46,7 @@ logger = logging.getLogger(__name__)
 
 _SEARCH: Final = "botservice.history.finding.search"
 _COUNTED_INLINE = 2_000  # characters: longer texts are counted in a thread
+_READ_INLINE = 20_000  # characters of what was found: the passages of more are looked for in a thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +207,15 @@ class ChatHistory:
             if message is None or indexes is None or seen.is_whole:
                 return seen, None
             question = _question(message, search_k, seen.window)
-            return seen, self._find(connection, indexes, question, counter) if question.text else []
+            return seen, self._find(connection, indexes, question, counter, room) if question.text else []
 
         seen, found = await self._storage.read(read, is_short=is_quick(selector))
         if found is None and search_k and message is not None and not seen.is_whole:
-            found = await self._look_for(message, search_k, seen.window, counter)
-        return replace(seen, found=found if room is None else room.fill(found)) if found else seen
+            found = await self._look_for(message, search_k, seen.window, counter, room)
+        return replace(seen, found=found) if found else seen
 
     async def _look_for(
-        self, message: Message, search_k: int, window: Sequence[Message], counter: TokenCounter
+        self, message: Message, search_k: int, window: Sequence[Message], counter: TokenCounter, room: Room | None
     ) -> list[SearchHit]:
         """Return what is found for a person's message besides a window, by its meaning too where that is known."""
         indexes = await search_indexes(self._storage)
@@ -222,7 +224,9 @@ class ChatHistory:
             return []
         vector = await indexes.vector_of(self._storage, self._context_id, question.text)
         wanted = replace(question, vector=vector)
-        return await indexes.read(self._storage, lambda connection: self._find(connection, indexes, wanted, counter))
+        return await indexes.read(
+            self._storage, lambda connection: self._find(connection, indexes, wanted, counter, room)
+        )
 
     def _read_window(
         self,
@@ -271,14 +275,26 @@ class ChatHistory:
         return Recall(window, is_group=len(speakers) > 1, people=people, is_whole=is_whole, beside=known)
 
     def _find(
-        self, connection: Connection, indexes: "SearchIndexes", question: Question, counter: TokenCounter
+        self,
+        connection: Connection,
+        indexes: "SearchIndexes",
+        question: Question,
+        counter: TokenCounter,
+        room: Room | None,
     ) -> list[SearchHit] | None:
-        """Return what was found, each text once, with what makes it readable; None: ask once more.
+        """Return what was found that there is room for, each text once, with what makes it readable.
+
+        Of long messages it is the passages that have to do with the question. None: ask once more.
 
         A search that breaks costs what it would have found, and not the answer.
         """
         try:
-            return indexes.search_with_neighbours(connection, self._context_id, question, counter)
+            found = indexes.search_with_neighbours(connection, self._context_id, question, counter)
+            if not found or room is None:
+                return found
+            if sum(len(hit.message.text) for hit in found) > _READ_INLINE:
+                leave_to_thread(connection)
+            return room.fill(found, question.text)
         except (SQLAlchemyError, NotInPlace):
             raise
         except Exception:
@@ -289,29 +305,39 @@ class ChatHistory:
         """Return the people who have lately spoken."""
         return await self._storage.read(lambda connection: find_people(connection, self._context_id))
 
-    async def search_again(self, text: str, *, k: int, room: Room, period: Period | None = None) -> list[SearchHit]:
-        """Return what is found besides the last message of a person, with what makes it readable, within its room.
+    async def search_again(
+        self, texts: Sequence[str], *, k: int, room: Room, period: Period | None = None
+    ) -> list[SearchHit]:
+        """Search for several texts and return what is found, with what makes it readable, within its room.
+
+        The last message of a person is left out. The best of each text come first, then the second best.
 
         Args:
-            text: What to look for; blank for all of a period, of which the newest come.
+            texts: What to look for; none for all of a period, of which the newest come.
         """
         last = self._last_user_message
-        wanted = searchable_text(Role.USER, text)
-        indexes = await search_indexes(self._storage)
-        vector = await indexes.vector_of(self._storage, self._context_id, wanted) if wanted else None
         exclude = [] if last is None or last.id is None else [last.id]
-        asker = None if last is None else last.author
-        question = Question(wanted, k, self._storage.now(), asker, exclude, vector, period=period, is_each_once=True)
-
-        def query(connection: Connection) -> list[SearchHit] | None:
-            counter = counter_for()
-            if wanted:
-                found = self._find(connection, indexes, question, counter)
-                return None if found is None else room.fill(found)
-            said = read_period(connection, self._context_id, question.said_within, k, counter)
+        wanted = list(filter(None, (searchable_text(Role.USER, text) for text in texts)))
+        if not wanted:
+            within = None if period is None else period.seconds
+            said = await self._storage.read(
+                lambda connection: read_period(connection, self._context_id, within, k, counter_for())
+            )
             return room.fill(SearchHit(each, 0.0) for each in said if each.id not in exclude)
+        indexes = await search_indexes(self._storage)
+        asker, now, found = None if last is None else last.author, self._storage.now(), []
+        for text in wanted:
+            vector = await indexes.vector_of(self._storage, self._context_id, text)
+            question = Question(text, k, now, asker, exclude, vector, period=period, is_each_once=True)
+            find = partial(self._find, indexes=indexes, question=question, counter=counter_for(), room=None)
+            found.append(await indexes.read(self._storage, find))
+        return await asyncio.to_thread(room.fill, merge_hits(found), "\n".join(wanted))
 
-        return await indexes.read(self._storage, query)
+    async def read_message(self, message_id: int) -> Message | None:
+        """Return a message of this chat that a person or the assistant said; None if there is none of that id."""
+        found = await self._storage.read(lambda connection: read_shown(connection, self._context_id, [message_id]))
+        message = found.get(message_id)
+        return message if message is not None and message.role in CONVERSATION else None
 
     async def delete_messages(self, message_ids: Collection[int | None]) -> int:
         """Delete messages by their ids and return how many were there; ids of other contexts are not found."""

@@ -6,10 +6,11 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Final, Self
 
+from botservice.history.excerpts import LONGEST_RECORD, make_excerpt, read_on, whole_of
 from botservice.history.finding.questions import SearchHit
 from botservice.history.namesakes import account_mark, is_shared
 from botservice.llm.tokens import TokenCounter
-from botservice.messages import Attachment, Author, Message
+from botservice.messages import Attachment, Author, Message, Role
 from botservice.quoting import FOUND_END, FOUND_START, quote_name, quote_record, quote_said, quote_said_in_group
 
 CUT: Final = "…"  # at the end of a message of which not all is shown
@@ -20,9 +21,10 @@ _REMEMBERED = (
 )
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _SIZED = _REMEMBERED.format(weekday=_WEEKDAYS[2], at="2024-03-06")  # all dates take alike
-_SHARES: Final = 3  # one message takes no more than this part of the room: the others are there to be chosen from
-LONGEST_RECORD: Final = 4_000  # characters of one remembered message
-_SMALLEST = 20  # characters that say something
+# One message takes no more than such a part of the room: the others are there to be chosen from.
+_SHARES: Final = 3
+_SHARES_OF_REPLY: Final = 8  # replies are long, and what people say is the source
+_LEAST_SHARE: Final = 60  # tokens: less shows nothing
 _AROUND_ALL = 14  # tokens of the marks, and of what a server puts around a message
 _SIZED_DATE = "2024-03-01 09:00"  # all dates take alike
 
@@ -155,20 +157,27 @@ class Room:
     Attributes:
         tokens: How many there are.
         size: Returns how many of them a message takes as it is shown.
-        shorten: Returns a message that takes at most so many; the same one where it does anyway.
+        shorten: Returns of a message what takes at most so many and has most to do with a question; all if it fits.
+        read_on: Returns of a message what takes at most so many from one of its characters on.
     """
 
     tokens: int
     size: Callable[[Message], int]
-    shorten: Callable[[Message, int], Message]
+    shorten: Callable[[Message, int, str], Message]
+    read_on: Callable[[Message, int, int], Message]
 
-    def fill(self, hits: Iterable[SearchHit]) -> list[SearchHit]:
-        """Return those of hits that there is room for, the best first; neighbours, until half of the room is taken."""
-        left, longest, taken = self.tokens, self.tokens // _SHARES, []
+    def fill(self, hits: Iterable[SearchHit], asked: str = "") -> list[SearchHit]:
+        """Return those of hits that there is room for, the best first; neighbours, until half of the room is taken.
+
+        Args:
+            asked: The question, which says what is shown of long messages.
+        """
+        left, taken = self.tokens, []
         for hit in hits:
             short, size = hit, self.size(hit.message)
-            if size > longest:
-                short = replace(hit, message=self.shorten(hit.message, longest))
+            longest = self._share_of(hit.message)
+            if size > longest or len(hit.message.full_text) > LONGEST_RECORD:
+                short = replace(hit, message=self.shorten(hit.message, longest, asked))
                 size = self.size(short.message)
             if size > left:
                 continue
@@ -179,6 +188,15 @@ class Room:
             left -= beside
             taken.append(short)
         return taken
+
+    def part_of(self, message: Message, asked: str, start: int) -> Message:
+        """Return of one message as much as fits: what has to do with a question, or without one from start on."""
+        return self.shorten(message, self.tokens, asked) if asked else self.read_on(message, start, self.tokens)
+
+    def _share_of(self, message: Message) -> int:
+        if message.role is not Role.ASSISTANT:
+            return self.tokens // _SHARES
+        return min(self.tokens // _SHARES, max(_LEAST_SHARE, self.tokens // _SHARES_OF_REPLY))
 
 
 def records_of(found: Sequence[SearchHit], shared: frozenset[str] = frozenset()) -> Records:
@@ -200,7 +218,8 @@ def describe_records(heading: str, records: Records) -> str:
 def room_for_records(tokens: int, counter: TokenCounter, heading: str, shared: frozenset[str] = frozenset()) -> Room:
     """Return room for so many tokens of records, those of the heading included."""
     around, size = size_around(heading, counter), partial(size_of, counter=counter, shared=shared)
-    return Room(max(0, tokens - around), size, partial(_shortened, counter=counter, shared=shared))
+    read = partial(read_on, size=size, count=counter.count)
+    return Room(max(0, tokens - around), size, partial(_shortened, counter=counter, shared=shared), read)
 
 
 def describe_found(records: Records, asked_at: datetime) -> str:
@@ -250,14 +269,9 @@ def _counted(text: str, counter: TokenCounter) -> int:
     return counter.count(text)
 
 
-def _shortened(message: Message, most: int, counter: TokenCounter, shared: frozenset[str] = frozenset()) -> Message:
-    """Return message with as much of its text as most tokens hold."""
-    size = size_of(message, counter, shared)
-    if size <= most:
-        return message
-    text = message.full_text[:LONGEST_RECORD]
-    while size > most and len(text) > _SMALLEST:
-        text = text[: max(_SMALLEST, len(text) * most // size - 1)]
-        message = replace(message, text=text + CUT, references=(), token_count=counter.count(text) + 1)
-        size = size_of(message, counter, shared)
-    return message
+def _shortened(
+    message: Message, most: int, asked: str, counter: TokenCounter, shared: frozenset[str] = frozenset()
+) -> Message:
+    """Return of a message what most tokens hold and has most to do with a question."""
+    size = partial(size_of, counter=counter, shared=shared)
+    return make_excerpt(whole_of(message), most, asked, size=size, count=counter.count)

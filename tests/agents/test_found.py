@@ -77,7 +77,7 @@ async def test_a_very_long_message_leaves_room_for_others(context):
     await fill(history, 12)
     found = await records(context)
     assert len(found) > 8
-    assert any("long walks" in record and record.endswith("…") for record in found)
+    assert any("long walks" in record and record.endswith("[… #1]") for record in found)
 
 
 @pytest.mark.parametrize("name", ["Ann", "Ann\nMarie", None])
@@ -96,4 +96,4 @@ def test_a_shortened_record_fits():
     room = room_for_found(400, counter)
     for text in ("long walks " * 900, "산책 " * 900, "x" * 9_000):
         message = Message(1, Role.USER, text, (), None, START, counter.count(text))
-        assert size_of(room.shorten(message, 90), counter) <= 90
+        assert size_of(room.shorten(message, 90, ""), counter) <= 90

@@ -125,6 +125,6 @@ def test_a_record_takes_what_is_counted_for_it(text, attachments):
     message = Message(1, Role.USER, text, attachments, ANNA, START, counter.count(text))
     exact = counter.count(as_record_of_namesake(message) + "\n")
     assert exact <= size_of(message, counter, shared) <= exact + 4
-    short = room_for_found(400, counter, shared).shorten(message, 90)
+    short = room_for_found(400, counter, shared).shorten(message, 90, "")
     assert size_of(short, counter, shared) <= 90
     assert mark_of(BERT, shared) == ""

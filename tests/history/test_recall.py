@@ -142,7 +142,7 @@ async def test_found_messages_are_put_into_their_room(context):
     history = context.chat_history
     await talk(history, *(f"Ann: my dog Rex number {number} barks {'x' * number}" for number in range(9)))
     await talk(history, "Ann: tell me of my dog Rex", start=START + timedelta(days=3))
-    room = Room(25, lambda message: 10, lambda message, most: message)
+    room = Room(25, lambda _: 10, lambda message, *_: message, lambda message, *_: message)
     recall = await history.recall(NoMessages(), search_k=9, room=room)
     assert len(recall.found) == 2
     everything = await history.recall(NoMessages(), search_k=9)

@@ -1,8 +1,9 @@
 """What is looked for in a chat, and what is found."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from botservice.messages import Author, Message
@@ -30,6 +31,16 @@ class SearchHit:
     def messages(self) -> list[Message]:
         """The message, and its neighbour where it has one."""
         return [self.message] if self.neighbour is None else [self.message, self.neighbour]
+
+
+def merge_hits(found: Iterable[Sequence[SearchHit]]) -> list[SearchHit]:
+    """Merge what several questions found, each message once: the best of each first, then the second best."""
+    merged: dict[int | None, SearchHit] = {}
+    for group in zip_longest(*found):
+        for hit in group:
+            if hit is not None:
+                merged.setdefault(hit.message.id, hit)
+    return list(merged.values())
 
 
 @dataclass(frozen=True, slots=True)
