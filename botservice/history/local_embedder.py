@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +23,11 @@ _MAX_TOKENS: Final = 256
 _MAX_CHARACTERS: Final = 4_000
 _TEXTS_AT_ONCE: Final = 8  # a question that comes meanwhile waits for no more than these
 _VECTORS: Final = "sentence_embedding"
+# E5 models expect one of these before each text (model card of intfloat/multilingual-e5-small), and many downloads of
+# them lack the file that says so. Their "instruct" kinds want another.
+_E5: Final = re.compile(r"(?:^|[^a-z0-9])e5(?![a-z0-9])(?!.*(?:instruct|mistral))", re.IGNORECASE)
+_E5_QUERY: Final = "query: "
+_E5_DOCUMENT: Final = "passage: "
 
 
 class LocalEmbedder:
@@ -29,7 +35,8 @@ class LocalEmbedder:
 
     The folder is what such a model's repository holds: `tokenizer.json`, `onnx/model.onnx` (or a smaller one beside it,
     such as `onnx/model_quantized.onnx`), and where it has them `1_Pooling/config.json`, `sentence_bert_config.json` and
-    `config_sentence_transformers.json`. Nothing is downloaded.
+    `config_sentence_transformers.json`. Without the last one, models of the E5 family are recognised by their name, and
+    get the prefixes that they were trained with. Nothing is downloaded.
 
     Attributes:
         model_key: The folder's name and the beginning of the model's SHA-256 digest.
@@ -69,6 +76,9 @@ class LocalEmbedder:
         prompts = _read_json(path / "config_sentence_transformers.json").get("prompts") or {}
         self._before_query = str(prompts.get("query") or "")
         self._before_document = str(prompts.get("document") or prompts.get("passage") or "")
+        if not prompts and _is_e5(path):
+            self._before_query, self._before_document = _E5_QUERY, _E5_DOCUMENT
+            self.model_key += "-e5"  # the vectors differ from those without
 
     def __repr__(self) -> str:
         return f"LocalEmbedder({self.model_key!r})"
@@ -135,6 +145,12 @@ def _find_model(folder: Path) -> Path:
     if not (folder / "tokenizer.json").is_file():
         raise SettingsError(f"{folder} must hold tokenizer.json: download that file of the model as well")
     return model
+
+
+def _is_e5(folder: Path) -> bool:
+    """Return whether the model in a folder is one of the E5 family, by the folder's name or the model's own."""
+    own_name = _read_json(folder / "config.json").get("_name_or_path")
+    return any(_E5.search(str(name)) is not None for name in (folder.resolve().name, own_name or ""))
 
 
 def _read_json(path: Path) -> dict[str, Any]:

@@ -43,6 +43,35 @@ async def test_what_a_model_wants_before_a_question_is_put_there(folder):
     assert (await embedder.embed_documents(["dog"]))[0][3] == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "own_name", "share"),
+    [
+        ("multilingual-e5-small", "", 1 / 3),
+        ("E5_base", "", 1 / 3),
+        ("model", "intfloat/multilingual-e5-small", 1 / 3),
+        ("multilingual-e5-large-instruct", "", 0),
+        ("bge-base5", "", 0),
+        ("model", "", 0),
+    ],
+)
+async def test_e5_gets_its_prefixes_where_no_file_says_so(tmp_path, name, own_name, share):
+    (tmp_path / name).mkdir()
+    folder = make_tiny_model(tmp_path / name)
+    (folder / "config.json").write_text(json.dumps({"_name_or_path": own_name}))
+    embedder = LocalEmbedder(folder)
+    assert (await embedder.embed_query("dog"))[3] == pytest.approx(share)
+    (document,) = await embedder.embed_documents(["dog"])
+    assert (document[0] < 1) == bool(share)
+    assert embedder.model_key.endswith("-e5") == bool(share)
+
+
+async def test_the_file_of_an_e5_model_wins(tmp_path):
+    (tmp_path / "e5").mkdir()
+    folder = make_tiny_model(tmp_path / "e5")
+    (folder / "config_sentence_transformers.json").write_text(json.dumps({"prompts": {"query": "query "}}))
+    assert (await LocalEmbedder(folder).embed_query("dog"))[3] == 0.5
+
+
 async def test_the_first_token_counts_where_the_model_says_so(folder):
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling" / "config.json").write_text(json.dumps({"pooling_mode_cls_token": True}))
