@@ -288,9 +288,43 @@ def test_vectors_kept_as_bytes_rank_as_they_are():
     matrix = chance.normal(size=(300, 64)).astype(np.float32)
     index.set_vectors(range(1, 301), matrix)
     query = chance.normal(size=64)
-    exact = matrix @ query / np.linalg.norm(matrix, axis=1) / np.linalg.norm(query)
+    units = matrix / np.linalg.norm(matrix, axis=1, keepdims=True)
+    mean = units.sum(axis=0) / 302
+    centred, asked = units - mean, query / np.linalg.norm(query) - mean
+    exact = centred @ asked / np.linalg.norm(centred, axis=1) / np.linalg.norm(asked)
     kept = index._vectors.similarities(query, 300)
     assert np.abs(kept - exact).max() < 0.01
+
+
+def test_what_all_texts_of_a_chat_have_in_common_says_nothing():
+    chance = np.random.default_rng(7)
+    index = index_of(*(f"talk {n}" for n in range(60)))
+    own = chance.normal(size=(60, 64))
+    shared = 8 * chance.normal(size=64)
+    index.set_vectors(range(1, 61), own + shared)
+    assert found(index, "zoology", query_vector=own[20] + shared / 2)[0] == 21
+
+
+def test_one_weak_word_does_not_drown_the_meaning():
+    talk = [f"we walk in the garden, day {n}" for n in range(40)]
+    index = index_of(*talk, "my throat swells up from peanuts")
+    vectors = np.zeros((41, 8))
+    vectors[np.arange(41), np.arange(41) % 7], vectors[40] = 1, np.eye(8)[7]
+    index.set_vectors(range(1, 42), vectors)
+    assert found(index, "any allergy, day or night?", query_vector=np.eye(8)[7])[0] == 41
+    assert found(index, "garden walk day 3", query_vector=np.eye(8)[7])[0] == 4
+
+
+def test_vectors_that_come_anew_and_go_leave_the_mean_as_it_would_be_without_them():
+    chance = np.random.default_rng(7)
+    matrix = chance.normal(size=(9, 16)).astype(np.float32)
+    changed, plain = index_of(*CHAT), index_of(*CHAT)
+    changed.set_vectors([1, 2, 3], matrix[:3])
+    changed.set_vectors([1, 2], matrix[3:5])
+    changed.remove([3])
+    plain.set_vectors([1, 2], matrix[3:5])
+    here, there = (each._vectors.similarities(matrix[5], 2) for each in (changed, plain))
+    assert np.abs(here - there).max() < 0.001
 
 
 def test_a_chat_that_says_much_the_same_ten_thousand_times_takes_no_room_for_all_pairs_of_it():

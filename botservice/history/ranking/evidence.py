@@ -88,19 +88,26 @@ def rarity(messages: int, having: int) -> float:
     return math.log(1 + (messages - having + 0.5) / (having + 0.5))
 
 
-def find_evidence(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np.int64] = NOWHERE) -> list[Evidence]:
-    """Return the evidence of each word of a question that the chat knows in some form.
+def find_evidence(
+    chat: Chat, query: Query, weights: Weights, hidden: NDArray[np.int64] = NOWHERE
+) -> tuple[list[Evidence], float]:
+    """Find the evidence of each word of a question that the chat knows in some form.
 
     Args:
         hidden: Positions of messages that are none: the question's own, where it is stored already.
+
+    Returns:
+        The evidence, and what all words would be worth together, those included that the chat does not have.
     """
-    found = []
+    found, possible = [], 0.0
+    size = len(chat.columns) if chat.census is None else chat.census.size
     for word, weight in _telling(chat, query, hidden):
         share = weight * (weights.name_in_text if chat.people.named(word) else 1)
         evidence = _of_word(chat, word, query.spoken, share, weights, hidden)
+        possible += share * rarity(size, 0) if evidence is None else evidence.gain
         if evidence is not None:
             found.append(evidence)
-    return found
+    return found, possible
 
 
 def _telling(chat: Chat, query: Query, hidden: NDArray[np.int64]) -> list[tuple[str, float]]:

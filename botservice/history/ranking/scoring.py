@@ -56,12 +56,14 @@ class _Messages:
     """The messages that are ranked, and what is known of them.
 
     Attributes:
+        possible: What all words of the question would be worth together.
         hidden: Places of those that are not to be found; shown ones are among them.
         meaning: How near each is by its vector from 0 to 1, and whether that is enough alone; None without vectors.
     """
 
     columns: Columns
     evidence: list[Evidence]
+    possible: float
     hidden: NDArray[np.int64]
     meaning: tuple[Scores, NDArray[np.bool_]] | None
 
@@ -71,6 +73,7 @@ class _Messages:
         return _Messages(
             Part(self.columns, places),
             [_among(part, places) for part in self.evidence],
+            self.possible,
             where[is_there],
             None if self.meaning is None else (self.meaning[0][places], self.meaning[1][places]),
         )
@@ -90,9 +93,11 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
         set().union(*(chat.people.named(word) for word in request.query.words)),
         set() if request.asker is None else chat.people.numbers_of(request.asker),
     )
+    evidence, possible = find_evidence(chat, request.query, weights, request.hidden)
     every = _Messages(
         chat.columns,
-        find_evidence(chat, request.query, weights, request.hidden),
+        evidence,
+        possible,
         np.concatenate([request.hidden, request.shown]),
         None if request.dense is None else _meaning(request.dense, request.hidden, weights),
     )
@@ -224,8 +229,13 @@ def _by_content(messages: _Messages, weights: Weights) -> _Content:
             own += row
             around += reached
         found.append(strength)
+    best = float(own.max(initial=0))
     own, around = scaled(own), scaled(around)
     is_hit = (own > 0) | (around >= weights.least_around)
+    if messages.meaning is not None and messages.possible:
+        coverage = np.float32(min(1, best / (weights.covered * messages.possible)))
+        own *= coverage
+        around *= coverage
     gained = weights.window * around
     if messages.meaning is not None:
         meaning, is_near = messages.meaning

@@ -60,9 +60,11 @@ class Weights:
 
     # Meaning, where there are vectors. Words and the talk around them stay the stronger signal; more of it loses
     # names, numbers and rare words, which vectors blur.
+    # A best message that has such a share of what is asked for is certain; weaker words count less beside meaning.
+    covered: float = 0.7
     dense: float = 1.0
     dense_window: float = 1.0  # the talk around: the answer to a question that means the same
-    least_similarity: float = 0.2  # below it, vectors of common models do not say that two texts are related
+    least_similarity: float = 0.05  # to what is special about a message; below it, two texts are not related
 
 
 DEFAULT: Final = Weights()
