@@ -3,11 +3,28 @@
 import html
 import io
 import re
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Iterator
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from rich.console import Console
 
+from botservice.formatted_text import (
+    Block,
+    Blocks,
+    CodeBlock,
+    Formula,
+    FormulaBlock,
+    Heading,
+    List,
+    Paragraph,
+    Quote,
+    Spans,
+    Table,
+)
+from transports.markdown.reading import read_markdown
 from transports.telegram.outgoing.formatting import format_markdown
 from transports.terminal.rendering import RenderedScreen
 from transports.web.outgoing.markdown import render_markdown
@@ -100,3 +117,138 @@ def test_every_cell_of_a_table_is_shown(platform: str) -> None:
 def test_a_formula_is_found_where_it_is_one_for_certain(platform: str, formula: str) -> None:
     assert PLATFORMS[platform](formula).strip() in ("x²", "x2", formula)
     assert "x^2" in PLATFORMS[platform](f"`{formula}`" if "\n" not in formula else f"```\n{formula}\n```")
+
+
+def letters(text: str) -> str:
+    """Return the letters and digits of a text, whatever they are written as."""
+    return "".join(each for each in unicodedata.normalize("NFKC", text) if each.isalnum())
+
+
+def holds(shown: str, wanted: str) -> str:
+    """Return what of the letters wanted is not shown, in their order; nothing if all of it is."""
+    rest = iter(letters(shown))
+    for at, letter in enumerate(letters(wanted)):
+        if letter not in rest:  # which goes on from where the last one was found
+            return letters(wanted)[max(0, at - 10) :]
+    return ""
+
+
+def below(blocks: Blocks) -> Iterator[Block]:
+    for block in blocks:
+        if isinstance(block, Quote):
+            yield from below(block.blocks)
+        elif not isinstance(block, List):
+            yield block
+        else:
+            for item in block.items:
+                yield Paragraph((), is_close=True) if item.number is None else CodeBlock(item.number)
+                yield CodeBlock("x" if item.is_checked else "")
+                yield from below(item.blocks)
+
+
+def words(spans: Spans, *, with_links: bool) -> str:
+    said, link = [], None
+    for each in spans:
+        new = None if isinstance(each, Formula) else each.link
+        if link is not None and link != new and with_links:
+            said.append(link)
+        link = new
+        said.append(each.written if isinstance(each, Formula) else each.text)
+    return "".join([*said, link or ""] if with_links else said)
+
+
+def said_by(blocks: Blocks, *, is_whole: bool) -> str:
+    """Return what a tree says: all of it, or what every platform shows in this order."""
+    parts = []
+    for block in below(blocks):
+        match block:
+            case Paragraph(spans) | Heading(spans):
+                parts.append(words(spans, with_links=is_whole))
+            case CodeBlock(text, language):
+                parts += [language if is_whole else "", "" if text == "x" and not is_whole else text]
+            case FormulaBlock(_, written):
+                parts.append(written)
+            case Table(rows) if is_whole:
+                parts += [words(cell, with_links=True) for row in rows for cell in row]
+    return "".join(parts)
+
+
+def cells_of(blocks: Blocks) -> Iterator[str]:
+    for block in below(blocks):
+        if isinstance(block, Table):
+            yield from (words(cell, with_links=False) for row in block.rows for cell in row)
+
+
+_TAGS = re.compile(r"</?(?:b|i|br|div)>")
+
+
+def check(text: str) -> None:
+    """Check that the tree says all of a text, and every platform all of the tree."""
+    tree = read_markdown(text)
+    assert holds(said_by(tree, is_whole=True), _TAGS.sub("", text)) == ""
+    wanted = said_by(tree, is_whole=False)
+    for name, show in PLATFORMS.items():
+        shown = show(text)
+        assert holds(shown, wanted) == "", name
+        assert all(holds(shown, cell) == "" for cell in cells_of(tree)), name
+
+
+SIGNS = (
+    *("a", "b1", "Zé", "你好", "は", "한", "  ", " ", "\n", "\n\n", "\n    ", "*", "**", "***", "_", "__", "~~"),
+    *(
+        "`",
+        "``",
+        "```",
+        "~~~",
+        "$",
+        "$$",
+        "$x$",
+        "|",
+        "||",
+        "\n|",
+        "|---|",
+        "\n|-|-|\n",
+        "[",
+        "](",
+        ")",
+        "![",
+        "<",
+        ">",
+    ),
+    *("<b>", "</b>", "<br>", "<div>", "</div>", "<x>", "- ", "\n- ", "\n1. ", "\n7) ", "1986. ", "> ", "\n> ", "# "),
+    *("\n## ", "\n---\n", "\n===\n", "- [ ] ", "- [x] ", "https://a.example/b_c", "<https://b.example>", "!", "("),
+    *(
+        "<c@d.example>",
+        "<",
+        ">",
+        "5$/kg",
+        "a*b*c",
+        "{",
+        "}",
+        "^",
+        "=",
+        "+",
+        ".",
+        ":",
+        "/",
+        "\\*",
+        "\\(",
+        "\\)",
+        "\t",
+        "&",
+    ),
+)
+SOUP = st.lists(st.sampled_from(SIGNS), max_size=40).map("".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(SOUP)
+def test_no_letter_of_any_text_disappears(text: str) -> None:
+    check(text)
+
+
+@pytest.mark.slow
+@settings(max_examples=10_000, deadline=None)
+@given(SOUP | st.lists(st.sampled_from(SIGNS), min_size=40, max_size=120).map("".join))
+def test_no_letter_of_ten_thousand_texts_disappears(text: str) -> None:
+    check(text)

@@ -44,7 +44,7 @@ EVERY_NAME: Final = _EveryName()
 """Stands for all names, where it is not known yet which ones the links of a text use."""
 
 _STYLES: Final = {"strong": "bold", "em": "italic", "s": "strike"}
-_LANGUAGE: Final = re.compile(r"[\w+#.-]{1,24}(?=[\s{:,]|$)")
+_LANGUAGE: Final = re.compile(r"[\w+#.-]{1,24}(?=[\s{,]|$)")
 _LABEL: Final = re.compile(r"\[((?:\\.|[^\]\\])+)\]:", re.DOTALL)
 
 
@@ -164,17 +164,17 @@ class _Reader:
 
 
 def _code(token: Token, *, is_close: bool) -> list[Block]:
-    """Return a block of code; what stands behind the name of its language is words above it."""
+    """Return a block of code; where more than a language is named, it stands above."""
     info = token.info.strip()
     language = _LANGUAGE.match(info)
-    rest = info[language.end() :].strip() if language else info
-    code = CodeBlock(token.content.removesuffix("\n"), language[0] if language else "", is_close or bool(rest))
-    return [Paragraph((Span(rest),), is_close), code] if rest else [code]
+    has_more = info != (language[0] if language else "")
+    code = CodeBlock(token.content.removesuffix("\n"), language[0] if language else "", is_close or has_more)
+    return [Paragraph((Span(info),), is_close), code] if has_more else [code]
 
 
 def read_spans(tokens: Sequence[Token]) -> Spans:
     """Return the words of inline tokens, each run of one formatting once."""
-    return _trimmed(list(_merged(_spans(tokens, None))))
+    return _trimmed(list(_merged(_spans(tokens))))
 
 
 def _trimmed(spans: list[Inline]) -> Spans:
@@ -208,12 +208,14 @@ def _style(span: Span) -> tuple[object, ...]:
     return (span.bold, span.italic, span.code, span.strike, span.underline, span.spoiler, span.link)
 
 
-def _spans(tokens: Sequence[Token], outer: str | None) -> Iterator[Inline]:
+def _spans(tokens: Sequence[Token]) -> Iterator[Inline]:
     styles = dict.fromkeys(("bold", "italic", "strike", "underline", "spoiler"), 0)
-    link, is_empty = outer, False
+    links: list[str] = []
+    is_empty = False
     for token in tokens:
-        span = Span(token.content, link=link, **{name: True for name, count in styles.items() if count})
-        is_empty = is_empty and (token.type == "link_close" or not (token.content or token.children))
+        # An address that is the words of a link leads where that does.
+        span = Span(token.content, link=links[0] if links else None, **{name: True for name in styles if styles[name]})
+        is_empty = is_empty and (token.type in ("link_close", "formula") or not (token.content or token.children))
         match token.type:
             case "text" | "text_special":
                 yield span
@@ -224,17 +226,23 @@ def _spans(tokens: Sequence[Token], outer: str | None) -> Iterator[Inline]:
             case "formula":
                 yield Formula(token.content, token.markup)
             case "image":
-                yield from _picture(token, link)
+                yield from _picture(token, span.link)
             case "link_open":
-                link, is_empty = str(token.attrs["href"]) or None, True
-            case "link_close":
-                yield replace(span, text=link if is_empty and link is not None else "")
-                link = outer
+                is_empty = is_empty or not links
+                links += [str(token.attrs["href"])] if links or token.attrs["href"] else []
+            case "link_close" if links:
+                yield replace(span, text=links[0] if is_empty and len(links) == 1 else "")
+                links.pop()
             case _:
-                name, _, end = token.type.rpartition("_")
-                style = _STYLES.get(name, name)
-                if style in styles:
-                    styles[style] += 1 if end == "open" else -1
+                _count(token, styles)
+
+
+def _count(token: Token, styles: dict[str, int]) -> None:
+    """Note a formatting that begins or ends."""
+    name, _, end = token.type.rpartition("_")
+    style = _STYLES.get(name, name)
+    if style in styles:
+        styles[style] += 1 if end == "open" else -1
 
 
 def _picture(token: Token, outer: str | None) -> Iterator[Inline]:

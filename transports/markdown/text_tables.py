@@ -32,25 +32,30 @@ def as_lists(table: Table) -> Blocks:
     """Return a table as words: each row as what its first cell says, and the points below it."""
     head, *rows = table.rows
     blocks: list[Paragraph | List] = []
+    untold = {at for at in range(1, len(head)) if not any(row[at : at + 1] and has_words(row[at]) for row in rows)}
     for row in rows:
         first, *others = row or ((),)
-        named = (*head[0], Span(": ")) if plain_text(head[0]).strip() else ()
+        named = (*head[0], Span(": ")) if has_words(head[0]) else ()
         blocks.append(Paragraph((*named, *_as_title(first))))
-        items = [_point(title, cell) for title, cell in zip_longest(head[1:], others, fillvalue=())]
-        shown = tuple(each for each in items if each is not None)
-        if shown:
-            blocks.append(List(shown, is_close=True))
+        columns = enumerate(zip_longest(head[1:], others, fillvalue=()), 1)
+        items = [_point(title, cell) for at, (title, cell) in columns if has_words(cell) or at in untold]
+        untold = set()  # the title of a column without any words is said once
+        if items:
+            blocks.append(List(tuple(items), is_close=True))
     return tuple(blocks)
 
 
+def has_words(cell: Spans) -> bool:
+    """Return whether there is anything to read in a cell."""
+    return plain_text(cell).strip() != ""
+
+
 def _as_title(cell: Spans) -> Spans:
-    if not plain_text(cell).strip():
+    if not has_words(cell):
         return (Span("—"),)
     return tuple(replace(each, bold=not each.code) if isinstance(each, Span) else each for each in cell)
 
 
-def _point(title: Spans, cell: Spans) -> Item | None:
-    """Return a cell with the title of its column; None where it is empty."""
-    if not plain_text(cell).strip():
-        return None
-    return Item((Paragraph((*title, Span(": "), *cell) if plain_text(title).strip() else cell),))
+def _point(title: Spans, cell: Spans) -> Item:
+    """Return a cell with the title of its column."""
+    return Item((Paragraph((*title, Span(": "), *cell) if has_words(title) else cell),))

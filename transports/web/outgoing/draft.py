@@ -21,7 +21,7 @@ _WORTH: Final = 24
 _MOST_SAVED: Final = 20_000
 _INLINE: Final = 4_000  # characters that are formatted in a few milliseconds, whatever they are
 
-_FENCED: Final = re.compile(r"(?:`{3,}|~{3,})")
+_FENCED: Final = re.compile(r" {0,3}(?:`{3,}|~{3,})")
 _LINK: Final = re.compile(r"!?\[(?P<text>[^\[\]\n]*)(?:\]\([^)\s]*)?$")
 _HEAD: Final = re.compile(r"(?:^|\n)[ \t]*\|[^\n]*(?:\n[ \t]*\|?[ \t:|-]*)?$")
 _LAST_MARKS: Final = re.compile(r"(?:[*_~]{1,3}|`{1,2})$")

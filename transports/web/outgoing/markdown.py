@@ -36,7 +36,7 @@ _LONGEST_MARKDOWN: Final = 30_000  # characters of a section; a longer one is sh
 _LONGEST_KEPT: Final = 4_000  # characters of a section that is kept ready
 _SCHEMES: Final = ("http://", "https://", "mailto:", "tel:")
 _LANGUAGE: Final = re.compile(r"[\w+#.-]{1,24}")
-_OPENING: Final = re.compile(r"(?:`{3,}|~{3,})[ \t]*(?P<info>[^\n]*)\n?")
+_OPENING: Final = re.compile(r" {0,3}(?:`{3,}|~{3,})[ \t]*(?P<info>[^\n]*)\n?")
 _CLOSING: Final = re.compile(r" {0,3}(?:`{3,}|~{3,})[ \t]*")
 _STYLES: Final = {"bold": "strong", "italic": "em", "strike": "s", "underline": "u", "code": "code"}
 # It opens elsewhere, and tells nobody where from.

@@ -7,7 +7,7 @@ written as it does once it is stored.
 import re
 from typing import Final
 
-_FENCE: Final = re.compile(r"(?P<marks>`{3,})[^`]*$|(?P<waves>~{3,})")
+_FENCE: Final = re.compile(r"(?P<indent> {0,3})(?:(?P<marks>`{3,})[^`]*$|(?P<waves>~{3,}))")
 _HEADING: Final = re.compile(r"#{1,6}(?:[ \t]|$)")
 _ITEM: Final = re.compile(r"[ \t]{0,3}(?:[-+*]|\d{1,9}[.)])(?:[ \t]|$)")
 # How a line begins that is a paragraph, a table or a quotation, whatever comes after: then it need not be whole.
@@ -70,7 +70,7 @@ class Sections:
             if _closes(line, self._fence):
                 self._fence = None
                 self._cut()
-        elif fence := _FENCE.match(line):
+        elif (fence := _FENCE.match(line)) and not (fence["indent"] and self._has_items):
             self._cut()
             self._lines.append(line)
             self._fence = fence["marks"] or fence["waves"]
