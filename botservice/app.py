@@ -118,7 +118,7 @@ def build_service(settings: Settings, *, has_toolsets: bool = True) -> AgentServ
     )
     if "web_search" in settings.tools and not searches_web(agent.llm):
         logger.warning("tools.no_web_search", extra={"advice": "it needs a server that speaks Responses: OPENAI_API"})
-    return AgentService(agent, max_steps=settings.max_steps)
+    return AgentService(agent, max_steps=settings.max_steps, name=settings.bot_name)
 
 
 def build_servers(settings: Settings) -> "MCPServers | None":
@@ -283,6 +283,8 @@ def govern(settings: Settings, service: AgentService) -> None:
     Raises:
         SettingsError: a budget is too low for any call, or limits money and nobody said what the model costs.
     """
+    if service.name is None and settings.bot_name is not None:
+        service.take_name(settings.bot_name)
     budgets = service.budgets or Budgets.of(settings)
     for model in models_of(service.agent):
         budgets.check_model(model)

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from botservice.access.access import Access
 from botservice.agents import Agent
 from botservice.agents.agent import DEFAULT_MAX_STEPS
+from botservice.agents.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent, prompt_of
 from botservice.budgets.budgets import Budgets
 from botservice.checking.arguments import check, check_can
 from botservice.commands import Command
@@ -26,6 +27,7 @@ from botservice.history import Embedder
 from botservice.memory import StepCallbacks
 from botservice.memory.images import as_attachment
 from botservice.messages import Attachment, Author, InboundMessage, Message
+from botservice.setting_choices import check_bot_name
 from botservice.storage import Claim, Storage
 from botservice.telemetry import redact
 from botservice.turns.records import (
@@ -88,6 +90,7 @@ class AgentService:
         approval_hours: float | None = None,
         commands: Iterable[Command] = (),
         transports: "Iterable[ServedTransport]" = (),
+        name: str | None = None,
     ) -> None:
         """Make a service; nothing starts by itself.
 
@@ -103,11 +106,14 @@ class AgentService:
             approval_hours: How long a person may take to allow a call that asks first; by default the same, or else 24.
             commands: More of them; one with the name of a standard one takes its place.
             transports: Ways to reach it of your own.
+            name: What the bot is called, as its pages and the standard prompt have it; by default BOT_NAME while it is
+                served.
             clock: What time it is; by default what the storage says, which all replicas share.
             model_retries: How often, and for how long, a model that fails is asked again within a step.
 
         Raises:
-            ValueError: max_steps is negative, or approval_hours are not above 0.
+            ValueError: max_steps is negative, approval_hours are not above 0, or the name is no line of 1 to 64
+                characters.
             InvalidField: a callback cannot be called with a step.
             InvalidArgument: something is given that cannot do what it is asked for, or two commands have one name.
         """
@@ -122,6 +128,9 @@ class AgentService:
         if approval_hours is not None and not 0 < approval_hours < float("inf"):
             raise ValueError(f"approval_hours must be above 0, not {approval_hours}")
         self.agent = agent
+        self.name: str | None = None
+        if name is not None:
+            self.take_name(name)
         self.approval_hours = approval_hours
         self._storage = storage
         self._has_clock = clock is not None
@@ -137,6 +146,16 @@ class AgentService:
         if approval_hours is not None:
             self.options = replace(self.options, approval_lasts=timedelta(hours=approval_hours))
         self._lines: dict[tuple[asyncio.AbstractEventLoop, Storage, int], _Line] = {}
+
+    def take_name(self, name: str) -> None:
+        """Be called so from now on, also in the standard prompt; a prompt of one's own stays as it is.
+
+        Raises:
+            ValueError: it is no line of 1 to 64 characters.
+        """
+        self.name = check_bot_name(name)
+        if isinstance(self.agent, FunctionsBasedAgent) and self.agent.prompt == DEFAULT_PROMPT:
+            self.agent.prompt = prompt_of(self.name)
 
     @property
     def storage(self) -> Storage | None:

@@ -1,6 +1,7 @@
 """The choices of settings that take one of a few words."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class LogLevel(StrEnum):
@@ -69,3 +70,19 @@ class SlackPings(StrEnum):
     NONE = "none"
     USERS = "users"
     ALL = "all"
+
+
+DEFAULT_BOT_NAME: Final = "botservice"
+MAX_BOT_NAME: Final = 64
+
+
+def check_bot_name(name: str) -> str:
+    """Return a name without whitespace around it.
+
+    Raises:
+        ValueError: it is empty, longer than 64 characters, or not one line of what can be seen.
+    """
+    name = name.strip()
+    if not name or len(name) > MAX_BOT_NAME or not name.isprintable():
+        raise ValueError(f"a bot's name must be one line of 1 to {MAX_BOT_NAME} characters, not {name[:80]!r}")
+    return name

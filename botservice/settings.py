@@ -24,6 +24,7 @@ from botservice.setting_choices import (
     ReasoningSummary,
     SlackListen,
     SlackPings,
+    check_bot_name,
 )
 
 T = TypeVar("T", bound=StrEnum)
@@ -86,6 +87,7 @@ _MUST_BE = {
     "metrics_port": "a number from 0 to 65535",
     "web_access": "admin or link",
     "port": "a number from 0 to 65535",
+    "bot_name": "a name of at most 64 characters, in one line",
     "bot_app": "a module and what it calls its AgentService, such as bot:service",
     "max_steps": "a whole number, 0 or more",
     "window_tokens": "a whole number, 0 or more",
@@ -356,6 +358,7 @@ class Settings(ModelSettings):
     observe: bool = True
     observer_model: str | None = None
     notes_tokens: int = Field(NOTES_TOKENS, ge=0)
+    bot_name: Annotated[str, AfterValidator(check_bot_name)] | None = None
     bot_app: Annotated[str, AfterValidator(_bot_app)] | None = None
     system_prompt: str | None = None
     tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS

@@ -42,7 +42,14 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
         found.append(build_slack(settings, reading, tuple if service is None else lambda: list(service.agent.tools)))
     asker = None if service is None else partial(_make_asker, service, settings)
     found.append(
-        WebTransport(access=Access.of(settings), reading=reading, commands=offered, service=service, asker=asker)
+        WebTransport(
+            access=Access.of(settings),
+            reading=reading,
+            commands=offered,
+            service=service,
+            asker=asker,
+            bot_name=(None if service is None else service.name) or settings.bot_name,
+        )
     )
     found.extend(() if service is None else service.transports)
     names = [transport.name for transport in found]

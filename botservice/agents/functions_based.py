@@ -33,6 +33,7 @@ DEFAULT_PROMPT = (
     "You are a helpful assistant in a chat. Answer briefly and to the point, in the language of the person who asks. "
     "Use what is remembered of this chat where it helps, and say so plainly when you do not know something."
 )
+_UNNAMED = "You are a helpful assistant in a chat."
 DEFAULT_WINDOW_TOKENS = 4000
 DEFAULT_SEARCH_K = 24
 DEFAULT_SEARCH_TOKENS = 1000
@@ -43,6 +44,11 @@ _PLAN_REQUEST = (
     "take. Do not take them yet."
 )
 _RESULTS_READ = "I have read the results."
+
+
+def prompt_of(name: str) -> str:
+    """Return the standard prompt of a bot that has a name."""
+    return DEFAULT_PROMPT.replace(_UNNAMED, f"You are {name}, a helpful assistant in a chat.")
 
 
 class FunctionsBasedAgent(Agent):

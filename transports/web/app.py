@@ -10,6 +10,7 @@ from botservice.commands import Command
 from botservice.commands.accounts.web import LINK_PATH
 from botservice.commands.standard import standard_commands
 from botservice.messages import InboundMessage, Message
+from botservice.setting_choices import DEFAULT_BOT_NAME
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
@@ -76,6 +77,7 @@ class WebTransport:
         reading: Reading | None = None,
         commands: Iterable[Command] | None = None,
         pace: Pace = PACE,
+        bot_name: str | None = None,
     ) -> None:
         """Make the transport.
 
@@ -85,6 +87,7 @@ class WebTransport:
             reading: What can be read of the files that people send; by default texts.
             commands: What the page offers to complete; by default what every service knows.
             pace: How often an open page is told something unasked.
+            bot_name: What the bot is called on the pages; by default its service's name, or "botservice".
         """
         self._access = access
         self._backend = Backend()
@@ -92,7 +95,7 @@ class WebTransport:
         self._hub = Hub()
         self._pace = pace
         assets = read_assets()
-        self._pages = Pages(assets)
+        self._pages = Pages(assets, bot_name or (None if service is None else service.name) or DEFAULT_BOT_NAME)
         self._tools = None if service is None else lambda: list(service.agent.tools)
         self._desk = Desk(self._pages, self._backend, service)
         commands = standard_commands() if commands is None else commands

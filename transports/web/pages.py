@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
+from botservice.setting_choices import DEFAULT_BOT_NAME
 from botservice.telemetry import redact
 
 if TYPE_CHECKING:
@@ -77,14 +78,19 @@ class Assets:
 class Pages:
     """Makes HTML. Everything that goes into a template is escaped, and a secret is never in it."""
 
-    def __init__(self, assets: Assets) -> None:
+    def __init__(self, assets: Assets, bot_name: str = DEFAULT_BOT_NAME) -> None:
         self._assets = assets
+        self._named = {
+            "service_name": bot_name,
+            "initial": bot_name[0].upper(),
+            "is_named": bot_name != DEFAULT_BOT_NAME,
+        }
 
     def show(
         self, template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **values: Any
     ) -> Response:
         """Answer with a page."""
-        html = _templates(self._assets).get_template(template).render(values)
+        html = _templates(self._assets).get_template(template).render(self._named | values)
         return HTMLResponse(html, status, headers={**HEADERS, **(headers or {})})
 
     async def manifest(self, request: Request) -> Response:  # noqa: ARG002 - an endpoint
@@ -135,7 +141,7 @@ def _templates(assets: Assets) -> "Environment":
         lstrip_blocks=True,
         finalize=_redacted,
     )
-    templates.globals.update(service_name="botservice", asset=assets.url)
+    templates.globals.update(asset=assets.url)
     return templates
 
 
