@@ -52,7 +52,7 @@ class ReasoningSummary(StrEnum):
 class FetchAsks(StrEnum):
     """Which pages need a person's approval before they are fetched."""
 
-    MADE_UP = "made-up"  # whose address nobody named, and no page or result has
+    MADE_UP = "made-up"  # an address that the asker did not write themselves
     NEVER = "never"
     ALWAYS = "always"
 

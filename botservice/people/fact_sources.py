@@ -1,5 +1,6 @@
 """Finding the message in which a person said a fact in their own words."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, select
@@ -38,6 +39,17 @@ def find_source(connection: Connection, context_id: int, author: Author, text: s
         if is_said_in(text, own):
             return row.id, own
     return None
+
+
+def own_texts(connection: Connection, context_id: int, author: Author | None) -> Sequence[str]:
+    """Return what an author wrote themselves in the newest messages of a context.
+
+    Args:
+        author: None for whoever has no name.
+    """
+    theirs = (None, None) if author is None else (author.platform, author.id)
+    rows = execute(connection, _SAID, {"context": context_id}).all()
+    return [own_words_in(row) for row in rows if (row.author_platform, row.author_id) == theirs]
 
 
 def own_words_of(connection: Connection, message_id: int) -> str:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
+from sqlalchemy import update
 from standins.web_pages import PagesWeb, page
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, Tool, ToolCall
@@ -19,6 +20,7 @@ from botservice.reminders.reminder import Reminder
 from botservice.reminders.wording import ask as write_task
 from botservice.setting_choices import FetchAsks
 from botservice.settings import Settings
+from botservice.storage.tables.conversations import messages
 from botservice.tools.fetching import PAGE_END, FetchPage, PageRates
 from botservice.tools.reminding import REMINDER_TOOLS
 from botservice.tools.skills import Skills
@@ -98,19 +100,36 @@ async def test_an_address_that_the_model_made_up_is_not_asked(storage, context, 
     assert (web.connected, web.requests) == ([], [])
 
 
-async def test_a_link_on_a_page_may_be_followed_and_no_other(storage, context, web) -> None:
+async def test_a_link_on_a_page_is_asked_about(storage, context, web) -> None:
     web.pages["plans.example/"] = page("<a href='/next?page=2'>next</a>")
-    web.pages["plans.example/next?page=2"] = page("More.", "text/plain")
-    results = await ask(
-        storage,
-        context,
-        web,
-        "Read plans.example",
-        fetch("http://plans.example/", 1),
-        fetch("http://plans.example/next?page=2", 2),
-        fetch("http://plans.example/next?page=3", 3),
-    )
-    assert ["More." in results[1], "nobody named" in results[2]] == [True, True]
+    calls = [fetch("http://plans.example/", 1), fetch("http://plans.example/next?page=2", 2)]
+    results = await ask(storage, context, web, "Read plans.example", *calls)
+    assert "nobody named" in results[1]
+    assert len(web.requests) == 1
+
+
+async def test_a_page_that_was_read_may_be_read_on(storage, context, web) -> None:
+    calls = [fetch("http://plans.example/", 1), fetch("http://plans.example/", 2, start=4)]
+    results = await ask(storage, context, web, "Read plans.example", *calls)
+    assert "plans." in results[1]
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        {"text": f"[file, a.txt]\n{SECRET}", "own_text": ""},
+        {"text": "look", "references": (Reference(ReferenceKind.FORWARD, Author("test", "8", "Bob"), SECRET),)},
+        {"text": "look", "references": (Reference(ReferenceKind.REPLY, Author("test", "8", "Bob"), SECRET),)},
+        {"text": "look", "references": (Reference(ReferenceKind.SHARE, None, SECRET),)},
+        {"text": SECRET, "author": Author("test", "8", "Bob")},
+    ],
+)
+async def test_an_address_in_a_file_or_in_the_words_of_others_is_asked_about(storage, context, web, held) -> None:
+    held = {"author": Author("test", "7", "Ann"), **held}
+    new = NewMessage(role=Role.USER, created_at=datetime.now(UTC), **held)
+    await context.storage.write(lambda connection: insert_message(connection, context.id, new))
+    assert "nobody named" in (await ask(storage, context, web, "Read that", fetch(SECRET)))[-1]
+    assert web.requests == []
 
 
 async def test_a_result_that_repeats_what_the_model_wrote_names_nothing(storage, context, web) -> None:
@@ -154,14 +173,6 @@ async def test_what_the_model_wrote_anywhere_in_a_call_is_made_up_whatever_comes
     assert "nobody named" in results[-1]
 
 
-async def test_what_a_page_gave_before_the_model_wrote_it_is_known(storage, context, web) -> None:
-    web.pages["plans.example/"] = page(f"See {SECRET}.", "text/plain")
-    web.pages["plans.example/?secret=swordfish"] = page("Fine.", "text/plain")
-    first = fetch("http://plans.example/")
-    calls = [first, ToolCall("call_2", "echo", {"text": SECRET}), fetch(SECRET, 3)]
-    assert "Fine." in (await ask(storage, context, web, "plans.example", *calls, tools=[echo]))[-1]
-
-
 @pytest.mark.parametrize(
     "calls",
     [
@@ -194,21 +205,13 @@ async def test_an_address_that_a_tool_put_together_was_named_by_nobody(storage, 
     assert web.requests == []
 
 
-async def test_the_home_page_of_a_site_that_was_read_is_no_word_of_the_model(storage, context, web) -> None:
-    web.pages["plans.example/deep"] = page("<a href='/'>home</a>")
-    calls = [fetch("http://plans.example/deep", 1), fetch("http://plans.example/", 2)]
-    assert "The plans." in (await ask(storage, context, web, "Read plans.example/deep", *calls))[-1]
-
-
-async def test_a_reply_that_quotes_the_bot_names_nothing_and_one_that_quotes_a_person_does(
-    storage, context, web
-) -> None:
+async def test_a_reply_that_quotes_the_bot_names_nothing(storage, context, web) -> None:
     web.pages["plans.example/?secret=swordfish"] = page("Fine.", "text/plain")
     await say(context, "this", Reference(ReferenceKind.REPLY, None, SECRET, is_of_assistant=True))
     await say(context, f'[in reply to you: "{SECRET}"]\nas earlier versions stored it')
+    older = update(messages).where(messages.c.text.startswith("[in reply")).values(said_by_others=None)
+    await context.storage.write(lambda connection: connection.execute(older))
     assert "nobody named" in (await ask(storage, context, web, "Do it", fetch(SECRET)))[-1]
-    await say(context, "this", Reference(ReferenceKind.REPLY, Author("test", "8", "Bob"), SECRET))
-    assert "Fine." in (await ask(storage, context, web, "Do it", fetch(SECRET)))[-1]
 
 
 async def test_a_task_that_a_model_scheduled_names_nothing(storage, context, web) -> None:
@@ -229,7 +232,7 @@ async def test_what_the_model_itself_said_before_names_nothing(storage, context,
     await context.chat_history.append_assistant_message(f"Look at {url}")
     [result] = await ask(storage, context, web, "Do it", fetch(url))
     assert "nobody named" in result
-    await context.chat_history.append_user_message(f"I mean {url}", author="Ann")
+    await context.chat_history.append_user_message(f"I mean {url}", author=Author("test", "7", "Ann"))
     web.pages["plans.example/?secret=swordfish"] = page("Fine.", "text/plain")
     [result] = await ask(storage, context, web, "Do it", fetch(url))
     assert "Fine." in result
