@@ -17,9 +17,10 @@ from botservice.app import build_embedder, build_servers, build_service, build_s
 from botservice.budgets.budgets import Budgets
 from botservice.cli.check_result import Finding
 from botservice.cli.doctor_bot import check_bot, check_model, check_toolsets
+from botservice.cli.doctor_model import check_model as check_model_of_server
 from botservice.cli.own_bot import find_own_bot
 from botservice.cli.settings_spelling import check_spelling
-from botservice.errors import BotServiceError, LLMError, SettingsError
+from botservice.errors import BotServiceError, SettingsError
 from botservice.history import OpenAIEmbedder
 from botservice.http.tls import tls_context
 from botservice.llm.asking import searches_web
@@ -34,7 +35,6 @@ from botservice.settings import WEB_TOOLS, Settings, is_loopback, reveal
 from botservice.storage import DatabaseUrl, Storage
 from botservice.storage.blobs import check_readable, count_plain
 from botservice.telemetry import redact
-from botservice.tools.catalogue import current_time
 from botservice.tools.hosted import WEB_SEARCH
 from botservice.turns.run.billing import models_of
 from transports.registry import build_slack, build_transcriber, has_slack
@@ -160,34 +160,10 @@ async def _check_model(settings: Settings) -> Finding:
         return Finding("model", text, is_off=True)
     llm: Any = getattr(build_service(settings, has_toolsets=False).agent, "llm", None)
     try:
-        findings = await asyncio.gather(*(_ask(each) for each in getattr(llm, "llms", (llm,))))
+        findings = await asyncio.gather(*(check_model_of_server(each) for each in getattr(llm, "llms", (llm,))))
     finally:
         await llm.close()
     return Finding("model", "; ".join(each.text for each in findings), any(each.is_wrong for each in findings))
-
-
-async def _ask(llm: Any) -> Finding:
-    """Ask a model as the agent does: with a tool, and by the way of speaking that it would use."""
-    try:
-        async with asyncio.timeout(_MODEL_SECONDS):
-            response = await llm.chat(_QUESTION, [current_time.schema])
-    except TimeoutError:
-        return Finding("model", f"{llm.model}: no answer within {_MODEL_SECONDS:g} seconds", is_wrong=True)
-    except LLMError as error:
-        if error.kind.is_of_request and await _answers_without_tools(llm):
-            text = f"{llm.model} answers, but takes no tools, which the agent needs ({error}); or choose another model"
-            return Finding("model", text, is_wrong=True)
-        return Finding("model", f"{llm.model}: {error}", is_wrong=True)
-    said = response.text.strip()[:40]
-    return Finding("model", f"{llm.model} answers: {said!r}" if said else f"{llm.model} answers, and calls tools")
-
-
-async def _answers_without_tools(llm: Any) -> bool:
-    try:
-        await llm.chat(_QUESTION)
-    except LLMError:
-        return False
-    return True
 
 
 async def _check_models(settings: Settings) -> Finding:

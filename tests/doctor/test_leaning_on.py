@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 from doctor.examining import examine, free_port
 from history.tiny_model import make_tiny_model
+from standins import openai_providers as providers
 from standins.mcp_servers import script
-from standins.openai_api import Failure, OpenAIApi, Reply, ToolUse, rate_limited
+from standins.openai_api import Failure, OpenAIApi, Recorded, Reply, ToolUse, rate_limited
 from standins.openai_catalogue import may_not_list, model_not_found, wrong_key
 from standins.web_server import web_server
 from starlette.requests import Request
@@ -194,6 +195,53 @@ async def test_a_model_that_takes_no_tools_is_wrong_although_it_answers() -> Non
     assert "choose another model" in finding.text
 
 
+async def test_a_server_that_takes_no_result_of_a_tool_is_wrong() -> None:
+    def reply(body: dict[str, Any]) -> Any:
+        has_result = any(message["role"] == "tool" for message in body["messages"])
+        return Failure(400, "Unknown role") if has_result else "ready"
+
+    with OpenAIApi.running(reply) as api:
+        finding = await examine("model", openai_base_url=api.base_url, openai_model="llama")
+    assert finding.is_wrong
+    assert finding.text.startswith("llama answers, but does not take back the result of a tool")
+
+
+async def test_a_thinking_model_gets_back_what_it_thought() -> None:
+    def reply(body: dict[str, Any]) -> Any:
+        done = any(message["role"] == "tool" for message in body["messages"])
+        asked = "current_time, then" in str(body["messages"])
+        call = providers.thinking_call(1, message={"reasoning_content": "Hm."})
+        return providers.deepseek(body) or (call if asked and not done else "ready")
+
+    with OpenAIApi.running(reply) as api:
+        finding = await examine("model", openai_base_url=api.base_url, openai_model="deepseek")
+    assert (finding.mark, finding.text) == ("✓", "deepseek answers: 'ready'")
+
+
+async def test_what_a_server_does_not_take_is_named() -> None:
+    def reply(body: dict[str, Any]) -> Any:
+        return providers.text_only(body) or "ready"
+
+    with OpenAIApi.running(reply, refuses=["stream_options"]) as api:
+        finding = await examine("model", openai_base_url=api.base_url, openai_model="llama")
+    told = "llama answers: 'ready'; it sees no pictures; its server does not take: stream_options"
+    assert (finding.mark, finding.text) == ("✓", told)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "says"),
+    [
+        (Recorded(b'[{"error": {"code": 400, "message": "API key not valid."}}]', status=400), "OPENAI_API_KEY"),
+        (Recorded(b"<html>Welcome</html>", "text/html"), "is the path of OPENAI_BASE_URL right"),
+    ],
+)
+async def test_a_wrong_key_and_a_wrong_path_are_named_whatever_the_status(recorded: Recorded, says: str) -> None:
+    with OpenAIApi.running(lambda _: recorded) as api:
+        finding = await examine("model", openai_base_url=api.base_url, openai_model="llama")
+    assert finding.is_wrong
+    assert says in finding.text
+
+
 async def test_every_model_that_may_be_asked_is_tried() -> None:
     def reply(body: dict[str, Any]) -> Any:
         return model_not_found("b") if body["model"] == "b" else "ready"
@@ -202,7 +250,7 @@ async def test_every_model_that_may_be_asked_is_tried() -> None:
         finding = await examine(
             "model", openai_base_url=api.base_url, openai_model="a", openai_fallback_models="b, c, a"
         )
-        assert sorted(body["model"] for body in api.bodies()) == ["a", "b", "c"]
+        assert {body["model"] for body in api.bodies()} == {"a", "b", "c"}
     assert finding.is_wrong
     assert "a answers: 'ready'; b: the model's server answered 404" in finding.text
     assert finding.text.endswith("; c answers: 'ready'")

@@ -16,6 +16,7 @@ from botservice.llm.openai.clients import OpenAIClients
 from botservice.llm.openai.error_table import WEB_SEARCH
 from botservice.llm.openai.errors import translate
 from botservice.llm.openai.events import AnswerStream
+from botservice.llm.openai.message_forms import is_digest
 from botservice.llm.openai.options import CallOptions, ServerLimits, Wire, is_openai
 from botservice.setting_choices import ApiChoice, ReasoningEffort, ReasoningSummary
 from botservice.settings import ModelSettings, one_of
@@ -101,6 +102,11 @@ class OpenAIChatLLM:
     def is_openai(self) -> bool:
         """Whether OpenAI's models are behind the server, as far as is known: it is theirs, or a gateway to it."""
         return self._is_responses_set or is_openai(self.base_url)
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """What the server has been found not to take, by name: fields, forms, kinds of input."""
+        return frozenset(name for name in self._limits.refused if not is_digest(name))
 
     @property
     def searches_web(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from botservice.llm.chat import ChatMessage, SaidMessage
 from botservice.llm.openai.error_table import AUDIO, FILE, IMAGE, ONE_IMAGE
 
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _SHORT_ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+)[;,]")
 _KINDS: Final = {"image_url": IMAGE, "file": FILE, "input_audio": AUDIO}
@@ -27,6 +28,11 @@ def is_input(refused: str | None) -> bool:
 def digests(messages: Sequence[ChatMessage]) -> frozenset[str]:
     """Return what tells the pictures of a prompt apart."""
     return frozenset(_digest(part) for part in _parts(messages) if part.get("type") == "image_url")
+
+
+def is_digest(name: str) -> bool:
+    """Return whether a name of what is refused stands for one picture."""
+    return _DIGEST.fullmatch(name) is not None
 
 
 def find_left_out(messages: Sequence[ChatMessage], refused: Collection[str]) -> tuple[str, ...]:

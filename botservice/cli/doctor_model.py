@@ -1,0 +1,118 @@
+"""Checking a model: it answers, calls a tool and reads its result, takes a system message, and sees pictures."""
+
+import asyncio
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+from botservice.cli.check_result import Finding
+from botservice.errors import LLMError
+from botservice.llm.chat import ChatMessage, ChatResponse, SaidMessage, ToolSchema
+from botservice.memory.readable import image_url
+from botservice.messages import Attachment
+from botservice.tools.catalogue import current_time
+
+_SECONDS: Final = 20.0  # for each request, so that the one of several that hangs is named
+_SYSTEM: Final = {"role": "system", "content": "You are being tested. Answer in a few words."}
+_READY: Final = {"role": "user", "content": "Say: ready"}
+_ASK_TOOL: Final = {"role": "user", "content": "Which time is it in UTC? Call the tool current_time, then say it."}
+_TOOLS: Final = (current_time.schema,)
+_CALL_ID: Final = "call_of_the_test"
+_LONGEST: Final = 40
+
+
+async def check_model(llm: Any) -> Finding:
+    """Ask a model as the agent does, and say what its server refuses.
+
+    Each request is short; there are at most four.
+    """
+    try:
+        return await _Check(llm).run()
+    except TimeoutError:
+        return Finding("model", f"{llm.model}: no answer within {_SECONDS:g} seconds", is_wrong=True)
+    except LLMError as error:
+        return Finding("model", f"{llm.model}: {error}", is_wrong=True)
+
+
+class _Check:
+    def __init__(self, llm: Any) -> None:
+        self._llm = llm
+
+    async def run(self) -> Finding:
+        try:
+            response = await self._ask([_SYSTEM, _READY], _TOOLS)
+        except LLMError as error:
+            if error.kind.is_of_request and await self._answers([_SYSTEM, _READY]):
+                return self._wrong(f"takes no tools, which the agent needs ({error}); or choose another model")
+            raise
+        if "tools" in self._refused():
+            return self._wrong("takes no tools, which the agent needs; choose another model")
+        if problem := await self._try_tool():
+            return self._wrong(problem)
+        said = response.text.strip()[:_LONGEST]
+        answers = f"answers: {said!r}" if said else "answers, and calls tools"
+        sees = await self._try_picture()
+        left_out = sorted(name for name in self._refused() if name not in ("image", "tools"))
+        without = f"; its server does not take: {', '.join(left_out)}" if left_out else ""
+        return Finding("model", f"{self._llm.model} {answers}{'' if sees else '; it sees no pictures'}{without}")
+
+    async def _try_tool(self) -> str | None:
+        """Return what is wrong with a call of a tool and its result; None if the model takes them."""
+        asked: list[ChatMessage] = [_SYSTEM, _ASK_TOOL]
+        try:
+            response = await self._ask(asked, _TOOLS)
+        except LLMError as error:
+            return f"fails where it is to call a tool ({error})"
+        if response.tool_calls:
+            calls = [(call.id, call.name) for call in response.tool_calls]
+        else:  # it did not want to; its server has to take a call all the same
+            calls = [(_CALL_ID, current_time.name)]
+        wanted = [{"id": i, "type": "function", "function": {"name": n, "arguments": "{}"}} for i, n in calls]
+        message = {"role": "assistant", "content": response.text or None, "tool_calls": wanted}
+        results = [{"role": "tool", "tool_call_id": i, "content": "2026-01-01 12:00 UTC"} for i, _ in calls]
+        said = SaidMessage(message, response.items if response.tool_calls else ())
+        try:
+            await self._ask([*asked, said, *results], _TOOLS)
+        except LLMError as error:
+            return f"does not take back the result of a tool, which the agent needs ({error})"
+        return None
+
+    async def _try_picture(self) -> bool:
+        """Return whether the model takes a picture."""
+        shown = {"type": "image_url", "image_url": {"url": image_url(Attachment("image/png", "dot.png", data=_dot()))}}
+        text = {"type": "text", "text": "Which colour is this? One word."}
+        try:
+            response = await self._ask([_SYSTEM, {"role": "user", "content": [text, shown]}])
+        except (LLMError, TimeoutError):
+            return False
+        return not response.left_out
+
+    async def _answers(self, messages: Sequence[ChatMessage]) -> bool:
+        try:
+            await self._ask(messages)
+        except (LLMError, TimeoutError):
+            return False
+        return True
+
+    async def _ask(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = ()) -> ChatResponse:
+        async with asyncio.timeout(_SECONDS):
+            response: ChatResponse = await self._llm.chat(messages, tools)
+        return response
+
+    def _refused(self) -> frozenset[str]:
+        return frozenset(getattr(self._llm, "refused", ()))
+
+    def _wrong(self, problem: str) -> Finding:
+        return Finding("model", f"{self._llm.model} answers, but {problem}", is_wrong=True)
+
+
+def _dot() -> bytes:
+    """Return a red picture of 32 by 32 points: smaller ones are refused by some servers as too small."""
+    rows = b"".join(b"\0" + b"\xff\0\0" * 32 for _ in range(32))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    head = struct.pack(">IIBBBBB", 32, 32, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
