@@ -4,8 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from botservice import FunctionsBasedAgent, MessageWindowMessageSelector, NoMessages, ScriptedChatLLM
-from botservice.history.shown import as_record, room_for_found, size_of
+from botservice import AgentService, FunctionsBasedAgent, MessageWindowMessageSelector, NoMessages, ScriptedChatLLM
+from botservice.contexts.step_records import read_steps
+from botservice.history import SearchHit
+from botservice.history.shown import as_record, describe_found, records_of, room_for_found, size_of
 from botservice.llm.tokens import counter_for
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.quoting import found_records
@@ -97,3 +99,47 @@ def test_a_shortened_record_fits():
     for text in ("long walks " * 900, "산책 " * 900, "x" * 9_000):
         message = Message(1, Role.USER, text, (), None, START, counter.count(text))
         assert size_of(room.shorten(message, 90, ""), counter) <= 90
+
+
+CHANGED = (
+    ("Ann", "The rent for our flat is 800 a month", ""),
+    ("Ann", "Good news: from May on the rent of the flat is 760 a month", " (newer)"),
+    ("Bob", "I heard that the rent for a flat is 900 a month", ""),
+    ("Ann", "the garden is full of roses", ""),
+)
+
+
+async def say_changed(history):
+    for n, (name, text, _) in enumerate(CHANGED):
+        await history.append_user_message(text, author=name, created_at=START + timedelta(days=n))
+    asked = "How much is the rent of my flat a month?"
+    await history.append_user_message(asked, author="Ann", created_at=START + timedelta(days=30))
+
+
+async def test_what_one_person_said_anew_is_marked_and_stands_after_the_old(context):
+    await say_changed(context.chat_history)
+    found = await records(context)
+    assert [each.split("] ", 1)[1] for each in found] == [f"{name}{mark}: {text}" for name, text, mark in CHANGED[:3]]
+
+
+async def test_the_record_of_a_prompt_shows_what_was_marked(storage, context):
+    await say_changed(context.chat_history)
+    service = AgentService(agent(), storage=storage)
+    service.agent.llm = ScriptedChatLLM(["760."])
+    await service.prompt(context, "How much is the rent of my flat a month?")
+    steps = await storage.read(lambda connection: read_steps(connection, context.id))
+    kept = str(steps[-1].item.get_value("model_input_messages"))
+    assert "Ann (newer): Good news" in kept
+    assert "Ann: The rent" in kept
+
+
+def test_the_marks_of_what_is_newer_are_counted():
+    counter = counter_for()
+    said = [Message(n + 1, Role.USER, f"the rent is {n} a month", (), None, START, 7) for n in range(40)]
+    hits = [SearchHit(each, 1.0) for each in said]
+    room = room_for_found(400, counter)
+    filled = room.fill(hits, "what is the rent a month?")
+    assert 5 < len(filled) < 40
+    text = describe_found(records_of(filled), START)
+    assert counter.count(text) <= 400
+    assert text.count(" (newer): ") == len(filled) - 1

@@ -20,12 +20,14 @@ class SearchHit:
         score: Larger is better; comparable within one search only.
         neighbour: The question that it answers, or its answer, where it says little by itself.
         position: Where the message stands in its chat.
+        is_newer: Whether its author had said something on the same before, which was found, too.
     """
 
     message: Message
     score: float
     neighbour: Message | None = None
     position: int = field(default=0, repr=False, compare=False)
+    is_newer: bool = False
 
     @property
     def messages(self) -> list[Message]:
