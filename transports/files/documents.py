@@ -1,7 +1,6 @@
 """What stands in a file, for a model that reads text and looks at pictures."""
 
 import asyncio
-import codecs
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,6 +12,7 @@ from botservice.messages import Attachment, storable
 from botservice.reading.reader import TooMuchToRead
 from botservice.storage import Storage
 from botservice.turns.start.interrupted_readings import begin_reading, end_reading
+from transports.files.encodings import decode
 from transports.files.read_cache import FileKey, FileText, KeptTexts
 
 logger = logging.getLogger(__name__)
@@ -31,7 +31,6 @@ _TEXT_ENDINGS = (
     ".css", ".js", ".ts", ".tsx", ".jsx", ".py", ".rb", ".go", ".rs", ".c", ".h", ".cc", ".cpp", ".hpp", ".java", ".kt",
     ".swift", ".sh", ".sql", ".php", ".lua", ".r", ".tex", ".srt", ".vtt", ".diff", ".patch",
 )  # fmt: skip
-_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
 
 class Attempt:
@@ -144,8 +143,12 @@ async def read_document(
         return attachment, await reading.kept.once(key, partial(_listen, attachment, what, reading.transcriber))
     if attachment.mime_type == "application/pdf" or (attachment.name or "").lower().endswith(".pdf"):
         return attachment, await reading.kept.once(key, partial(_read_pages, attachment, what, reading, attempt))
-    text = _decode(attachment) if _is_text(attachment) else None
-    return attachment, FileText(_quote(what, text) if text is not None else f"[{what}]")
+    found = decode(attachment.data or b"") if _is_text(attachment) else None
+    if found is None:
+        return attachment, FileText(f"[{what}]")
+    text, guessed = found
+    doubt = "" if guessed is None else f", read as {guessed}, which is a guess: letters may be wrong"
+    return attachment, FileText(_quote(f"{what}{doubt}", text))
 
 
 async def _listen(attachment: Attachment, what: str, transcriber: Transcriber | None) -> FileText:
@@ -191,16 +194,3 @@ def _is_text(attachment: Attachment) -> bool:
         or attachment.mime_type.endswith(("+json", "+xml"))
         or name.endswith(_TEXT_ENDINGS)
     )
-
-
-def _decode(attachment: Attachment) -> str | None:
-    """Return the text of a file in whatever usual encoding it is written; None if it is no text after all."""
-    data = attachment.data or b""
-    encoding = next((name for mark, name in _MARKS if data.startswith(mark)), None)
-    for each in (encoding,) if encoding else ("utf-8", "cp1252", "latin-1"):
-        try:
-            text = data.decode(each)
-        except UnicodeDecodeError:
-            continue
-        return None if text.count("\0") > len(text) // 100 else text
-    return None
