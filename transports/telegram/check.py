@@ -31,17 +31,21 @@ async def check_bot(token: str, api_url: str, public_url: str | None) -> str:
     finally:
         await client.close_connections()
     name = f"@{me.get('username')}"
+    note = "" if api_url.rstrip("/") == _TELEGRAM else _OWN_SERVER
     listens = "hears every message of its groups" if me.get("can_read_all_group_messages") else _PRIVACY
     if public_url is None:
         polled = f"{name} answers and is polled; it {listens}"
         address = webhook.get("url")
-        return f"{polled}. It has a webhook now ({address}), {_TAKEN_AWAY}" if address else polled
-    return f"{name} answers; it {listens}. {_judge_webhook(webhook, public_url)}"
+        has_address = f". It has a webhook now ({address}), {_TAKEN_AWAY}" if address else ""
+        return f"{polled}{has_address}{note and '.'}{note}"
+    return f"{name} answers; it {listens}. {_judge_webhook(webhook, public_url)}{note and '.'}{note}"
 
 
 _PRIVACY = (
     "hears only what is meant for it in groups (@BotFather, /setprivacy, Disable lets it hear what it may need to know)"
 )
+_TELEGRAM = "https://api.telegram.org"
+_OWN_SERVER = " Your own Bot API server with --local: its folder has to be readable here, under the same path."
 _TAKEN_AWAY = "which `serve` takes away, because PUBLIC_URL is unset"
 
 

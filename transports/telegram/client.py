@@ -14,6 +14,8 @@ import io
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
@@ -26,6 +28,7 @@ from telegram.request import BaseRequest, RequestData
 from botservice.http.connector import LONGEST_HEADER, Connector
 from botservice.http.tls import tls_context
 from botservice.messages import storable
+from botservice.tools.threads import run_in_thread
 from transports.files.size_limits import TELEGRAM_FILE_BYTES
 
 __all__ = ["BotClient", "InputFile", "as_media"]
@@ -171,6 +174,10 @@ class PollingRequests(Requests):
         return await task
 
 
+class LocalFileError(TelegramError):
+    """A file of a Bot API server in local mode cannot be read: the server and this service share no disk."""
+
+
 class BotClient(Bot):
     """Calls methods of the Bot API by their names; methods that the library does not know yet work as well."""
 
@@ -202,9 +209,30 @@ class BotClient(Bot):
         return found if isinstance(found, list) else []
 
     async def download(self, path: str) -> bytes:
-        """Return a file's bytes; path is what getFile gave. The address holds the token, so it is logged nowhere."""
+        """Return a file's bytes; path is what getFile gave. The address holds the token, so it is logged nowhere.
+
+        Raises:
+            LocalFileError: a server of one's own names a file on its disk, and nothing here can read it.
+        """
+        if Path(path).is_absolute():
+            data: bytes = await run_in_thread(partial(self._read_local, path), name="telegram-file")
+            return data
         url = path if path.startswith(("http://", "https://")) else f"{self._base_file_url}/{path}"
         return await self.request.retrieve(url, read_timeout=_DOWNLOAD_SECONDS)
+
+    def _read_local(self, path: str) -> bytes:
+        """Return the bytes of a file that a server in local mode has on its disk, in the folder called by the token."""
+        place = Path(path).resolve()
+        if not {self.token, self.token.replace(":", "~")} & set(place.parts):  # no folder of Windows has a colon
+            raise LocalFileError("the server names a file outside of the bot's own folder")
+        try:
+            with place.open("rb") as file:
+                data = file.read(_LARGEST_FILE_BYTES + 1)
+        except OSError as error:
+            raise LocalFileError(f"the server's file cannot be read here: {type(error).__name__}") from error
+        if len(data) > _LARGEST_FILE_BYTES:
+            raise LocalFileError("the server's file is too large")
+        return data
 
     async def close_connections(self) -> None:
         """Close every connection."""

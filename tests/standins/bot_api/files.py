@@ -3,7 +3,8 @@
 import hashlib
 import itertools
 import mimetypes
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from standins.bot_api.calls import ApiError, Call, Upload, bad_request
@@ -54,6 +55,7 @@ class Files:
         self.by_id: dict[str, File] = {}
         self.by_path: dict[str, File] = {}
         self.web: dict[str, bytes] = {}
+        self.folder: Path | None = None  # of a server in local mode: files are named by their place on the disk
         self._numbers = itertools.count()
 
     def add(self, kind: str, data: bytes, *, name: str = "", mime_type: str = "", size: int | None = None) -> File:
@@ -83,7 +85,13 @@ class Files:
             raise bad_request("invalid file_id")
         if self.by_id[file_id].size > MAX_DOWNLOAD_BYTES:
             raise bad_request("file is too big")
-        return self.by_id[file_id]
+        file = self.by_id[file_id]
+        if self.folder is None:
+            return file
+        place = self.folder / file.path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(file.data)
+        return replace(file, path=str(place))
 
     def sent(self, call: Call, kind: str, reference: Any = None) -> File:
         """Return the file that a call sends: uploaded, named by its id, or fetched from an address."""

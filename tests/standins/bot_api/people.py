@@ -4,6 +4,7 @@ import itertools
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from standins.bot_api.chats import Chat, Message, Person, Visible, World, in_direct_topic, seen
@@ -314,6 +315,14 @@ class People(Served):
         with self.condition:
             chat = self._chat(chat_id)
             return seen(chat, chat.messages[message_id])
+
+    def serve_files_from(self, folder: Path) -> None:
+        """Be a Bot API server in local mode: getFile gives places on the disk, and nothing is served over HTTP.
+
+        Source: core.telegram.org/bots/api#using-a-local-bot-api-server. The folder is called by the bot's token.
+        """
+        self.world.files.folder = folder
+        self.world.files.by_path.clear()
 
     def add_file_to_web(self, url: str, data: bytes) -> None:
         """Put a file where the bot can tell Telegram to fetch it."""

@@ -13,13 +13,14 @@ from botservice.storage import Storage
 from transports.files.documents import Attempt, Fetched, Reading, read_document
 from transports.files.read_cache import FileText
 from transports.files.size_limits import TELEGRAM_FILE_BYTES
-from transports.telegram.client import BotClient
+from transports.telegram.client import BotClient, LocalFileError
 from transports.telegram.inbound_events import field, integer, string
 
 logger = logging.getLogger(__name__)
 
 # A bot may fetch files of up to 20 MB. Source: core.telegram.org/bots/api#getfile.
 _TRIES = 3
+_SHARE_FOLDER = "let this service read the server's folder, under the same path, or run the server without --local"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,9 @@ class Files:
                 return None, _too_large(file)
             logger.warning("telegram.file_refused", extra={"reason": error.message})
             return None, FileText(f"[{file}: Telegram does not give it out; ask for it to be sent again]")
+        except LocalFileError as error:
+            logger.warning("telegram.local_file_unreadable", extra={"reason": error.message, "advice": _SHARE_FOLDER})
+            return None, FileText(f"[{file}: this service cannot read the files of its own Bot API server]")
         except TelegramError as error:
             logger.warning("telegram.file_not_fetched", extra={"reason": type(error).__name__})
             return None, FileText(f"[{file}: it could not be fetched; ask for it to be sent again]")
@@ -87,7 +91,7 @@ class Files:
             try:
                 found: dict[str, Any] = await self._client.call("getFile", file_id=file_id)
                 return await self._client.download(str(found["file_path"]))
-            except BadRequest:
+            except (BadRequest, LocalFileError):
                 raise
             except TelegramError:
                 if is_last:
