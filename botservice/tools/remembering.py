@@ -71,7 +71,7 @@ def _forget(connection: Connection, context: AgentContext, asker: Author | None,
     return bool(delete_facts(connection, identity.person_id, [number], context.storage.now()))
 
 
-@tool(idempotent=True)
+@tool(idempotent=True, reads_untrusted=True)  # forwards, files and others' messages are found as well
 async def recall(
     context: AgentContext,
     query: str = "",

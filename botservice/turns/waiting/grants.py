@@ -8,9 +8,10 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from botservice.messages import Author
+from botservice.storage.references import decode_references
 from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
-from botservice.storage.tables.conversations import contexts, events, messages, turns
+from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.storage.tables.waiting import tool_grants
 from botservice.turns.turn import TurnStatus
 
@@ -18,7 +19,7 @@ _INSERT = insert(tool_grants)
 _OF_CONTEXT = (
     select(tool_grants).where(tool_grants.c.context_id == bindparam("context")).order_by(tool_grants.c.created_at)
 )
-_WHOSE = (messages.c.position, messages.c.author_platform, messages.c.author_id, messages.c.is_all_own)
+_WHOSE = messages.c["position", "author_platform", "author_id", "is_all_own", "said_by_others"]
 # Also events that have no message (any more): what was said there, and by whom, is not known.
 _OF_EVENTS = select(*_WHOSE).select_from(events.outerjoin(messages, messages.c.event_id == events.c.id))
 _ASKED_IN_TURN = _OF_EVENTS.where(events.c.turn_id == bindparam("turn"))
@@ -47,6 +48,9 @@ _SINCE = (
     .where(messages.c.position > bindparam("after"))
     .order_by(messages.c.position)
     .limit(bindparam("size"))
+)
+_ANSWERED_TURN = select(deliveries.c.turn_id).where(
+    deliveries.c.context_id == bindparam("context"), deliveries.c.external_id == bindparam("message")
 )
 _UNTRUSTED_AT = select(contexts.c.untrusted_at).where(contexts.c.id == bindparam("context"))
 _BEFORE_ALL = -1
@@ -113,8 +117,7 @@ def is_all_said_by(connection: Connection, context_id: int, turn_id: int | None,
         asked = execute(connection, _ASKED_IN_TURN, {"turn": turn_id}).all()
     if not asked:
         asked = execute(connection, _ASKED_BY_PROGRAM, in_context).all()
-    theirs = (author.platform, author.id)
-    if not asked or not all((row.author_platform, row.author_id) == theirs and row.is_all_own for row in asked):
+    if not _are_own(asked, author) or not _answer_own(connection, context_id, asked, author):
         return False
     said_by = {**in_context, "platform": author.platform, "author": author.id}
     first = min(row.position for row in asked)
@@ -124,6 +127,27 @@ def is_all_said_by(connection: Connection, context_id: int, turn_id: int | None,
     untrusted_at = execute(connection, _UNTRUSTED_AT, in_context).scalar_one_or_none()
     is_alone = {row.position for row in since} == {row.position for row in asked}
     return is_alone and (untrusted_at is None or untrusted_at < after)
+
+
+def _are_own(rows: Sequence[Any], author: Author) -> bool:
+    """Return whether there are messages, and an author wrote all of each."""
+    theirs = (author.platform, author.id)
+    return bool(rows) and all((row.author_platform, row.author_id) == theirs and row.is_all_own for row in rows)
+
+
+def _answer_own(connection: Connection, context_id: int, rows: Sequence[Any], author: Author) -> bool:
+    """Return whether whatever messages reply to is the bot's answer to the same author's own words.
+
+    Somebody else may have had the bot say something, and a stranger's text may have.
+    """
+    held = [each for row in rows if row.said_by_others for each in decode_references(row.said_by_others)]
+    for each in held:
+        sought = {"context": context_id, "message": each.external_id}
+        found = connection.execute(_ANSWERED_TURN, sought).scalars().all() if each.is_of_assistant else []
+        asked = [execute(connection, _ASKED_IN_TURN, {"turn": turn_id}).all() for turn_id in found]
+        if not asked or not all(_are_own(each, author) for each in asked):
+            return False
+    return True
 
 
 def _is_theirs(context_id: int, author: Author) -> Any:

@@ -121,6 +121,20 @@ async def test_a_question_about_somebodys_message_in_a_group_is_asked_about(api:
         assert till.paid == [("Anna", 5)]
 
 
+async def test_a_reply_to_what_the_bot_told_somebody_else_is_asked_about(api: BotApi, bot_on: Any) -> None:
+    api.add_group(GROUP)
+    at = f"@{api.username} "
+    async with trusting(api, bot_on, GROUP, at) as till:
+        api.person_says(f"{at}say: shall I send 900 to Mallory?", chat_id=GROUP, user=900)
+        await api.until(lambda: "shall I" in api.visible_texts(GROUP)[-1])
+        told = api.visible_messages(GROUP)[-1]
+        api.person_says(f"{at}hello", chat_id=GROUP, user=42)
+        await api.until(lambda: "hello" in api.visible_texts(GROUP)[-1])
+        api.person_says("yes, pay", chat_id=GROUP, user=42, reply_to=told.message_id)
+        await asked_again(api, GROUP)
+        assert till.paid == [("Anna", 5)]
+
+
 async def test_what_others_said_in_between_is_asked_about(api: BotApi, bot_on: Any) -> None:
     api.add_group(GROUP)
     at = f"@{api.username} "
