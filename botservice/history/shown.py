@@ -25,6 +25,7 @@ _SIZED = _REMEMBERED.format(weekday=_WEEKDAYS[2], at="2024-03-06")  # all dates 
 _SHARES: Final = 4
 _SHARES_OF_REPLY: Final = 8  # replies are long, and what people say is the source
 _LEAST_SHARE: Final = 60  # tokens: less shows nothing
+_WEAK: Final = " These are weak matches, which have little in common with what is asked for."
 _NEWER: Final = " (newer)"  # after the author of what may replace an earlier record
 _NEWER_TOKENS: Final = 4
 _AROUND_ALL = 14  # tokens of the marks, and of what a server puts around a message
@@ -200,6 +201,8 @@ class Room:
         """
         left, taken = self.tokens, []
         for hit in hits:
+            if hit.is_weak and 2 * left <= self.tokens:  # the rest pays for saying so
+                break
             short, size = hit, self.size(hit.message)
             longest = self._share_of(hit.message)
             if size > longest or len(hit.message.full_text) > LONGEST_RECORD:
@@ -267,9 +270,13 @@ def authors_of(found: Sequence[SearchHit]) -> list[Author | None]:
     return [message.author for hit in found for message in hit.messages]
 
 
-def describe_records(heading: str, records: Records) -> str:
-    """Return records between their marks, below a heading that says what they are."""
-    return "\n".join([heading, FOUND_START, *records.texts, FOUND_END])
+def describe_records(heading: str, records: Records, *, is_weak: bool = False) -> str:
+    """Return records between their marks, below a heading that says what they are.
+
+    Args:
+        is_weak: Whether they have little to do with what was looked for.
+    """
+    return "\n".join([heading + _WEAK if is_weak else heading, FOUND_START, *records.texts, FOUND_END])
 
 
 def room_for_records(tokens: int, counter: TokenCounter, heading: str, shared: frozenset[str] = frozenset()) -> Room:
@@ -279,11 +286,11 @@ def room_for_records(tokens: int, counter: TokenCounter, heading: str, shared: f
     return Room(max(0, tokens - around), size, partial(_shortened, counter=counter, shared=shared), read)
 
 
-def describe_found(records: Records, asked_at: datetime) -> str:
+def describe_found(records: Records, asked_at: datetime, *, is_weak: bool = False) -> str:
     """Return what a model is told of what was found, oldest first, and from when "last month" is to be counted."""
     at = asked_at.astimezone(UTC)
     heading = _REMEMBERED.format(weekday=_WEEKDAYS[at.weekday()], at=f"{at:%Y-%m-%d}")
-    return describe_records(heading, records)
+    return describe_records(heading, records, is_weak=is_weak)
 
 
 def room_for_found(tokens: int, counter: TokenCounter, shared: frozenset[str] = frozenset()) -> Room:

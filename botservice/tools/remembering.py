@@ -112,7 +112,8 @@ async def recall(
         wanted[:_MOST_QUERIES], k=_MOST, room=room, period=_period(first, last)
     )
     shared = shared_names([*people, *authors_of(found)])
-    return describe_records(_HEADING, records_of(found, shared)) if found else _NOTHING
+    is_weak = all(hit.is_weak for hit in found)
+    return describe_records(_HEADING, records_of(found, shared), is_weak=is_weak) if found else _NOTHING
 
 
 async def _read_in_message(context: AgentContext, number: int, start: int, asked: str) -> str:

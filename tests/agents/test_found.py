@@ -11,6 +11,7 @@ from botservice.history.shown import as_record, describe_found, records_of, room
 from botservice.llm.tokens import counter_for
 from botservice.messages import Attachment, Author, Message, Role
 from botservice.quoting import found_records
+from botservice.tools.remembering import recall
 
 pytestmark = pytest.mark.any_database
 
@@ -54,7 +55,7 @@ async def test_what_is_found_comes_with_the_day_from_which_last_month_is_counted
 
 
 async def test_as_it_comes_24_messages_are_found_at_most(context):
-    await fill(context.chat_history, 40, "dog {n}")
+    await fill(context.chat_history, 40, "dog Rex likes {n}")
     assert len(await records(context)) == 24
 
 
@@ -143,3 +144,38 @@ def test_the_marks_of_what_is_newer_are_counted():
     text = describe_found(records_of(filled), START)
     assert counter.count(text) <= 400
     assert text.count(" (newer): ") == len(filled) - 1
+
+
+async def ask(history, question):
+    for n in range(30):
+        at = START + timedelta(days=n)
+        await history.append_user_message(f"the kitchen of flat {n} needs a plumber and new paint", created_at=at)
+    await history.append_user_message(question, created_at=START + timedelta(days=60))
+
+
+WEAK = "weak matches"
+
+
+async def test_what_has_little_to_do_with_the_question_is_said_to_be_weak(context):
+    await ask(
+        context.chat_history, "Which vaccinations, passports and insurances does Antarctica demand of new visitors?"
+    )
+    found = await found_in(context)
+    assert WEAK in found
+    assert counter_for().count(found) <= 600
+
+
+@pytest.mark.parametrize(
+    "question", ["Who paints the kitchen?", "What did I say on 3 March 2024?", "plumber", "does flat 7 need paint?"]
+)
+async def test_what_answers_is_no_weak_match(context, question):
+    await ask(context.chat_history, question)
+    found = await found_in(context)
+    assert "kitchen" in found
+    assert WEAK not in found
+
+
+async def test_recall_says_that_matches_are_weak(context):
+    await ask(context.chat_history, "hm")
+    assert WEAK in await recall(context, "vaccinations passports insurances Antarctica new")
+    assert WEAK not in await recall(context, "vaccinations Antarctica", more_queries=["kitchen plumber"])

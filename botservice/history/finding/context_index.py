@@ -12,6 +12,7 @@ from botservice.history.finding.long_chats import LongChats
 from botservice.history.finding.questions import Question
 from botservice.history.finding.word_blocks import Stretch, find_stretches
 from botservice.history.ranking import Document, SearchIndex
+from botservice.history.ranking.scoring import Ranking
 from botservice.history.recent import RecentMessages
 from botservice.history.vectors import read_vectors
 from botservice.storage.readers import leave_to_thread
@@ -52,7 +53,7 @@ class _Answered:
     """A question with what was found, ids and scores, and the state of the index that this holds for."""
 
     question: Question
-    found: list[tuple[int, float]]
+    found: Ranking
     state: tuple[int, int, int]
 
 
@@ -129,13 +130,13 @@ class ContextIndex:
             return False
         return self.is_long or model_key is None or self._take_vectors(connection, model_key)
 
-    def found_for(self, question: Question) -> list[tuple[int, float]] | None:
+    def found_for(self, question: Question) -> Ranking | None:
         """Return what was found for a question, if it was the last one and nothing has changed since."""
         known = self.answered
         is_same = known is not None and known.state == self._state and known.question == question
         return known.found if known is not None and is_same and known.question.vector is question.vector else None
 
-    def remember(self, question: Question, found: list[tuple[int, float]]) -> None:
+    def remember(self, question: Question, found: Ranking) -> None:
         """Keep what was found for a question, until the next one."""
         self.answered = _Answered(question, found, self._state)
 

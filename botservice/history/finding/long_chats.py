@@ -18,6 +18,7 @@ from botservice.history.ranking.arrays import each_once
 from botservice.history.ranking.blocks import LONGEST_STRETCH, block_of, key_of, unpack
 from botservice.history.ranking.candidates import FoundWord, Positions, choose_positions
 from botservice.history.ranking.evidence import Census
+from botservice.history.ranking.scoring import Ranking
 from botservice.history.ranking.weights import DEFAULT
 from botservice.history.ranking.words.dates import Span
 from botservice.history.vectors import read_vectors_of
@@ -68,7 +69,7 @@ def search_long_chat(
     last_position: int,
     candidates: int,
     model_key: str | None,
-) -> list[tuple[int, float]]:
+) -> Ranking:
     """Return the ids of messages with their scores, best first, where all that is not in newest is written down."""
     found = _find_words(connection, context_id, newest, question)
     if question.said_within is not None:
@@ -78,7 +79,7 @@ def search_long_chat(
     inside = [_positions_of(connection, context_id, span, last_position) for span in wanted_times[:_MOST_SPANS]]
     chosen = choose_positions(found, last_position + 1, DEFAULT, most=candidates, said_within=inside)
     if not len(chosen):
-        return []
+        return Ranking()
     index = _index_of(connection, context_id, chosen)
     if question.vector is not None and model_key is not None:
         page = read_vectors_of(connection, context_id, model_key, index.ids)
@@ -89,7 +90,7 @@ def search_long_chat(
     return rank(index, question, Census(last_position, having, having_others))
 
 
-def rank(index: SearchIndex, question: Question, census: Census | None = None) -> list[tuple[int, float]]:
+def rank(index: SearchIndex, question: Question, census: Census | None = None) -> Ranking:
     """Return the ids of an index's messages with their scores for a question, best first."""
     return index.search(
         question.text,

@@ -1,6 +1,7 @@
 """The message beside a found one that makes it understandable: "yes, Tuesday" says nothing without its question."""
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
@@ -51,7 +52,7 @@ def with_neighbours(
         neighbour = beside.get(hit.message.id)
         if neighbour is not None and neighbour.id not in shown:
             shown.add(neighbour.id)
-            found.append(SearchHit(hit.message, hit.score, neighbour, hit.position))
+            found.append(replace(hit, neighbour=neighbour))
         else:
             found.append(hit)
     return found

@@ -4,12 +4,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from botservice.messages import Author, Message
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+_WEAK: Final = 0.12  # of questions to another chat, more than half are below it; of those to the right one, one in ten
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,7 @@ class SearchHit:
         score: Larger is better; comparable within one search only.
         neighbour: The question that it answers, or its answer, where it says little by itself.
         position: Where the message stands in its chat.
+        coverage: How much of what was asked for the best message of the search has, from 0 to 1.
         is_newer: Whether its author had said something on the same before, which was found, too.
     """
 
@@ -27,7 +30,13 @@ class SearchHit:
     score: float
     neighbour: Message | None = None
     position: int = field(default=0, repr=False, compare=False)
+    coverage: float = field(default=1.0, compare=False)
     is_newer: bool = False
+
+    @property
+    def is_weak(self) -> bool:
+        """Whether nothing that was found has much to do with what was asked for."""
+        return self.coverage < _WEAK
 
     @property
     def messages(self) -> list[Message]:

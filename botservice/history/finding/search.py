@@ -18,6 +18,7 @@ from botservice.history.finding.neighbours import with_neighbours
 from botservice.history.finding.question_vectors import QuestionVectors
 from botservice.history.finding.questions import Question, SearchHit
 from botservice.history.finding.word_blocks import Stretch, write_stretch
+from botservice.history.ranking.scoring import Ranking
 from botservice.history.recent import Recent, RecentMessages
 from botservice.history.rows import BY_ID, read_messages
 from botservice.llm.tokens import TokenCounter
@@ -142,7 +143,7 @@ class SearchIndexes:
             recent = self._recent.reach_back(connection, context_id, recent)
         return _read_hits(connection, context_id, found, counter, recent), recent
 
-    def _find(self, connection: Connection, entry: ContextIndex, question: Question) -> list[tuple[int, float]]:
+    def _find(self, connection: Connection, entry: ContextIndex, question: Question) -> Ranking:
         if entry.is_long:
             return search_long_chat(
                 connection,
@@ -220,11 +221,7 @@ class SearchIndexes:
 
 
 def _read_hits(
-    connection: Connection,
-    context_id: int,
-    found: list[tuple[int, float]],
-    counter: TokenCounter | None,
-    recent: Recent | None,
+    connection: Connection, context_id: int, found: Ranking, counter: TokenCounter | None, recent: Recent | None
 ) -> list[SearchHit]:
     known = {} if recent is None else recent.of_ids(number for number, _ in found)
     missing = [number for number, _ in found if number not in known]
@@ -233,4 +230,4 @@ def _read_hits(
         read = zip(rows, read_messages(connection, context_id, rows, counter), strict=True)
         known |= {row.id: (row.position, message) for row, message in read}
     there = ((*known[number], score) for number, score in found if number in known)
-    return [SearchHit(message, score, position=position) for position, message, score in there]
+    return [SearchHit(message, score, position=position, coverage=found.coverage) for position, message, score in there]

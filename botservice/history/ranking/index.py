@@ -18,7 +18,7 @@ from botservice.history.ranking.evidence import Census, Chat
 from botservice.history.ranking.people import People
 from botservice.history.ranking.postings import Postings
 from botservice.history.ranking.query import MAX_CHARACTERS, parse
-from botservice.history.ranking.scoring import Request, rank
+from botservice.history.ranking.scoring import Ranking, Request, rank
 from botservice.history.ranking.vectors import Vectors
 from botservice.history.ranking.vocabulary import Vocabulary
 from botservice.history.ranking.weights import DEFAULT, Weights
@@ -194,7 +194,7 @@ class SearchIndex:
         query_vector: NDArray[Any] | None = None,
         census: Census | None = None,
         is_each_once: bool = False,
-    ) -> list[tuple[int, float]]:
+    ) -> Ranking:
         """Return at most k ids with their scores, best first; nothing for blank text.
 
         Args:
@@ -208,7 +208,7 @@ class SearchIndex:
             is_each_once: Whether of messages of one author that say the same only the newest is returned.
         """
         if k < 1 or not text.strip() or not self._positions:
-            return []
+            return Ranking()
         query = parse(text, chat_languages=self._vocabulary.languages, now=now, weights=self._weights)
         request = Request(
             query=query,

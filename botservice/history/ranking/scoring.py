@@ -1,6 +1,6 @@
 """From a question to a ranking: words, the talk around them, who spoke and when."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -51,6 +51,19 @@ class Request:
     is_each_once: bool = False
 
 
+class Ranking(list[tuple[int, float]]):
+    """Ids with their scores, best first.
+
+    Attributes:
+        coverage: How much of what a question asks for the best message has, from 0 to 1: by the worth of its words, or
+            by its meaning; 1 where it asks for somebody's words, or those of a time.
+    """
+
+    def __init__(self, found: Iterable[tuple[int, float]] = (), coverage: float = 0.0) -> None:
+        super().__init__(found)
+        self.coverage = coverage
+
+
 @dataclass(frozen=True, slots=True)
 class _Messages:
     """The messages that are ranked, and what is known of them.
@@ -59,6 +72,7 @@ class _Messages:
         possible: What all words of the question would be worth together.
         hidden: Places of those that are not to be found; shown ones are among them.
         meaning: How near each is by its vector from 0 to 1, and whether that is enough alone; None without vectors.
+        nearest: How similar the nearest one is.
     """
 
     columns: Columns
@@ -66,6 +80,7 @@ class _Messages:
     possible: float
     hidden: NDArray[np.int64]
     meaning: tuple[Scores, NDArray[np.bool_]] | None
+    nearest: float
 
     def among(self, places: NDArray[np.int64]) -> "_Messages":
         """Return those at places alone, which are ascending."""
@@ -76,6 +91,7 @@ class _Messages:
             self.possible,
             where[is_there],
             None if self.meaning is None else (self.meaning[0][places], self.meaning[1][places]),
+            self.nearest,
         )
 
 
@@ -87,8 +103,8 @@ class _People:
     asking: set[int]
 
 
-def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tuple[int, float]]:
-    """Return ids and scores of the best k messages."""
+def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> Ranking:
+    """Rank the messages of a chat for a question, and return the best k."""
     people = _People(
         set().union(*(chat.people.named(word) for word in request.query.words)),
         set() if request.asker is None else chat.people.numbers_of(request.asker),
@@ -100,14 +116,15 @@ def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> list[tupl
         possible,
         np.concatenate([request.hidden, request.shown]),
         None if request.dense is None else _meaning(request.dense, request.hidden, weights),
+        0.0 if request.dense is None else float(np.nan_to_num(request.dense, nan=0).max(initial=0)),
     )
     chosen, found = None, None
     if len(chat.columns) >= _LONG:
         chosen = _choose(every, request, people, max(_CANDIDATES, 5 * k), weights)
     if chosen is not None:
         places, is_all = chosen
-        found = _best_of(every.among(places), request, people, k, weights, is_all=is_all) if len(places) else []
-    return (_best_of(every, request, people, k, weights) or []) if found is None else found
+        found = _best_of(every.among(places), request, people, k, weights, is_all=is_all) if len(places) else Ranking()
+    return (_best_of(every, request, people, k, weights) or Ranking()) if found is None else found
 
 
 def _choose(
@@ -161,7 +178,7 @@ def _repeats(messages: _Messages, request: Request) -> NDArray[np.int64]:
 
 def _best_of(
     messages: _Messages, request: Request, people: _People, k: int, weights: Weights, *, is_all: bool = True
-) -> list[tuple[int, float]] | None:
+) -> Ranking | None:
     """Return ids and scores of the best k messages; None if these are not all, and too many of them say the same."""
     columns = messages.columns
     factor, alone = _by_circumstances(messages, request, people, weights)
@@ -184,7 +201,8 @@ def _best_of(
     if best is None:
         return None
     falling = np.minimum.accumulate(score[best])  # what was said again scores no more than what stands before it
-    return _each_once(columns, best, falling) if request.is_each_once else _with_ids(columns, best, falling)
+    found = _each_once(columns, best, falling) if request.is_each_once else _with_ids(columns, best, falling)
+    return Ranking(found, content.coverage if alone is None else 1.0)
 
 
 def _among(part: Evidence, places: NDArray[np.int64]) -> Evidence:
@@ -202,11 +220,13 @@ class _Content:
     Attributes:
         gains: What each word is worth, a row for each.
         strength: How much of some words (rows) the messages (columns) have.
+        coverage: As in Ranking.
     """
 
     score: Scores
     gains: Scores
     strength: list[Scores]
+    coverage: float
 
     def words_at(self, places: NDArray[np.int64]) -> Scores:
         """Return which words (rows) the messages at places (columns) have: 1 or 0."""
@@ -232,10 +252,12 @@ def _by_content(messages: _Messages, weights: Weights) -> _Content:
     best = float(own.max(initial=0))
     own, around = scaled(own), scaled(around)
     is_hit = (own > 0) | (around >= weights.least_around)
-    if messages.meaning is not None and messages.possible:
-        coverage = np.float32(min(1, best / (weights.covered * messages.possible)))
-        own *= coverage
-        around *= coverage
+    coverage = min(1.0, best / messages.possible) if messages.possible else 0.0
+    if messages.meaning is not None:
+        trust = np.float32(min(1, coverage / weights.covered))
+        own *= trust
+        around *= trust
+        coverage = max(coverage, messages.nearest)
     gained = weights.window * around
     if messages.meaning is not None:
         meaning, is_near = messages.meaning
@@ -244,7 +266,7 @@ def _by_content(messages: _Messages, weights: Weights) -> _Content:
         gained += weights.dense_window * talk.near(meaning[None])[0]
     score = own + talk.from_neighbours(own) + gained
     score *= is_hit
-    return _Content(score, gains, found)
+    return _Content(score, gains, found, coverage)
 
 
 def _strength(parts: Sequence[Evidence], columns: Columns, weights: Weights) -> Scores:
