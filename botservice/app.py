@@ -74,14 +74,18 @@ class Application:
         """Return why requests had better go elsewhere, or None if they are welcome."""
         if self.worker is not None and not self.worker.is_running:
             return "the worker does not run"
-        reason = "the database does not answer"
         try:
             async with asyncio.timeout(_READY_SECONDS):
                 await self.storage.ping()
-                reason = "the database takes no writes: its disk is full, or fails"
-                await self.storage.check_disk()
         except (BotServiceError, TimeoutError):
-            return reason
+            return "the database does not answer"  # its error may name hosts and users, and anybody may read this
+        try:
+            async with asyncio.timeout(_READY_SECONDS):
+                await self.storage.check_writes()
+        except TimeoutError:
+            return "the database takes no writes within some seconds"
+        except BotServiceError as error:
+            return str(error)
         return None
 
 

@@ -16,6 +16,7 @@ import pytest
 from crash.served import ROOT
 from history.tiny_model import make_tiny_model
 from sqlalchemy import create_engine, make_url
+from sqlalchemy.pool import NullPool
 from standins.bot_api import BotApi
 from standins.bot_api.journal import CallReceived, MessageShown
 from standins.mcp_servers import script
@@ -38,6 +39,7 @@ from botservice import (
     StorageUnavailable,
 )
 from botservice.app import Application, build_service, running
+from botservice.errors import StorageError
 from botservice.serving import BodyLimit, build_web_app, describe, listen
 from botservice.settings import Settings
 from transports.registry import build_transports
@@ -157,12 +159,49 @@ async def test_it_is_not_ready_while_the_disk_is_full_and_ready_again_when_there
         ready = await http.get("/readyz")
         assert (ready.status_code, ready.json()["reason"]) == (
             503,
-            "the database takes no writes: its disk is full, or fails",
+            "the database refuses writes: database or disk is full: its disk is full, or fails",
         )
         await allow_pages(application.storage, 2**30)
         async with asyncio.timeout(60):
             while (await http.get("/readyz")).status_code != 200:
                 pass
+
+
+@pytest.mark.parametrize("is_before", [True, False])
+async def test_it_is_not_ready_while_it_may_not_write_to_a_table_and_says_which(
+    own_postgres_url: str, monkeypatch: pytest.MonkeyPatch, *, is_before: bool
+) -> None:
+    monkeypatch.setattr("botservice.storage.database._REFUSED_SECONDS", 0.0)
+    async with Storage.open(own_postgres_url, migrate=True):
+        pass
+    url = make_url(own_postgres_url).set(drivername="postgresql+psycopg")
+    admin = create_engine(url, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    with admin.connect() as connection:
+        for statement in (
+            "CREATE ROLE bot_role LOGIN",
+            "GRANT ALL ON ALL TABLES IN SCHEMA public TO bot_role",
+            "GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO bot_role",
+        ):
+            connection.exec_driver_sql(statement)
+        as_role = make_url(own_postgres_url).set(username="bot_role").render_as_string(hide_password=False)
+        try:
+            if is_before:
+                connection.exec_driver_sql("REVOKE INSERT ON messages FROM bot_role")
+            async with served(database_url=as_role) as application, client(application) as http:
+                if not is_before:
+                    assert (await http.get("/readyz")).status_code == 200
+                    context = await AgentContext.get_or_create(application.storage, {"chat_id": "1"})
+                    connection.exec_driver_sql("REVOKE INSERT ON messages FROM bot_role")
+                    with pytest.raises(StorageError, match="permission denied"):
+                        await context.chat_history.append_user_message("hello")
+                ready = await http.get("/readyz")
+                reason = "the database refuses writes: permission denied for table messages"
+                assert (ready.status_code, ready.json()["reason"]) == (503, reason)
+                connection.exec_driver_sql("GRANT INSERT ON messages TO bot_role")
+                assert (await http.get("/readyz")).status_code == 200
+        finally:
+            connection.exec_driver_sql("DROP OWNED BY bot_role")
+            connection.exec_driver_sql("DROP ROLE bot_role")
 
 
 async def test_a_service_that_starts_on_a_full_disk_is_not_ready(sqlite_url: str) -> None:

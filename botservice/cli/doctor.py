@@ -139,7 +139,7 @@ async def _check_database(settings: Settings) -> Finding:
         started = time.monotonic()
         await storage.ping()
         taken = (time.monotonic() - started) * 1000
-        await storage.check_disk(is_doubted=True)
+        await storage.check_writes(is_doubted=True)
         if short_lived is not None:
             return Finding("database", short_lived, is_wrong=True)
         return Finding("database", f"{storage.name} answers in {taken:.0f} ms")

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _MOST_QUESTIONS = 4
-_DISK_SECONDS = 5.0  # between two tries of a disk that was full
+_REFUSED_SECONDS = 5.0  # between two tries of a database that has refused a write
 _REMEDY = "run `botservice migrate`"
 
 
@@ -79,7 +79,7 @@ class Storage:
         self._long_readers: Readers
         self._in_place: ReaderInPlace | None = None
         self._scrubber: Scrubber | None = None
-        self._disk_tried_at: float | None = None
+        self._writes_tried_at: float | None = None
         self._refused: Future[UnsuitableDatabase] = Future()
         self._shared: SharedFile
         self._read_engine: Engine
@@ -269,24 +269,24 @@ class Storage:
         await self.read(lambda connection: connection.execute(text("SELECT 1")).scalar_one(), is_short=True)
         await self.write(check_writable)
 
-    async def check_disk(self, *, is_doubted: bool = False) -> None:
-        """Return if what is written finds room on the disk. That is tried at first, and after a write has found none.
+    async def check_writes(self, *, is_doubted: bool = False) -> None:
+        """Return if the database takes what is written. That is tried at first, and after it has refused a write.
 
         Args:
             is_doubted: Whether to try it in any case.
 
         Raises:
-            StorageUnavailable: it finds none, or found none seconds ago.
+            StorageError: it does not, or did not seconds ago; the message has the database's reason.
         """
-        tried_at = self._disk_tried_at
+        tried_at = self._writes_tried_at
         if tried_at is not None and not is_doubted:
-            if not self._writer.lacks_disk:
+            if self._writer.refusal is None:
                 return
-            if time.monotonic() - tried_at < _DISK_SECONDS:
-                raise StorageUnavailable("the database has taken no write: its disk is full, or fails")
-        self._disk_tried_at = time.monotonic()
-        await self.write(schema.try_disk)
-        self._writer.lacks_disk = False
+            if time.monotonic() - tried_at < _REFUSED_SECONDS:
+                raise StorageUnavailable(f"the database refuses writes: {self._writer.refusal}")
+        self._writes_tried_at = time.monotonic()
+        await self.write(schema.try_writing)
+        self._writer.refusal = None
 
     async def listen(self, hear: Hear) -> None:
         """Give hear, until cancelled, what other processes on the same Postgres say; SQLite has none.

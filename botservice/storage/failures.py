@@ -15,7 +15,9 @@ from botservice.storage.postgres.sessions import as_unsuitable, is_alien_session
 _CONFLICTS = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_detected
 _LOCK_NOT_AVAILABLE = "55P03"
 _READ_ONLY = "25006"  # read_only_sql_transaction
-_NO_DISK = frozenset({"53100", "58030"})  # disk_full, io_error
+_REFUSALS = frozenset({"42501", "25006", "58030"})  # insufficient_privilege, read_only_sql_transaction, io_error
+_NO_DISK = frozenset({"53100", "58030"})
+_NO_RESOURCES = "53"  # the class: disk_full, out_of_memory, and what providers raise for a quota
 _NO_DISK_OF_SQLITE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY})
 
 
@@ -26,13 +28,13 @@ class Failure:
     Attributes:
         is_general: Whether any other transaction would have failed now as well.
         is_blocked: Whether it waited in vain for a lock of another session.
-        is_of_disk: Whether the disk is full, or fails.
+        refusal: The database's reason, where it takes no such writes: for its disk, a quota, or a right.
     """
 
     error: BaseException
     is_general: bool = False
     is_blocked: bool = False
-    is_of_disk: bool = False
+    refusal: str | None = None
 
     @classmethod
     def of(cls, error: BaseException, *, is_lost: bool, has_begun: bool) -> Self:
@@ -50,7 +52,8 @@ class Failure:
         elif isinstance(error, StopIteration):  # a future refuses it
             told = RuntimeError(f"a write raised {error!r}")
         is_general = is_lost or not has_begun
-        return cls(told, is_general=is_general, is_blocked=is_blocked(error), is_of_disk=is_of_disk(error))
+        refusal = _reason(error) if refuses_writes(error) else None
+        return cls(told, is_general=is_general, is_blocked=is_blocked(error), refusal=refusal)
 
 
 class ReadOnlyDatabase(Exception):
@@ -102,10 +105,11 @@ def is_blocked(error: BaseException) -> bool:
     return _sqlstate(error) == _LOCK_NOT_AVAILABLE
 
 
-def is_of_disk(error: BaseException) -> bool:
-    """Return whether the disk of the database is full, or fails."""
+def refuses_writes(error: BaseException) -> bool:
+    """Return whether the database takes no such writes, whatever they hold: for its disk, a quota, or a right."""
     code = getattr(getattr(error, "orig", None), "sqlite_errorcode", 0) & 0xFF
-    return code in _NO_DISK_OF_SQLITE or _sqlstate(error) in _NO_DISK
+    state = _sqlstate(error) or ""
+    return code in _NO_DISK_OF_SQLITE or state in _REFUSALS or state[:2] == _NO_RESOURCES
 
 
 def is_read_only(error: BaseException) -> bool:
@@ -116,7 +120,7 @@ def is_read_only(error: BaseException) -> bool:
 def is_outage(error: BaseException) -> bool:
     """Return whether the database failed rather than what it was asked."""
     is_failing = isinstance(error, OperationalError | InterfaceError | PoolTimeout)
-    is_refused = isinstance(error, StorageUnavailable) or is_alien_session(error)
+    is_refused = isinstance(error, UnsuitableDatabase) or is_alien_session(error)
     return is_failing or is_lost_connection(error) or is_read_only(error) or is_refused
 
 
@@ -142,7 +146,8 @@ def as_refusal(error: DBAPIError) -> StorageError:
 def _reason(error: BaseException) -> str:
     driver = getattr(error, "orig", None) or error
     reason = str(driver).strip().partition("\n")[0]
-    is_of_disk = getattr(driver, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL)
+    code = getattr(driver, "sqlite_errorcode", 0) & 0xFF
+    is_of_disk = code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL) or _sqlstate(error) in _NO_DISK
     return f"{reason}: its disk is full, or fails" if is_of_disk else reason
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Engine, delete, insert, inspect, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateSchema
 
-from botservice.errors import DatabaseInUse, SchemaMismatch
+from botservice.errors import DatabaseInUse, SchemaMismatch, StorageUnavailable
 from botservice.progressing import Progress, unwatched
 from botservice.storage.claims import SharedFile
 from botservice.storage.engines import create_writer_engine
@@ -26,6 +26,7 @@ from botservice.storage.postgres.building import finish_building
 from botservice.storage.sqlite.files import STEPS_AT_ONCE, check_interrupted
 from botservice.storage.tables import telegram  # noqa: F401 - a transport owns it, and every process knows all tables
 from botservice.storage.tables.conversations import schema_compatibility
+from botservice.storage.tables.metadata import metadata
 from botservice.storage.url import DatabaseUrl
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
@@ -42,6 +43,11 @@ _TABLES = text("SELECT tablename FROM pg_tables WHERE schemaname = current_schem
 _IS_SCHEMA = text("SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = :name)")
 _MIGRATION_LOCK = 1
 _POLL_SECONDS = 0.05
+_DENIED = text(
+    "SELECT relname FROM pg_class WHERE relnamespace = quote_ident(current_schema())::regnamespace "
+    "AND relname = ANY(:names) AND NOT (has_table_privilege(oid, 'INSERT') AND has_table_privilege(oid, 'UPDATE') "
+    "AND has_table_privilege(oid, 'DELETE')) ORDER BY relname LIMIT 1"
+)
 _PROBE_BYTES = 32 * 1024  # as hexadecimal digits twice as many: more than what a file may have left in itself
 _TABLE_SECONDS = 2.0  # below the time that the writers of running processes wait for a lock
 _BLOCKED_SECONDS = 1.0
@@ -86,8 +92,12 @@ def read_oldest_compatible(connection: Connection) -> str | None:
     return connection.execute(text("SELECT min(oldest_version) FROM schema_compatibility")).scalar_one_or_none()
 
 
-def try_disk(connection: Connection) -> None:
-    """Write as much as a long message and take it away again: to begin a transaction takes no room on the disk."""
+def try_writing(connection: Connection) -> None:
+    """Write as much as a long message and take it away again, and check the rights to write to every table.
+
+    Raises:
+        StorageUnavailable: the right to write to one of them is missing.
+    """
     probe = secrets.token_hex(_PROBE_BYTES)
     if connection.dialect.name == "sqlite":  # which writes nothing before a commit
         connection.execute(insert(schema_compatibility), {"oldest_version": probe})
@@ -96,6 +106,9 @@ def try_disk(connection: Connection) -> None:
     undone = connection.begin_nested()  # no DELETE: the table has no key, and may be replicated
     connection.execute(insert(schema_compatibility), {"oldest_version": probe})
     undone.rollback()
+    denied = connection.execute(_DENIED, {"names": list(metadata.tables)}).scalar()
+    if denied is not None:
+        raise StorageUnavailable(f"the database refuses writes: permission denied for table {denied}")
 
 
 def check_version(version: str | None, *, remedy: str, oldest_compatible: str | None = None) -> None:

@@ -114,7 +114,8 @@ class Writer:
 
     Attributes:
         connection: What it writes by.
-        lacks_disk: Whether a write has failed because the disk is full, or fails. Who has tried it again resets it.
+        refusal: Why the database has refused a write that was nothing special; None where it has not. Who has tried it
+            again resets it.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class Writer:
     ) -> None:
         """Make a writer; prepare runs once on each new connection."""
         self.connection = WritingConnection(engine, prepare=prepare, limits=limits)
-        self.lacks_disk = False
+        self.refusal: str | None = None
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._heartbeat_seconds = self.connection.heartbeat_seconds
         self._queue: SimpleQueue[Operation | None] = SimpleQueue()
@@ -275,7 +276,7 @@ class Writer:
                     asked_at = time.monotonic()
             except BaseException as error:  # noqa: BLE001 - operations are foreign code; the error goes to who asked
                 failure = self.connection.understand(error, has_begun=has_begun)
-                self.lacks_disk = self.lacks_disk or failure.is_of_disk
+                self.refusal = failure.refusal or self.refusal
                 if not is_conflict(error):
                     return failure
             else:

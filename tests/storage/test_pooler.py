@@ -217,3 +217,26 @@ def test_a_service_whose_pooler_changes_its_mode_ends_and_says_what_to_do(postgr
 async def test_statement_mode_is_refused(postgres_url):
     with pgbouncer(postgres_url, mode="statement") as url, pytest.raises(StorageUnavailable):
         await Storage.open(url)
+
+
+@needs_pgbouncer
+async def test_a_pooler_without_a_free_session_is_waited_for_in_bounds_and_named(postgres_url, caplog):
+    with pgbouncer(postgres_url, mode="session", size=1) as url, psycopg.connect(url) as other:
+        other.execute("SELECT 1")
+        with pytest.raises(StorageUnavailable, match=r"no session within 5 seconds.*default_pool_size"):
+            await Storage.open(url)
+    assert [each.waits_for for each in caplog.records if each.message == "storage.waiting_for_database"] == [
+        "a session: its pooler may have none free"
+    ]
+
+
+@needs_pgbouncer
+async def test_a_page_that_gets_no_session_fails_in_bounds_and_turns_go_on(postgres_url):
+    with pgbouncer(postgres_url, mode="session", size=1 + READ_CONNECTIONS) as url:
+        async with Storage.open(url, limits=UNHURRIED) as storage:
+            await storage.write(add("a"))
+            await read_by_both(storage)
+            with pytest.raises(StorageUnavailable, match="no session within"):
+                await storage.read(lambda connection: connection.execute(text("SELECT 1")), is_long=True)
+            await storage.write(add("b"))
+            assert await names(storage) == ["a", "b"]

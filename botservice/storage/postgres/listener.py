@@ -12,6 +12,8 @@ from typing import Any, NoReturn
 from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 
+from botservice.errors import StorageUnavailable
+
 logger = logging.getLogger(__name__)
 
 # Every schema of a database has its own channel. That of "public" is what it has always been, so that an earlier
@@ -54,7 +56,7 @@ class Listener:
                     await self._receive_all(connection, hear)
                 finally:
                     connection.close()
-            except (SQLAlchemyError, self._driver_error, OSError) as error:
+            except (SQLAlchemyError, StorageUnavailable, self._driver_error, OSError) as error:
                 logger.warning("storage.not_listening", extra={"reason": type(error).__name__})
             await asyncio.sleep(_PAUSE_SECONDS)
 

@@ -12,12 +12,12 @@ import os
 import secrets
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Self
 
 from sqlalchemy import Engine, event
 
-from botservice.errors import UnsuitablePooler
+from botservice.errors import StorageUnavailable, UnsuitablePooler
 
 logger = logging.getLogger(__name__)
 
@@ -48,15 +48,19 @@ def mark_sessions(engine: Engine, *, is_writer: bool = False, check: Callable[[A
 
     @event.listens_for(engine, "do_connect")
     def connect(dialect: Any, record: Any, arguments: Any, named: Any) -> Any:
-        with _within_seconds() as begun:
-            driver = dialect.connect(*arguments, **named)
-            begun(driver)
+        with _Patience() as patience:
+            driver = patience.driver = dialect.connect(*arguments, **named)
             try:
                 with driver.transaction():  # one session, whatever the pooler does between transactions
                     check(driver)
                     record.info[CHECK] = _mark(driver, is_writer=is_writer)
-            except BaseException:
+            except BaseException as error:
                 driver.close()
+                if patience.is_over:
+                    raise StorageUnavailable(
+                        f"the database gave no session within {SESSION_SECONDS:g} seconds: a pooler before it may have "
+                        "none free (PgBouncer: default_pool_size)"
+                    ) from error
                 raise
             return driver
 
@@ -112,32 +116,32 @@ def _mark(driver: Any, *, is_writer: bool) -> str:
     return f"SELECT CAST(CASE WHEN {is_own} THEN '1' ELSE '{_ALIEN}' END AS integer)"
 
 
-@contextlib.contextmanager
-def _within_seconds() -> Iterator[Callable[[Any], None]]:
-    """Break a connection off which has no answer after some seconds, and say before that what is waited for.
+class _Patience:
+    """Breaks a connection off that has no answer after some seconds, and says before that what is waited for.
 
     The driver bounds how long it connects, and not how long it waits then: a pooler lets a client in, and its first
     question waits until a session is free.
     """
-    is_done = threading.Event()
-    drivers: list[Any] = []
 
-    def watch() -> None:
-        if is_done.wait(_SOON_SECONDS):
+    def __init__(self) -> None:
+        self.driver: Any = None
+        self.is_over = False
+        self._is_done = threading.Event()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._watch, name="botservice-connecting", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_done.set()
+
+    def _watch(self) -> None:
+        if self._is_done.wait(_SOON_SECONDS):
             return
-        what = "a session: its pooler may have none free" if drivers else "a connection"
+        what = "a connection" if self.driver is None else "a session: its pooler may have none free"
         logger.warning("storage.waiting_for_database", extra={"waits_for": what})
-        while not is_done.wait(SESSION_SECONDS - _SOON_SECONDS):
-            for driver in drivers:
-                with contextlib.suppress(OSError), socket.socket(fileno=_duplicate(driver)) as line:
+        while not self._is_done.wait(SESSION_SECONDS - _SOON_SECONDS):
+            if self.driver is not None:
+                self.is_over = True
+                with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.driver.fileno())) as line:
                     line.shutdown(socket.SHUT_RDWR)
-
-    threading.Thread(target=watch, name="botservice-connecting", daemon=True).start()
-    try:
-        yield drivers.append
-    finally:
-        is_done.set()
-
-
-def _duplicate(driver: Any) -> int:
-    return os.dup(driver.fileno())
