@@ -30,7 +30,7 @@ from botservice.storage.tables.metadata import metadata
 from botservice.storage.url import DatabaseUrl
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
-SCHEMA_VERSION = "0025"
+SCHEMA_VERSION = "0026"
 
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _OWN_FILE = "name another file in DATABASE_URL"

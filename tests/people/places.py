@@ -321,7 +321,7 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "access_invitations": ("invited_at",),
     "slack_installations": (
         *("enterprise_id", "team_id", "is_enterprise", "app_id", "bot_id", "bot_user_id", "scopes", "token"),
-        "installed_at",
+        *("installed_at", "refresh_token", "token_expires_at", "refreshing_until"),
     ),
     "telegram_menus": ("bot_id", "digest", "set_at"),
     "slack_oauth_states": ("state", "expires_at"),

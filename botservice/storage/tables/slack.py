@@ -22,6 +22,10 @@ slack_installations = Table(
     Column("token", LargeBinary, nullable=False),
     Column("installed_by", Text),
     Column("installed_at", Timestamp, nullable=False),
+    # Where tokens rotate: when this one ends, what gets the next one, and until when a process is getting it.
+    Column("refresh_token", LargeBinary),
+    Column("token_expires_at", Timestamp),
+    Column("refreshing_until", Timestamp),
 )
 
 # The states of installations that have begun: each is good for one return from Slack.

@@ -155,14 +155,24 @@ def connections_open(world: World, params: Params) -> dict[str, Any]:
     return {"url": params["url"].replace("http://", "ws://") + "/socket"}
 
 
-@method("oauth.v2.access", "code", "client_id", "client_secret", "redirect_uri")
+@method("oauth.v2.access", "code", "client_id", "client_secret", "redirect_uri", "grant_type", "refresh_token")
 def oauth_access(world: World, params: Params) -> dict[str, Any]:
-    team = world.codes.pop(str(params.get("code")), None)
-    if team is None:
-        raise SlackError("invalid_code")
-    token = f"xoxb-of-{team}"
+    if params.get("grant_type") == "refresh_token":
+        team = world.refresh_tokens.pop(str(params.get("refresh_token")), None)
+        if team is None:  # each is good for one new token
+            raise SlackError("invalid_refresh_token")
+    else:
+        team = world.codes.pop(str(params.get("code")), None)
+        if team is None:
+            raise SlackError("invalid_code")
+    token, rotating = f"xoxb-of-{team}", dict[str, Any]()
+    if world.rotates:
+        token = f"xoxe.xoxb-{world.next_id('R')}-of-{team}"
+        rotating = {"refresh_token": f"xoxe-{world.next_id('R')}", "expires_in": world.token_seconds}
+        world.refresh_tokens[rotating["refresh_token"]] = team
     world.tokens[token] = team
     return {
+        **rotating,
         "access_token": token,
         "token_type": "bot",
         "scope": "chat:write",

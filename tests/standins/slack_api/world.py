@@ -108,6 +108,9 @@ class World:
         self.has_stop_button = True
         self.scopes: set[str] | None = None
         self.tokens: dict[str, str] = {}
+        self.rotates = False  # whether tokens of installations end, as an app chooses once and for all
+        self.token_seconds = 43_200
+        self.refresh_tokens: dict[str, str] = {}
         self.codes: dict[str, str] = {}
         self._seconds = itertools.count(int(time.time()))
         self._numbers = itertools.count(1)

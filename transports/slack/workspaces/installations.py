@@ -17,6 +17,7 @@ from botservice.storage.encryption import Cipher
 from botservice.storage.tables.slack import slack_grids, slack_installations, slack_oauth_states
 from botservice.telemetry import register_secret
 from transports.slack.workspaces.refusals import forget_refusals, insert_once
+from transports.slack.workspaces.token_rotation import TokenRotation, as_moment
 from transports.slack.workspaces.workspaces import Workspace
 
 _logger = logging.getLogger(__name__)
@@ -81,9 +82,10 @@ class _Stored:
 class InstallationStore(_Stored, AsyncInstallationStore):
     """Bolt's interface to the installations; only the bot's own token is kept, never a person's."""
 
-    def __init__(self, cipher: Cipher) -> None:
+    def __init__(self, cipher: Cipher, rotation: TokenRotation | None = None) -> None:
         super().__init__()
         self._cipher = cipher
+        self._rotation = rotation
 
     async def async_save(self, installation: Installation) -> None:
         """Store an installation in the place of an earlier one of the same workspace."""
@@ -130,6 +132,8 @@ class InstallationStore(_Stored, AsyncInstallationStore):
             StorageError: its token was encrypted with another key.
         """
         row = await self._row(enterprise_id, team_id)
+        if row is not None and self._rotation is not None:
+            row = await self._rotation.fresh(row, lambda: self._row(enterprise_id, team_id), self.storage)
         if row is None:
             return None
         token = self._cipher.decrypt(row.token).decode()
@@ -156,7 +160,7 @@ class InstallationStore(_Stored, AsyncInstallationStore):
         await self.storage.write(write)
 
     async def _save(self, bot: Bot, installed_by: str | None) -> None:
-        row = {
+        row: dict[str, Any] = {
             "enterprise_id": bot.enterprise_id or "",
             "team_id": "" if bot.is_enterprise_install else bot.team_id or "",
             "team_name": bot.enterprise_name if bot.is_enterprise_install else bot.team_name,
@@ -168,7 +172,12 @@ class InstallationStore(_Stored, AsyncInstallationStore):
             "token": self._cipher.encrypt(bot.bot_token.encode()),
             "installed_by": installed_by,
             "installed_at": self.storage.now(),
+            "refresh_token": None,
+            "token_expires_at": None,
         }
+        if bot.bot_refresh_token and bot.bot_token_expires_at is not None:
+            row["refresh_token"] = self._cipher.encrypt(bot.bot_refresh_token.encode())
+            row["token_expires_at"] = as_moment(bot.bot_token_expires_at, self.storage.now())
 
         def write(connection: Connection) -> None:
             connection.execute(_DELETE, {"enterprise": row["enterprise_id"], "team": row["team_id"]})
@@ -196,6 +205,8 @@ class InstallationStore(_Stored, AsyncInstallationStore):
             "bot_scopes": row.scopes,
             "is_enterprise_install": row.is_enterprise,
             "installed_at": row.installed_at.timestamp(),
+            "bot_refresh_token": row.refresh_token and self._cipher.decrypt(row.refresh_token).decode(),
+            "bot_token_expires_at": row.token_expires_at and int(row.token_expires_at.timestamp()),
         }
 
 

@@ -11,6 +11,7 @@ from slack_bolt.oauth.async_callback_options import AsyncCallbackOptions, AsyncF
 from slack_bolt.oauth.async_oauth_flow import AsyncOAuthFlow
 from slack_bolt.oauth.async_oauth_settings import AsyncOAuthSettings
 from slack_bolt.response import BoltResponse
+from slack_sdk.oauth.token_rotation.async_rotator import AsyncTokenRotator
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 from starlette.requests import Request
@@ -22,6 +23,7 @@ from botservice.storage import Storage
 from botservice.storage.encryption import Cipher
 from transports.slack.manifest import bot_scopes
 from transports.slack.workspaces.installations import STATE_SECONDS, InstallationStore, StateStore
+from transports.slack.workspaces.token_rotation import TokenRotation
 
 logger = logging.getLogger(__name__)
 
@@ -43,10 +45,16 @@ class _InstallationClient(AsyncWebClient):
     """Asks for tokens; the SDK's own way to name the app is one that aiohttp warns of."""
 
     async def oauth_v2_access(
-        self, *, client_id: str, client_secret: str, code: str | None = None, redirect_uri: str | None = None, **_: Any
+        self,
+        *,
+        client_id: str,
+        client_secret: str,
+        code: str | None = None,
+        redirect_uri: str | None = None,
+        **more: Any,
     ) -> AsyncSlackResponse:
         credentials = base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
-        said = {"code": code, "redirect_uri": redirect_uri}
+        said = {"code": code, "redirect_uri": redirect_uri, **more}
         return await self.api_call(
             "oauth.v2.access",
             data={name: each for name, each in said.items() if each is not None},
@@ -58,11 +66,13 @@ class Installing:
     """Answers the two routes of an installation."""
 
     def __init__(self, app: OAuthApp, api_url: str) -> None:
-        self.store = InstallationStore(app.cipher)
+        client = _InstallationClient(base_url=api_url, retry_handlers=[])
+        rotator = AsyncTokenRotator(client_id=app.client_id, client_secret=app.client_secret, client=client)
+        self.store = InstallationStore(app.cipher, TokenRotation(app.cipher, rotator))
         self._states = StateStore()
         redirect = None if app.public_url is None else f"{app.public_url.rstrip('/')}{REDIRECT_PATH}"
         self._flow = AsyncOAuthFlow(
-            client=_InstallationClient(base_url=api_url, retry_handlers=[]),
+            client=client,
             logger=logging.getLogger("slack_bolt"),
             settings=AsyncOAuthSettings(
                 client_id=app.client_id,
