@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from rich.console import Console
 
 from botservice.formatted_text import (
@@ -25,6 +26,9 @@ from botservice.formatted_text import (
     Table,
 )
 from transports.markdown.reading import read_markdown
+from transports.slack.outgoing.escaping import escape_literals
+from transports.slack.outgoing.figures import as_blocks, find_figures
+from transports.slack.outgoing.formatting import Pings, format_answer
 from transports.telegram.outgoing.formatting import format_markdown
 from transports.terminal.rendering import RenderedScreen
 from transports.web.outgoing.markdown import render_markdown
@@ -36,7 +40,10 @@ def in_telegram(text: str) -> str:
 
 def in_browser(text: str) -> str:
     """Return the words of a page; a list shows the numbers that its elements say."""
-    shown = "".join(render_markdown(text))
+    return in_html("".join(render_markdown(text)))
+
+
+def in_html(shown: str) -> str:
     number = 0
     parts = []
     for part in re.split(r"(<[^>]*>)", shown):
@@ -57,7 +64,23 @@ def on_terminal(text: str) -> str:
     return target.getvalue()
 
 
+SLACK = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])  # as its documentation has it
+
+
+def in_slack(text: str) -> str:
+    """Return what Slack shows: its own parser leaves tags out, and counts the points of a list."""
+    parts = []
+    for piece in format_answer(text, Pings()):
+        escaped = escape_literals(piece)
+        for block in as_blocks(escaped, find_figures(escaped)):
+            rows = block.get("rows", ())
+            parts += [cell["text"] for row in rows for cell in row]
+            parts.append(in_html(SLACK.render(block.get("text", ""))))
+    return " ".join(parts)
+
+
 PLATFORMS: dict[str, Callable[[str], str]] = {"telegram": in_telegram, "browser": in_browser, "terminal": on_terminal}
+EVERYWHERE = {**PLATFORMS, "slack": in_slack}
 LITERAL = [
     "5$/month or 50$/year",
     "$AAPL/$MSFT",
@@ -93,30 +116,30 @@ TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("platform", EVERYWHERE)
 @pytest.mark.parametrize("text", LITERAL)
 def test_signs_that_are_no_marks_stay(platform: str, text: str) -> None:
-    assert PLATFORMS[platform](text).strip() == text
+    assert EVERYWHERE[platform](text).strip() == text
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("platform", EVERYWHERE)
 @pytest.mark.parametrize(("text", "shown"), TEXTS)
 def test_marks_become_formatting_and_the_words_stay(platform: str, text: str, shown: str) -> None:
-    assert " ".join(PLATFORMS[platform](text).split()) == shown
+    assert " ".join(EVERYWHERE[platform](text).split()) == shown
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("platform", EVERYWHERE)
 def test_every_cell_of_a_table_is_shown(platform: str) -> None:
-    shown = PLATFORMS[platform]("| Call | Means |\n|---|---|\n| `a|b` | either | and more |\n| `x \\| y` | both |")
+    shown = EVERYWHERE[platform]("| Call | Means |\n|---|---|\n| `a|b` | either | and more |\n| `x \\| y` | both |")
     for words in ("a|b", "either", "and more", "x | y", "both"):
         assert words in shown
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("platform", EVERYWHERE)
 @pytest.mark.parametrize("formula", ["$x^2$", "\\(x^2\\)", "\\[x^2\\]", "$$x^2$$", "$$\nx^2\n$$", "\\[\nx^2\n\\]"])
 def test_a_formula_is_found_where_it_is_one_for_certain(platform: str, formula: str) -> None:
-    assert PLATFORMS[platform](formula).strip() in ("x²", "x2", formula)
-    assert "x^2" in PLATFORMS[platform](f"`{formula}`" if "\n" not in formula else f"```\n{formula}\n```")
+    assert EVERYWHERE[platform](formula).strip() in ("x²", "x2", formula)
+    assert "x^2" in EVERYWHERE[platform](f"`{formula}`" if "\n" not in formula else f"```\n{formula}\n```")
 
 
 def letters(text: str) -> str:

@@ -40,7 +40,7 @@ def _reading(take: Callable[[StateInline, bool], bool], signs: str) -> Callable[
         if state.src[begin] not in signs or not take(state, silent):
             return False
         found = state.delimiters[known:]
-        if found and _is_literal(state.src, begin, state.pos, state.posMax):
+        if found and is_literal(state.src, begin, state.pos, state.posMax):
             for each in found:
                 each.open = each.close = False
         elif found and _is_freed_run(state, begin):
@@ -56,7 +56,7 @@ def _is_freed_run(state: StateInline, begin: int) -> bool:
     return is_inside and state.src[begin] != "_" and is_freed(state.src[begin - 1], state.src[state.pos])
 
 
-def _is_literal(text: str, begin: int, end: int, length: int) -> bool:
+def is_literal(text: str, begin: int, end: int, length: int) -> bool:
     """Return whether the signs from begin to end are a part of what is said."""
     before = text[begin - 1] if begin else " "
     after = text[end] if end < length else " "

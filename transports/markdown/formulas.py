@@ -32,7 +32,7 @@ def _find_inline(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - th
     if text[begin] == "$":
         end, width = _after_dollar(text, begin, state.posMax), 1
     elif text[begin] == "\\":
-        end, width = _after_bracket(text, begin), 2
+        end, width = after_bracket(text, begin), 2
     else:
         return False
     if end < 0 or end > state.posMax:
@@ -64,7 +64,7 @@ def _touches(character: str) -> bool:
     return character == "$" or character.isalnum()
 
 
-def _after_bracket(text: str, begin: int) -> int:
+def after_bracket(text: str, begin: int) -> int:
     r"""Return where the formula ends that begins with a bracket behind a backslash, or -1; `\[x\]` may be escaped."""
     opening = text[begin : begin + 2]
     closing = _CLOSINGS.get(opening)

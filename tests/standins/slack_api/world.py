@@ -49,10 +49,10 @@ class Post:
     def shown(self) -> str:
         """What is to be read."""
         if self.markdown_text is not None:
-            return self.markdown_text
+            return _unescaped(self.markdown_text)
         drawn = ("data_table", "data_visualization")
         parts = [
-            b["text"] if b["type"] == "markdown" else f"⟦{b['type']}⟧"
+            _unescaped(b["text"]) if b["type"] == "markdown" else f"⟦{b['type']}⟧"
             for b in self.blocks
             if b["type"] in ("markdown", *drawn)
         ]
@@ -144,3 +144,8 @@ class World:
 
     def team_of(self, token: str) -> str | None:
         return self.tokens.get(token)
+
+
+def _unescaped(markdown: str) -> str:
+    """Return Markdown without the backslashes that keep a sign from being a mark, as Slack shows it."""
+    return re.sub(r"\\([*_<`\[\]|~])", r"\1", markdown)

@@ -16,8 +16,9 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
+
+from transports.markdown.parser import PARSER
 
 # Source: docs.slack.dev, reference/block-kit/blocks/data-table-block.
 MAX_ROWS: Final = 100
@@ -40,7 +41,6 @@ _MAX_CATEGORIES: Final = 20
 _MAX_TITLE: Final = 50
 _MAX_LABEL: Final = 20
 _HEAD: Final = re.compile(r"(pie|bar|line|area):([^\n]+)", re.IGNORECASE)
-_TABLES: Final = MarkdownIt("commonmark").enable("table")
 
 
 def read_cells(tokens: Sequence[Token]) -> Cells | None:
@@ -115,7 +115,7 @@ def _read_head(content: str) -> tuple[tuple[str, str] | None, str]:
 def chart_block(content: str) -> dict[str, Any] | None:
     """Return a chart as a block, or None if it is not one, or Slack would not take it."""
     found, rest = _read_head(content)
-    tokens = _TABLES.parse(rest.strip())
+    tokens = PARSER.parse(rest.strip())
     is_table = bool(tokens) and tokens[0].type == "table_open" and tokens[-1].type == "table_close"
     cells = read_cells(tokens) if is_table else None
     if found is None or not cells or len(found[1]) > _MAX_TITLE:

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Final
 
-from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from transports.markdown.parser import PARSER
 from transports.slack.outgoing import charts
 from transports.slack.outgoing.charts import MAX_TABLE_CHARACTERS, characters_in, read_cells, table_block
 from transports.slack.outgoing.formatting import markdown, may_hold_figures
 from transports.slack.workspaces.refusals import Feature
 from transports.too_long_messages import is_too_intricate
 
-_PARSER: Final = MarkdownIt("commonmark").enable("table")
 _MAX_FIGURES: Final = 20  # with the words between them, so many blocks as a message holds beside its buttons
 # What stands at the end of a text that grows and may yet become a table or a chart.
 _TABLE_BEGUN: Final = re.compile(r"(?:^|(?<=\n))(?:[ ]{0,3}\|[^\n]*(?:\n|\Z))+\Z")
@@ -164,7 +163,7 @@ class _Finder:
 
 def _blocks_of(text: str) -> Iterator[_Block]:
     """Yield the top blocks of a text."""
-    tokens = _PARSER.parse(text)
+    tokens = PARSER.parse(text)
     starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
     for at, token in enumerate(tokens):
         if token.level or not token.map or token.nesting < 0:

@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from markdown_it import MarkdownIt
-
 from botservice.messages import is_blank, storable
 from botservice.texts import in_language
 from botservice.turns.turn import Delivery
 from transports.graphemes import last_cut
+from transports.markdown.parser import PARSER
 from transports.slack.outgoing import charts
+from transports.slack.outgoing.escaping import escape_literals, settled_literals
 from transports.too_long_messages import is_too_intricate
 
 # Markdown blocks take 12,000 characters. Source: docs.slack.dev, chat.postMessage and reference/block-kit/blocks.
@@ -32,7 +32,6 @@ _USER_REST = re.compile(r"<(?=@\w)")
 # What may become a ping when more of the text is there.
 _UNFINISHED = re.compile(r"(?:<[!@]?[^<>\s]{0,100}|(?<![\w.])@\w{0,10})$")
 _LONGEST_UNFINISHED = 120
-_PARSER = MarkdownIt("commonmark").enable("table")
 _SENTENCE = re.compile(r"(?<=[.!?…。！？])\s+")  # noqa: RUF001 - sentences end in many scripts
 _BLANK = re.compile(r"\s+")
 
@@ -90,7 +89,7 @@ def may_hold_figures(text: str) -> bool:
 def stable_part(text: str, pings: Pings) -> str:
     """Return so much of a text that grows as will stand there unchanged, however it goes on."""
     found = _UNFINISHED.search(text, max(0, len(text) - _LONGEST_UNFINISHED))
-    return without_pings(storable(text[: found.start()] if found else text), pings)
+    return escape_literals(settled_literals(without_pings(storable(text[: found.start()] if found else text), pings)))
 
 
 def split_markdown(text: str, *, max_characters: int) -> list[str]:
@@ -118,7 +117,7 @@ def split_markdown(text: str, *, max_characters: int) -> list[str]:
 def _blocks(text: str) -> Iterator[str]:
     """Yield the top blocks of markdown with what follows each, so that together they are the text."""
     lines = text.splitlines(keepends=True)
-    starts = [token.map[0] for token in _PARSER.parse(text) if token.map and token.level == 0 and token.nesting >= 0]
+    starts = [token.map[0] for token in PARSER.parse(text) if token.map and token.level == 0 and token.nesting >= 0]
     borders = sorted({0, *(start for start in starts if start < len(lines)), len(lines)})
     for begin, end in itertools.pairwise(borders):
         yield "".join(lines[begin:end])
@@ -129,7 +128,7 @@ def _fitting(block: str, limit: int) -> Iterator[str]:
     if len(block) <= limit:
         yield block
         return
-    token = next((token for token in _PARSER.parse(block) if token.map), None)
+    token = next((token for token in PARSER.parse(block) if token.map), None)
     lines = f"{block.rstrip()}\n".splitlines(keepends=True)
     if token is not None and token.type == "fence" and len(lines) > 1:
         yield from _framed(lines[1:], f"{lines[0].rstrip()}\n", f"{token.markup}\n", limit)

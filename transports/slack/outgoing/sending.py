@@ -14,6 +14,7 @@ from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_
 from transports.slack.inbound_events import field, word
 from transports.slack.outgoing.deleted_questions import is_all_deleted
 from transports.slack.outgoing.ending import Ending
+from transports.slack.outgoing.escaping import escape_literals
 from transports.slack.outgoing.figures import Figure, as_blocks, drawn, find_figures, in_words, suspect
 from transports.slack.outgoing.formatting import (
     button_row,
@@ -141,7 +142,7 @@ class Sender:
         """Answer where only the asker sees it; return whether that was possible."""
         text = str(delivery.payload["text"])
         words = in_words(text, find_figures(text))
-        blocks = [markdown(words), *_below(delivery)]
+        blocks = [markdown(escape_literals(words)), *_below(delivery)]
         body = {"response_type": "ephemeral", "replace_original": False, "text": words, "blocks": blocks, **self._looks}
         if "response_thread_ts" in delivery.payload:
             body["thread_ts"] = delivery.payload["response_thread_ts"]
@@ -161,7 +162,7 @@ class Sender:
         text = str(delivery.payload["text"])
         await self._pace.turn(place["channel"], delivery.turn_id)
         await delivery.confirm()
-        form = {"text": text, "blocks": [markdown(text), *_below(delivery)]}
+        form = {"text": text, "blocks": [markdown(escape_literals(text)), *_below(delivery)]}
         user = delivery.payload["only_for"]
         try:
             await self._client.call(workspace.token, "chat.postEphemeral", **place, user=user, **form)
@@ -185,7 +186,7 @@ class Sender:
         self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]
     ) -> str | None:
         """Turn the stream into the answer and return its timestamp, or None if the stream is gone."""
-        text, ts = str(delivery.payload["text"]), str(delivery.external_id)
+        text, ts = escape_literals(str(delivery.payload["text"])), str(delivery.external_id)
         stream = self._streams.pop((place["channel"], ts), None)  # whatever comes of it, it is not what was known
         if not self._previews and find_address(text) is not None:
             # Only chat.postMessage can be told to fetch nothing (docs.slack.dev), so the stream gives way to a message.
@@ -220,11 +221,14 @@ class Sender:
         self, workspace: Workspace, method: str, delivery: Delivery, **place: Any
     ) -> dict[str, Any]:
         """Send a text, simpler and simpler: with figures, with blocks, as markdown, as plain text."""
-        text = str(delivery.payload["text"])
+        plain = str(delivery.payload["text"])
+        text, refused = escape_literals(plain), frozenset[Feature]()
         figures: list[Figure] = []
         if may_hold_figures(text):
-            figures = find_figures(text, await self._refusals.of(workspace.team_id))
-        forms = _forms_of(text, figures, _below(delivery), has_blocks=method == "chat.update")
+            refused = await self._refusals.of(workspace.team_id)
+            figures = find_figures(text, refused)
+            plain = in_words(plain, find_figures(plain, refused))
+        forms = _forms_of(text, plain, figures, _below(delivery), has_blocks=method == "chat.update")
         for number, form in enumerate(forms, start=1):
             try:
                 return await self._client.call(
@@ -268,20 +272,21 @@ class Sender:
 
 
 def _forms_of(
-    text: str, figures: Sequence[Figure], below: Sequence[dict[str, Any]], *, has_blocks: bool = False
+    text: str, plain: str, figures: Sequence[Figure], below: Sequence[dict[str, Any]], *, has_blocks: bool = False
 ) -> list[_Form]:
     """Return the forms of a text: with its figures drawn, with blocks, as markdown, as plain text.
 
     Args:
+        plain: The text for notifications and old clients, in which nothing is escaped.
         below: The blocks that stand under it, such as buttons.
         has_blocks: Whether what it replaces keeps its blocks unless it gets new ones.
     """
     words, needs = (in_words(text, figures), drawn(figures)) if figures else (text, frozenset())
-    forms = [_Form({"markdown_text": words}), _Form({"text": words})]
+    forms = [_Form({"markdown_text": words}), _Form({"text": plain})]
     if below or has_blocks:
-        forms.insert(0, _Form({"text": words, "blocks": [markdown(words), *below]}))
+        forms.insert(0, _Form({"text": plain, "blocks": [markdown(words), *below]}))
     if needs:
-        forms.insert(0, _Form({"text": words, "blocks": [*as_blocks(text, figures), *below]}, needs))
+        forms.insert(0, _Form({"text": plain, "blocks": [*as_blocks(text, figures), *below]}, needs))
     return forms
 
 

@@ -1,0 +1,176 @@
+r"""Markdown for Slack's own parser: what that would take as marks, and is none for us, gets a backslash.
+
+Slack reads Markdown itself, as its streams and blocks of it come (docs.slack.dev, markdown-block: `\*` is an asterisk),
+and it reads as CommonMark does. What is decided for a place depends on what stands before it and in its word alone, so
+that a text that grows reads as it will in the end.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from transports.markdown.emphasis import is_literal
+from transports.markdown.formulas import after_bracket
+from transports.markdown.tables import split_cells
+
+_FENCE: Final = re.compile(r"[ \t>]*(`{3,}|~{3,})")
+_ITEM: Final = re.compile(r"([ \t]*)(\d{1,9})([.)][ \t])")
+_BULLET: Final = re.compile(r"[ \t]*(?:[-+*]|\d{1,9}[.)])[ \t]")
+_DELIMITERS: Final = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
+_DEFINITION: Final = re.compile(r" {0,3}\[([^\]\n]+)\]:")
+_PIECES: Final = re.compile(
+    r"(?P<path>(?<=\w)\\(?=\*\.\w))|(?P<formula>\\[(\[])|!?\[\]\((?P<bare>[^()\s]+)\)"
+    r"|(?P<kept>\\.|https?://[^\s<>]*|\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*"
+    r"|<(?:https?://|mailto:|tel:|[@#!]|[^\s<>/]+@[^\s<>]+>)[^<>\n]*)"
+    r"|(?P<ticks>`+)|(?P<marks>\*+|_+)|(?P<tag><(?=[A-Za-z/?]))"
+)
+# How a line or a word begins that may become something else with what comes next.
+_OPEN_LINE: Final = re.compile(r"[ \t]*\d{1,9}[.)]?|[ \t>]*[`~]{1,2}| {0,3}\[[^\]\n]*\]?|[ \t>]*(?:```|~~~).*|.*\|.*")
+_OPEN_WORD: Final = re.compile(r"(?:<[^<>\s]*|[*_]+\S{0,2}|\S*__\S*|\\\S{0,3}|!?\[\]?(?:\([^()\s]*)?|!)\Z")
+_BLOCKS: Final = {"$$": "$$", "\\[": "\\]"}
+_SPECIAL: Final = re.compile(r"[\\*_<`\[\]|~]")
+_LONGEST_WORD: Final = 200
+_MAX_CHARACTERS: Final = 12_000  # of a block
+
+
+def escape_literals(text: str) -> str:
+    """Return Markdown of which Slack shows every sign that is none of Markdown's; as it is where that is too much."""
+    escaped = _Escaper().escape(text)
+    return escaped if len(escaped) <= _MAX_CHARACTERS or len(text) > _MAX_CHARACTERS else text
+
+
+def settled_literals(text: str) -> str:
+    """Return so much of a text that grows as is escaped the same way, however it goes on."""
+    begin = text.rfind("\n") + 1
+    if _OPEN_LINE.fullmatch(text, begin):
+        return text[:begin]
+    line, pieces = text[begin:], list(_pieces(text[begin:]))
+    cut, following = next((at for at, _, is_open in pieces if is_open), len(line)), -1
+    while cut != following:  # what stands before a cut may need what was cut off
+        found = _OPEN_WORD.search(line, max(0, cut - _LONGEST_WORD), cut)
+        following, cut = cut, found.start() if found else cut
+        torn = (at for number, (at, _, _) in enumerate(pieces) if number % 2 and at < cut < pieces[number + 1][0])
+        cut = next(torn, cut)
+    return text[: begin + cut]
+
+
+def _pieces(line: str) -> Iterator[tuple[int, str, bool]]:
+    """Yield a line in pieces, of which every second one is marks, code or a formula.
+
+    Of each, where it begins, its text as it is escaped, and whether more of the line may change it.
+    """
+    at = 0
+    while found := _PIECES.search(line, at):
+        yield at, line[at : found.start()], False
+        begin, at, is_open = found.start(), found.end(), False
+        escaped = found[0]
+        if found["ticks"]:
+            closing = re.search(rf"(?<!`){escaped}(?!`)", line[at:])
+            is_open = closing is None or at + closing.end() == len(line)
+            at += 0 if closing is None else closing.end()
+            escaped = line[begin:at]
+        elif found["formula"]:
+            end = after_bracket(line, begin)
+            is_open = end < 0
+            escaped = escaped if is_open else _escape_all(line[begin:end])
+            at = max(at, end)
+        elif found["bare"]:
+            escaped = found["bare"]
+        elif found["tag"] or found["path"] or (found["marks"] and is_literal(line, begin, at, len(line))):
+            escaped = "".join(f"\\{each}" for each in escaped)
+        yield begin, escaped, is_open
+    yield at, line[at:], False
+
+
+def _inline(line: str) -> str:
+    return "".join(escaped for _, escaped, _ in _pieces(line))
+
+
+class _Escaper:
+    def __init__(self) -> None:
+        self._fence = ""
+        self._formula = ""  # what ends the one that goes on
+        self._next: dict[int, int] = {}  # the number that the next point has, by its indentation
+        self._columns = 0  # of the table that goes on
+        self._is_after_blank = True
+        self._before = ""
+
+    def escape(self, text: str) -> str:
+        """Return a text with backslashes."""
+        lines = text.split("\n")
+        escaped = []
+        for at, line in enumerate(lines):
+            escaped.append(self._line(line, lines[at - 1] if at else ""))
+            self._before += f"{line}\n"
+        return "\n".join(escaped)
+
+    def _line(self, line: str, before: str) -> str:
+        if self._fence or self._formula:
+            return self._within(line)
+        fence, said = _FENCE.match(line), line.strip()
+        if fence is not None and (fence[1][0] == "~" or "`" not in line[fence.end() :]):
+            self._fence, self._columns = fence[1], 0
+            return line
+        if said in _BLOCKS:
+            self._formula = _BLOCKS[said]
+            return _escape_all(line)
+        if self._is_after_blank and said and not line[0].isspace() and _BULLET.match(line) is None:
+            self._next.clear()
+        self._is_after_blank = not said
+        if not said or (line.startswith(("    ", "\t")) and not self._next):  # the second is code
+            self._columns = 0
+        elif "|" in line and self._columns:
+            line = self._row(line)
+        elif (
+            "|" in line
+            and "|" in before
+            and _DELIMITERS.fullmatch(line)
+            and len(split_cells(before)) == len(split_cells(line))
+        ):
+            self._columns = len(split_cells(line))
+        else:
+            self._columns = 0
+            line = self._number(self._definition(_inline(line)))
+        return line
+
+    def _within(self, line: str) -> str:
+        """Return a line of code, or of a formula."""
+        if self._formula:
+            is_end = line.strip().endswith(self._formula) or not line.strip()
+            self._formula = "" if is_end else self._formula
+            return _escape_all(line)
+        fence = _FENCE.match(line)
+        if fence is not None and fence[1].startswith(self._fence) and not line[fence.end() :].strip():
+            self._fence = ""
+        return line
+
+    def _row(self, line: str) -> str:
+        """Return a row of a table: a bar within a cell is escaped, and cells beyond the head join the last."""
+        cells = split_cells(line)
+        if len(cells) <= self._columns and not any("|" in each for each in cells):
+            return _inline(line)
+        cells = [_inline(each).replace("|", "\\|") for each in cells]
+        last = " \\| ".join(cells[self._columns - 1 :])
+        return f"| {' | '.join([*cells[: self._columns - 1], last])} |"
+
+    def _number(self, line: str) -> str:
+        """Return a line whose number would be counted anew, as words."""
+        found = _ITEM.match(line)
+        if found is None:
+            return line
+        indent, number = len(found[1]), int(found[2])
+        expected = self._next.get(indent, number)
+        self._next = {each: following for each, following in self._next.items() if each < indent}
+        if number != expected:
+            self._next[indent] = expected
+            return f"{found[1]}{found[2]}\\{line[found.start(3) :]}"
+        self._next[indent] = number + 1
+        return line
+
+    def _definition(self, line: str) -> str:
+        found = _DEFINITION.match(line)
+        return line if found is None or f"[{found[1]}]" in self._before else line.replace("[", "\\[", 1)
+
+
+def _escape_all(text: str) -> str:
+    return _SPECIAL.sub(r"\\\g<0>", text)
