@@ -332,3 +332,42 @@ async def test_an_address_that_aiohttp_refuses_is_asked() -> None:
     async with raw_server(say_hi) as server, client() as http:
         assert (await http.get(f"http://127.1:{server.port}/")).text == "hi"
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("is_reset", [False, True])
+async def test_a_request_that_meets_a_connection_which_its_server_no_longer_wants_is_sent_once_more(
+    is_reset: bool,
+) -> None:
+    seen: list[int] = []
+
+    async def answer_once_on_each(request: RawRequest, writer: asyncio.StreamWriter) -> None:
+        seen.append(request.connection)
+        if seen.count(request.connection) == 1:
+            writer.write(response(b"hi", "Keep-Alive: timeout=5, max=100"))
+        elif is_reset:
+            writer.transport.abort()
+        else:
+            writer.close()  # as llama.cpp does after a stream, whatever it says
+
+    async with raw_server(answer_once_on_each) as server, client() as http:
+        for _ in range(3):
+            assert (await http.post(server.base_url, content=b"hello")).text == "hi"
+    assert seen == [1, 1, 2, 2, 3]
+
+
+async def test_a_request_is_sent_once_on_a_new_connection_and_twice_at_most() -> None:
+    seen: list[int] = []
+
+    async def answer_the_first(request: RawRequest, writer: asyncio.StreamWriter) -> None:
+        seen.append(request.connection)
+        if len(seen) == 1:
+            writer.write(response(b"hi"))
+        else:
+            writer.close()
+
+    async with raw_server(answer_the_first) as server, client() as http:
+        await http.post(server.base_url, content=b"hello")
+        for _ in range(2):
+            with pytest.raises(httpx2.RemoteProtocolError):
+                await http.post(server.base_url, content=b"hello")
+    assert seen == [1, 1, 2, 3]

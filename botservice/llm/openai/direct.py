@@ -18,6 +18,8 @@ _CHUNKED: Final = b"transfer-encoding"  # aiohttp says so itself where no length
 _OF_BODIES: Final = (_CHUNKED, b"content-length")
 # An answer's head that aiohttp cannot read, and an address that it refuses.
 _NOT_UNDERSTOOD: Final = (aiohttp.ClientResponseError, aiohttp.InvalidURL)
+# What becomes of a request on a connection that its server has closed meanwhile.
+_CLOSED: Final = (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError)
 _OWN_HEADERS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 
 
@@ -53,6 +55,7 @@ class DirectTransport(httpx2.AsyncBaseTransport):
         self._odd = odd
         self._session: aiohttp.ClientSession | None = None
         self._by_httpx: httpx2.AsyncHTTPTransport | None = None
+        self._has_connection = False  # which may be used again
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Return the answer to a request, with its head read and its body not.
@@ -63,8 +66,7 @@ class DirectTransport(httpx2.AsyncBaseTransport):
         host = request.url.host
         if host not in self._odd:
             try:
-                with _as_of_httpx():
-                    return await self._ask(request)
+                return await self._ask_again_if_closed(request)
             except httpx2.TransportError as error:
                 if not isinstance(error.__cause__, _NOT_UNDERSTOOD):
                     raise
@@ -80,6 +82,23 @@ class DirectTransport(httpx2.AsyncBaseTransport):
             await self._by_httpx.aclose()
         if self._session is not None:
             await self._session.close()
+
+    async def _ask_again_if_closed(self, request: httpx2.Request) -> httpx2.Response:
+        """Return the answer to a request; one that met a connection that the server had closed is sent once more.
+
+        llama.cpp closes a connection after each stream, and says that it keeps it: half of all requests would fail.
+        """
+        is_kept, self._has_connection = self._has_connection, False
+        try:
+            with _as_of_httpx():
+                answer = await self._ask(request)
+        except httpx2.TransportError as error:
+            if not is_kept or not isinstance(error.__cause__, _CLOSED):
+                raise
+            with _as_of_httpx():
+                answer = await self._ask(request)
+        self._has_connection = True
+        return answer
 
     async def _ask(self, request: httpx2.Request) -> httpx2.Response:
         seconds: Mapping[str, float | None] = request.extensions.get("timeout", {})

@@ -192,12 +192,12 @@ RULES: Final = (
         r"spending limit|(?:out of|no|requires? more|not enough) credits?\b|payment required|arrear|overdue",
         only=CLIENT_STATUSES | {402, 403, 429},
     ),
-    # Gemini; xAI, OpenAI, Anthropic; OpenRouter.
+    # Gemini; xAI, OpenAI, Anthropic; OpenRouter; LiteLLM, which looks a key up in a database that it has not.
     _rule(
         LLMFailure.UNAUTHORIZED,
         r"api[_ -]?key (?:is )?(?:not valid|invalid|expired|missing|not found|disabled)|unauthenticated",
         r"(?:in(?:correct|valid)|missing|no|wrong) (?:x-)?api[_ -]?key|no auth credentials",
-        r"invalid (?:authentication|authorization|token|credentials)",
+        r"invalid (?:authentication|authorization|token|credentials)|no connected db",
         only=CLIENT_STATUSES | {401, 403},
     ),
     # An item of an answer that the server was told not to keep (OpenAI, Responses).
