@@ -20,9 +20,60 @@ def test_the_site_has_every_document_and_every_public_name_and_no_broken_link(tm
     build_docs.main(tmp_path)
     for document in build_docs.documents():
         assert (tmp_path / build_docs.page_of(document)).exists()
-    reference = (tmp_path / "reference" / "botservice.html").read_text()
-    assert [name for name in botservice.__all__ if f'id="{name}"' not in reference] == []
+    reference = "".join(page.read_text() for page in (tmp_path / "reference").glob("*.html"))
+    assert [name for name in botservice.__all__ if f'>{name}<a class="headerlink"' not in reference] == []
     assert "every link leads somewhere" in capsys.readouterr().out
+
+
+LISTED = """1. One:
+
+   ```sh
+   a
+   ```
+
+   More.
+2. Two
+   - deeper
+     goes on
+
+   ```text
+     b
+   ```
+
+Not in it.
+"""
+DEEPER = """1. One:
+
+    ```sh
+    a
+    ```
+
+    More.
+
+2. Two
+    - deeper
+        goes on
+
+    ```text
+      b
+    ```
+
+Not in it.
+"""
+
+
+def test_a_block_of_code_in_a_list_stays_in_it():
+    assert build_docs.staged_text(LISTED, ROOT / "docs" / "x.md", ROOT) == DEEPER
+
+
+def test_a_page_that_reads_its_document_otherwise_is_found(tmp_path):
+    for document in build_docs.documents():
+        page = tmp_path / build_docs.page_of(document)
+        page.parent.mkdir(parents=True, exist_ok=True)
+        page.write_text("<article><ol><ol></article>")
+    found = list(build_docs.misread_pages(tmp_path))
+    assert any(each.startswith("docs/telegram.html: 2 times <ol> where the document has") for each in found)
+    assert any(each.startswith("docs/telegram.html: 0 times <pre> where the document has") for each in found)
 
 
 def test_a_link_that_leads_nowhere_is_found(tmp_path):
