@@ -14,6 +14,7 @@ from botservice.storage.failures import Failure, check_writable, is_lost_connect
 from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres.clock import DatabaseClock
 from botservice.storage.postgres.sessions import UNMARK, as_unsuitable, is_alien_session
+from botservice.telemetry.logs import BACK
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ class WritingConnection:
         self._is_sqlite = engine.dialect.name == "sqlite"
         self._on_lost: list[Callable[[], None]] = []
         self._on_refused: list[Callable[[UnsuitableDatabase], None]] = []
+        self._is_away = False
         self._refusal: UnsuitableDatabase | None = None
         self._looked_at = 0.0
         self._sure_seconds = limits.silence / 2
@@ -86,6 +88,9 @@ class WritingConnection:
                 raise
             self.held = connection
             self.generation += 1
+            if self._is_away:
+                logger.warning(BACK)
+            self._is_away = False
         return self.held
 
     def understand(self, error: BaseException, *, has_begun: bool) -> Failure:
@@ -160,6 +165,7 @@ class WritingConnection:
     def close(self) -> None:
         """Close the connection, if there is one, and tell those who registered that all it held is lost."""
         connection, self.held = self.held, None
+        self._is_away = True
         if connection is not None:
             with contextlib.suppress(SQLAlchemyError):
                 connection.close()

@@ -6,13 +6,21 @@ import logging
 import sys
 import textwrap
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, TextIO
 from urllib.parse import quote
 
+from botservice.errors import StorageUnavailable
 from botservice.telemetry.measuring import turn_now
+
+BACK = "storage.back"
+"""What is logged once a database that was away answers again."""
+_OF_OUTAGES = (".storage_unavailable", "storage.connection_lost", "storage.not_listening", ".not_stored")
+_OUTAGE_SECONDS = 60.0
+_MOST_CAUSES = 10
 
 _secrets: tuple[str, ...] = ()
 _guard = threading.Lock()
@@ -71,6 +79,7 @@ def configure_logging(*, level: str, style: str) -> None:
     """
     handler = _Handler(sys.stderr)
     handler.setFormatter(_JsonFormatter() if style == "json" else _TextFormatter())
+    handler.addFilter(_Outage())
     handler.addFilter(_add_turn)
     root = logging.getLogger()
     root.handlers[:] = [*(each for each in root.handlers if not isinstance(each, _Handler)), handler]
@@ -84,6 +93,45 @@ def configure_logging(*, level: str, style: str) -> None:
 def logs_json() -> bool:
     """Return whether each line of the log is a JSON object."""
     return any(isinstance(each.formatter, _JsonFormatter) for each in logging.getLogger().handlers)
+
+
+class _Outage:
+    """Passes one line when the database goes away, and then one a minute that says how many it stands for.
+
+    Everything that needs the database fails meanwhile, each in its own words and with its own traceback.
+    """
+
+    def __init__(self) -> None:
+        self._told_at: float | None = None
+        self._kept_back = 0
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a line is written."""
+        if record.msg == BACK:
+            record.lines_kept_back, self._kept_back = self._kept_back, 0
+            self._told_at = None
+            return True
+        error = _find_unavailable(record.exc_info[1] if record.exc_info else None)
+        if error is None and not str(record.msg).endswith(_OF_OUTAGES):
+            return True
+        if self._told_at is not None and time.monotonic() - self._told_at < _OUTAGE_SECONDS:
+            self._kept_back += 1
+            return False
+        if error is not None:  # where in the program it came up says nothing about the database
+            record.exc_info = record.exc_text = None
+            record.reason = str(error)
+        if self._kept_back:
+            record.lines_kept_back, self._kept_back = self._kept_back, 0
+        self._told_at = time.monotonic()
+        return True
+
+
+def _find_unavailable(error: BaseException | None) -> StorageUnavailable | None:
+    for _ in range(_MOST_CAUSES):
+        if error is None or isinstance(error, StorageUnavailable):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
 
 
 class _Handler(logging.StreamHandler[TextIO]):

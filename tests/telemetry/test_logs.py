@@ -8,7 +8,9 @@ from datetime import UTC, datetime
 import pytest
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, ToolCall, tool
+from botservice.errors import StorageUnavailable
 from botservice.telemetry import configure_logging, redact, register_secret
+from botservice.telemetry.logs import BACK
 from botservice.telemetry.measuring import TurnIdentity, in_turn
 
 SECRET = 'swordfish "ünder" water/42'
@@ -144,3 +146,34 @@ def test_libraries_that_log_addresses_are_kept_quiet(lines: io.StringIO) -> None
     for name in ("httpx", "telegram", "openai", "uvicorn.error"):
         logging.getLogger(name).info("GET https://api.telegram.org/bot1:token/getMe")
     assert lines.getvalue() == ""
+
+
+def _fail_as_the_database_does(times: int) -> None:
+    error = StorageUnavailable("the database did not take a write: connection refused")
+    for number in range(times):
+        if number % 2:
+            logging.getLogger("botservice.x").error("turn.failed", exc_info=error)
+        else:
+            logging.getLogger("botservice.y").warning("worker.storage_unavailable", extra={"reason": str(error)})
+
+
+def test_an_outage_is_one_line_then_one_a_minute_with_a_count_and_one_at_its_end(
+    lines: io.StringIO, style: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("botservice.telemetry.logs.time.monotonic", lambda: now[0])
+    _fail_as_the_database_does(500)
+    assert lines.getvalue().count("\n") == 1
+    assert "connection refused" in lines.getvalue()
+    logging.getLogger("botservice.x").warning("model.failed")
+    assert "model.failed" in lines.getvalue(), "what has nothing to do with it is written"
+    now[0] += 61.0
+    _fail_as_the_database_does(101)
+    second = lines.getvalue().splitlines()[2:]
+    assert len(second) == 1
+    assert ("lines_kept_back=499" if style == "text" else '"lines_kept_back": 499') in second[0]
+    logging.getLogger("botservice.storage").warning(BACK)
+    assert ("lines_kept_back=100" if style == "text" else '"lines_kept_back": 100') in lines.getvalue().splitlines()[3]
+    _fail_as_the_database_does(2)
+    assert len(lines.getvalue().splitlines()) == 5, "the next outage is told at once"
+    assert "Traceback" not in lines.getvalue()
