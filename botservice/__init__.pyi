@@ -34,6 +34,7 @@ from .errors import StorageUnavailable as StorageUnavailable
 from .errors import TurnInProgress as TurnInProgress
 from .errors import TurnWaiting as TurnWaiting
 from .history import ChatHistory as ChatHistory
+from .history import E5Embedder as E5Embedder
 from .history import Embedder as Embedder
 from .history import EmbeddingIndexer as EmbeddingIndexer
 from .history import LocalEmbedder as LocalEmbedder

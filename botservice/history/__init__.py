@@ -15,11 +15,13 @@ from botservice.history.window import (
 )
 
 if TYPE_CHECKING:
+    from botservice.history.e5_embedder import E5Embedder
     from botservice.history.indexing import EmbeddingIndexer
     from botservice.history.local_embedder import LocalEmbedder
 
 __all__ = [
     "ChatHistory",
+    "E5Embedder",
     "Embedder",
     "EmbeddingIndexer",
     "LocalEmbedder",
@@ -40,6 +42,10 @@ def __getattr__(name: str) -> Any:
         from botservice.history.indexing import EmbeddingIndexer
 
         return EmbeddingIndexer
+    if name == "E5Embedder":
+        from botservice.history.e5_embedder import E5Embedder
+
+        return E5Embedder
     if name == "LocalEmbedder":
         from botservice.history.local_embedder import LocalEmbedder
 
