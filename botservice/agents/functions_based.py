@@ -31,7 +31,8 @@ logger = logging.getLogger(__name__)
 
 DEFAULT_PROMPT = (
     "You are a helpful assistant in a chat. Answer briefly and to the point, in the language of the person who asks. "
-    "Use what is remembered of this chat where it helps, and say so plainly when you do not know something."
+    "Use what is remembered of this chat where it helps. If it does not answer and you have the tool recall, search "
+    "with other words, or for each part of the question, before you say plainly that you do not know."
 )
 _UNNAMED = "You are a helpful assistant in a chat."
 DEFAULT_WINDOW_TOKENS = 4000
