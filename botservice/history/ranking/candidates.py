@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from botservice.history.ranking.arrays import each_once, highest, scaled
 from botservice.history.ranking.context import with_those_around
 from botservice.history.ranking.evidence import (
-    MAX_WORDS,
     NOWHERE,
     Chat,
     Evidence,
     Scores,
+    choose_words,
     count_having,
     rarity,
     strength_of,
@@ -114,7 +114,7 @@ def want_words(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np.in
     Args:
         hidden: Where the question itself stands in it.
     """
-    words = sorted(query.words.items(), key=lambda item: -item[1] * _worth(chat, item[0], query, hidden))[:MAX_WORDS]
+    words = choose_words(query, lambda word: query.words[word] * _worth(chat, word, query, hidden))
     wanted = []
     for word, weight in words:
         forms, related = form_keys(word, query.spoken), related_keys(word, query.spoken)

@@ -1,7 +1,7 @@
 """Where the words of a question stand: the same word, a form of it, a word that looks like it."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +20,9 @@ from botservice.history.ranking.words.forms import form_keys, related_keys
 Scores = NDArray[np.float32]
 Places = NDArray[np.int32]
 
-MAX_WORDS: Final = 48  # a Chinese question of thirty characters has as many, with their pairs
+_MOST: Final = 48  # pieces of words: a Chinese question of thirty characters has as many, with their pairs
+_WHOLE: Final = 3  # a whole word counts as so many
+_SPACELESS: Final = "\u3041"  # from here on, scripts whose words are taken in pieces
 _OFTEN: Final = 100  # messages that have a word: what only looks like it adds nothing (measured: docs/search.md)
 _FEW: Final = 16  # one place in so many: sorting them takes less than going through all
 NOWHERE: Final = np.zeros(0, np.int64)
@@ -69,15 +71,20 @@ class Evidence:
     others: Scores | None = None
 
 
+def counted_lengths(lengths: Scores, average: float, weights: Weights) -> Scores:
+    """Return lengths, very long ones cut: a message of many pages is found by one of its sentences, too."""
+    counted: Scores = np.minimum(lengths, np.float32(weights.longest * average))
+    return counted
+
+
 def strength_of(part: Evidence, lengths: Scores, average: float, weights: Weights) -> Scores:
     """Return how much of a word the messages have where it stands: 1 for once in a message of average length.
 
     Args:
-        lengths: How many words each message of the chat has.
+        lengths: How many words each message of the chat counts as having (see `counted_lengths`).
         average: How many they have on average.
     """
-    norms: Scores = np.minimum(lengths.take(part.places), np.float32(weights.longest * average))
-    norms *= np.float32(weights.k1 * weights.b / average)
+    norms: Scores = lengths.take(part.places) * np.float32(weights.k1 * weights.b / average)
     norms += np.float32(weights.k1 * (1 - weights.b))
     strength: Scores = part.counts * np.float32(weights.k1 + 1) / (part.counts + norms)
     return strength if part.others is None else np.maximum(strength, part.others)
@@ -113,14 +120,25 @@ def find_evidence(
 def _telling(chat: Chat, query: Query, hidden: NDArray[np.int64]) -> list[tuple[str, float]]:
     """Return the words of a question with their weights; of a very long one only those that tell most here."""
     words = list(query.words.items())
-    if len(words) <= MAX_WORDS:
+    if len(words) * _WHOLE <= _MOST:
         return words
-    worth = []
-    for word, weight in words:
+
+    def worth(word: str) -> float:
         frequency = count_having(chat, chat.vocabulary.having(form_keys(word, query.spoken)), hidden)
-        worth.append(weight * rarity(len(chat.columns), frequency) if frequency else 0)
-    best = sorted(range(len(words)), key=lambda place: -worth[place])[:MAX_WORDS]
-    return [words[place] for place in sorted(best)]
+        return query.words[word] * rarity(len(chat.columns), frequency) if frequency else 0
+
+    return choose_words(query, worth)
+
+
+def choose_words(query: Query, worth: Callable[[str], float]) -> list[tuple[str, float]]:
+    """Return the words of a question that are worth most, with their weights, in the order of the question."""
+    left, chosen = _MOST, set()
+    for word in sorted(query.words, key=worth, reverse=True):
+        left -= 1 if word[0] >= _SPACELESS else _WHOLE
+        if left < 0:
+            break
+        chosen.add(word)
+    return [(word, weight) for word, weight in query.words.items() if word in chosen]
 
 
 def count_having(chat: Chat, forms: Collection[int], hidden: NDArray[np.int64]) -> int:

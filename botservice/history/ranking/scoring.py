@@ -11,7 +11,7 @@ from botservice.history.ranking.arrays import highest, look_up, scaled
 from botservice.history.ranking.candidates import find_likely
 from botservice.history.ranking.columns import Columns, Part
 from botservice.history.ranking.context import Talk, with_those_around
-from botservice.history.ranking.evidence import Chat, Evidence, Scores, find_evidence, strength_of
+from botservice.history.ranking.evidence import Chat, Evidence, Scores, counted_lengths, find_evidence, strength_of
 from botservice.history.ranking.query import Query
 from botservice.history.ranking.renewal import renew
 from botservice.history.ranking.weights import Weights
@@ -137,9 +137,9 @@ def _choose(
     columns, worth = messages.columns, None
     if people.named or request.query.spans or request.said_within is not None or messages.meaning is not None:
         worth = _worth(messages, request, people, weights)
-    likely = find_likely(
-        messages.evidence, columns.column("length"), columns.mean_length or 1.0, weights, most=most, worth=worth
-    )
+    average = columns.mean_length or 1.0
+    lengths = counted_lengths(columns.column("length"), average, weights)
+    likely = find_likely(messages.evidence, lengths, average, weights, most=most, worth=worth)
     score, places = likely.content, likely.places
     if worth is None and len(places):
         score = score * _by_circumstances(replace(messages, evidence=[]).among(places), request, people, weights)[0]
@@ -271,7 +271,8 @@ def _by_content(messages: _Messages, weights: Weights) -> _Content:
 
 def _strength(parts: Sequence[Evidence], columns: Columns, weights: Weights) -> Scores:
     """Return how much of each word (rows) the messages have: 1 for once in a message of average length."""
-    lengths, average = columns.column("length"), columns.mean_length or 1.0
+    average = columns.mean_length or 1.0
+    lengths = counted_lengths(columns.column("length"), average, weights)
     found = np.zeros((len(parts), len(columns)), np.float32)
     for row, part in zip(found, parts, strict=True):
         row[part.places] = strength_of(part, lengths, average, weights)
