@@ -18,7 +18,7 @@ from botservice.settings import Settings
 
 PAIRS = (
     ("I can't eat peanuts, my throat swells up.", "Which allergies do I have?"),
-    ("Unser Mietvertrag läuft im März aus.", "Wann müssen wir aus der Wohnung?"),
+    ("Der Mietvertrag läuft im März aus.", "Wann müssen wir aus der Wohnung?"),
     ("고양이 두 마리와 살고 있어.", "내 반려동물은 뭐야?"),
     ("我下个月要搬到上海工作。", "我要去哪个城市生活"),
     ("Mi hermana espera un bebé para junio.", "¿Quién de mi familia está embarazada?"),
