@@ -13,6 +13,8 @@ from botservice.people.names import chat_name, person_name
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import EventKind, InboundEvent
 
+CODE_CHANNEL = "agent_channel"
+"""What Slack calls a channel for one task of an agent, as its `record_type`."""
 COMMAND_PREFIX = "!"  # Slack keeps what begins with "/" for itself
 _TS = re.compile(r"(\d{1,12})\.(\d{1,6})")
 _MENTION = re.compile(r"<@([^<>|\s]+)(?:\|[^<>]*)?>")
@@ -52,6 +54,7 @@ class SlackMessage:
     is_direct: bool
     mentioned: frozenset[str]
     is_typed: bool = True
+    is_in_code_channel: bool = False
 
     @property
     def is_reply(self) -> bool:
@@ -63,9 +66,14 @@ class SlackMessage:
         """The thread in which it is answered."""
         return self.thread_ts or self.ts
 
+    @property
+    def answer_ts(self) -> str | None:
+        """The thread in which it is answered; None if that is the channel itself, which is one session."""
+        return self.root_ts if self.is_reply or not self.is_in_code_channel else None
+
     def keys(self, *, is_thread: bool) -> dict[str, str]:
         """Return what its conversation is called."""
-        return context_keys(self.team_id, self.channel_id, self.root_ts if is_thread and not self.is_direct else None)
+        return context_keys(self.team_id, self.channel_id, self.answer_ts if is_thread and not self.is_direct else None)
 
 
 def context_keys(team_id: str, channel_id: str, thread_ts: str | None = None) -> dict[str, str]:
@@ -96,7 +104,13 @@ def read_message(body: object) -> SlackMessage | None:
         field(event, "channel_type") == "im" or channel.startswith("D"),
         frozenset(_MENTION.findall(said)),
         is_typed(event),
+        is_in_code_channel=field(event, "record_type") == CODE_CHANNEL,
     )
+
+
+def in_code_channel(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message's event with the kind of its channel, which Slack says only when it is asked."""
+    return {**body, "event": {**field(body, "event"), "record_type": CODE_CHANNEL}}
 
 
 def message_event(message: SlackMessage, body: object, *, is_thread: bool) -> InboundEvent:

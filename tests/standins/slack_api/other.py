@@ -34,7 +34,8 @@ def conversations_info(world: World, params: Params) -> dict[str, Any]:
     channel = str(params.get("channel"))
     if BOT_USER not in world.channels.get(channel, ()):
         raise SlackError("channel_not_found")
-    return {"channel": {"id": channel, "name": channel.removeprefix("C0").lower()}}
+    kind = {"record_type": "agent_channel"} if channel in world.code_channels else {}
+    return {"channel": {"id": channel, "name": channel.removeprefix("C0").lower(), **kind}}
 
 
 @method(
@@ -135,8 +136,9 @@ def agent_status(world: World, params: Params) -> dict[str, Any]:
         raise SlackError("unknown_method")
     if params.get("status") not in ("active", "processing", "suspended", "closed"):
         raise SlackError("invalid_arguments")
-    require(params, "channel_id", "thread_ts")
-    world.statuses.append((params["channel_id"], params["thread_ts"], params["status"]))
+    # Without it, the session is that of a code channel. Source: docs.slack.dev/ai/slack-code.
+    require(params, "channel_id", *(() if params.get("channel_id") in world.code_channels else ("thread_ts",)))
+    world.statuses.append((params["channel_id"], params.get("thread_ts"), params["status"]))
     warning = {} if world.has_stop_button else {"warning": "missing_agent_session_stopped_event_subscription"}
     return {"agent_status": params["status"], **warning}
 

@@ -97,7 +97,7 @@ class World:
         self.fetched: list[str] = []  # addresses that this server has asked, to show what lies behind them
         self.responses: list[tuple[str, dict[str, Any]]] = []
         self.whispers: list[tuple[str, str, str]] = []
-        self.statuses: list[tuple[str, str, str]] = []
+        self.statuses: list[tuple[str, str | None, str]] = []
         self.titles: dict[tuple[str, str], str] = {}
         self.prompts: dict[str, list[dict[str, str]]] = {}
         self.canvases: dict[str, str] = {}
@@ -107,6 +107,7 @@ class World:
         self.is_agent = True
         self.has_stop_button = True
         self.scopes: set[str] | None = None
+        self.code_channels: set[str] = set()  # each for one task of an agent
         self.tokens: dict[str, str] = {}
         self.rotates = False  # whether tokens of installations end, as an app chooses once and for all
         self.token_seconds = 43_200

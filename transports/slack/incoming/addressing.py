@@ -28,9 +28,14 @@ _HAS_ADDRESSED = (
 
 
 async def is_addressed_to_bot(message: SlackMessage, workspace: Workspace, storage: Storage | None) -> bool:
-    """Return whether a message in a channel is for the bot; one that names another person in a thread is not."""
+    """Return whether a message in a channel is for the bot; one that names another person in a thread is not.
+
+    In a code channel every message is, unless it names somebody else.
+    """
     if workspace.bot_user_id in message.mentioned:
         return True
+    if message.is_in_code_channel:
+        return not message.mentioned
     if storage is None or not message.is_reply or message.mentioned:
         return False
     keys = ContextKeys.of(message.keys(is_thread=True))

@@ -21,6 +21,7 @@ from transports.slack.inbound_events import (
     chat_of_bot,
     enterprise_of,
     field,
+    in_code_channel,
     inviter_of,
     items_of,
     message_event,
@@ -89,7 +90,7 @@ def read_change(body: Mapping[str, Any]) -> ChangedMessage | None:
             return None
     if not isinstance(now, Mapping) or (kind is EventKind.EDIT and _says(before) == _says(after)):
         return None  # a link was unfurled, or a reply came in its thread
-    place = {name: field(event, name) for name in ("channel", "channel_type")}
+    place = {name: field(event, name) for name in ("channel", "channel_type", "record_type")}
     whole = {**body, "event": {**now, "type": "message", **place}}
     message, event_id = read_message(whole), word(field(body, "event_id"))
     at = timestamp(field(event, "event_ts")) or timestamp(field(event, "ts"))
@@ -180,6 +181,7 @@ class Intake:
             await self._accept(await self._interactions.interaction(body, storage))
 
     async def _take_message(self, body: Mapping[str, Any]) -> None:
+        body = await self._with_place(body)
         message = read_message(body)
         if message is None:
             await self._take_change(read_change(without_view(body)))
@@ -194,6 +196,15 @@ class Intake:
             await self._accept(message_event(message, body, is_thread=True))
         elif self._listening is SlackListen.CHANNELS:
             await self._accept(message_event(message, body, is_thread=message.is_reply))
+
+    async def _with_place(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a message's event, or that of a change, with the kind of its channel if that is a code channel."""
+        changed = read_change(body)
+        message = read_message(body) or (None if changed is None else changed.message)
+        if message is None or message.is_direct:
+            return body
+        is_code_channel = await self._workspaces.has_code_channel(message.team_id, message.channel_id)
+        return in_code_channel(body) if is_code_channel else body
 
     async def _take_membership(self, body: Mapping[str, Any]) -> None:
         """Take note of who has brought the bot into a channel, or that it is gone."""
@@ -224,7 +235,8 @@ class Intake:
 
     def _is_meant(self, message: SlackMessage, bots: frozenset[str]) -> bool:
         """Return whether the bot is named, or may be: reading decides where its name is not known yet."""
-        return message.is_direct or bool(message.mentioned & bots if bots else message.mentioned)
+        is_alone = message.is_direct or message.is_in_code_channel
+        return is_alone or bool(message.mentioned & bots if bots else message.mentioned)
 
     async def _take_change(self, changed: ChangedMessage | None) -> None:
         """Store what became of a message, for every conversation that may hold it."""

@@ -53,10 +53,14 @@ class Style:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where and for whom an answer grows."""
+    """Where and for whom an answer grows.
+
+    Attributes:
+        thread_ts: None in a code channel, which is a session by itself.
+    """
 
     channel: str
-    thread_ts: str
+    thread_ts: str | None
     team_id: str
     user_id: str
     user_team_id: str

@@ -96,7 +96,7 @@ def _place(asked: Sequence[_Asked]) -> dict[str, Any]:
     way, body, kept, message = asked[-1].way, asked[-1].body, asked[-1].kept, asked[-1].message
     place: dict[str, Any] = {"question": asked[-1].key}
     if message is not None:
-        place |= {"thread_ts": message.root_ts, "asked_at": message.ts}
+        place |= {"thread_ts": message.answer_ts, "asked_at": message.ts}
     elif way is Way.BUTTON and field(body, "container", "is_ephemeral") is True and "thread_ts" not in kept:
         place["response_url"] = field(body, "response_url")
         place["response_thread_ts"] = timestamp(field(body, "container", "thread_ts"))

@@ -74,7 +74,7 @@ class Statuses:
         self._methods: dict[str, str | None] = {}
         self._advised: set[str] = set()
 
-    async def begin(self, workspace: Workspace, channel: str, thread_ts: str, user_id: str) -> None:
+    async def begin(self, workspace: Workspace, channel: str, thread_ts: str | None, user_id: str) -> None:
         """Show that the bot is at work."""
         method = self._methods.get(workspace.team_id, _SESSION)
         if method == _SESSION:
@@ -101,7 +101,7 @@ class Statuses:
         """Return whether a workspace has sessions, as far as is known."""
         return self._methods.get(team_id, _SESSION) == _SESSION
 
-    async def rest(self, workspace: Workspace, channel: str, thread_ts: str, *, is_waiting: bool) -> None:
+    async def rest(self, workspace: Workspace, channel: str, thread_ts: str | None, *, is_waiting: bool) -> None:
         """Show that the bot is done, or waits for a decision; a line goes away by itself when something is said."""
         if self.has_sessions(workspace.team_id):
             status = "suspended" if is_waiting else "active"
@@ -115,7 +115,7 @@ class Statuses:
         advice = 'add "agent_session_stopped" at settings.event_subscriptions.bot_events of the app\'s manifest'
         logger.warning("slack.no_stop_button", extra={"advice": advice})
 
-    async def _set_line(self, workspace: Workspace, channel: str, thread_ts: str, user_id: str) -> None:
+    async def _set_line(self, workspace: Workspace, channel: str, thread_ts: str | None, user_id: str) -> None:
         person = await self._people.find(workspace, user_id)
         working = in_language("status.thinking", person.language)
         try:
@@ -134,7 +134,7 @@ class Idle:
         self._workspaces = workspaces
         self._statuses = statuses
         self._is_waiting = is_waiting
-        self._locks: weakref.WeakValueDictionary[tuple[str, str], asyncio.Lock] = weakref.WeakValueDictionary()
+        self._locks: weakref.WeakValueDictionary[tuple[str, str | None], asyncio.Lock] = weakref.WeakValueDictionary()
         self._ending: dict[tuple[str, str], asyncio.Future[bool]] = {}
         self._errands = Errands()
 
@@ -144,11 +144,11 @@ class Idle:
             return None
         return "suspended" if await self._is_waiting(context_keys) else "active"
 
-    def rest(self, context_keys: Mapping[str, str], channel: str, thread_ts: str) -> None:
+    def rest(self, context_keys: Mapping[str, str], channel: str, thread_ts: str | None) -> None:
         """Say what a session is, now that the work is done."""
         self._errands.send(self._rest(context_keys, channel, thread_ts), name="slack-status-rest")
 
-    def rest_with(self, context_keys: Mapping[str, str], channel: str, thread_ts: str, stream_ts: str) -> None:
+    def rest_with(self, context_keys: Mapping[str, str], channel: str, thread_ts: str | None, stream_ts: str) -> None:
         """Say what a session is, unless the end of its stream says so soon."""
         ended = self._ending[channel, stream_ts] = asyncio.get_running_loop().create_future()
         work = self._rest_unless(ended, context_keys, channel, thread_ts, stream_ts)
@@ -165,7 +165,12 @@ class Idle:
         await self._errands.close()
 
     async def _rest_unless(
-        self, ended: asyncio.Future[bool], context_keys: Mapping[str, str], channel: str, thread_ts: str, stream_ts: str
+        self,
+        ended: asyncio.Future[bool],
+        context_keys: Mapping[str, str],
+        channel: str,
+        thread_ts: str | None,
+        stream_ts: str,
     ) -> None:
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
@@ -177,7 +182,7 @@ class Idle:
         if not is_told:
             await self._rest(context_keys, channel, thread_ts)
 
-    async def _rest(self, context_keys: Mapping[str, str], channel: str, thread_ts: str) -> None:
+    async def _rest(self, context_keys: Mapping[str, str], channel: str, thread_ts: str | None) -> None:
         lock = self._locks.setdefault((channel, thread_ts), asyncio.Lock())
         try:
             async with lock:  # what is read last is said last

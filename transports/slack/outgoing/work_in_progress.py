@@ -47,7 +47,7 @@ class Stage:
         self._statuses = statuses
         self._idle = idle
         self._refusals = refusals
-        self._without_session: FIFOCache[tuple[str, str], None] = FIFOCache(_MAX_KNOWN)
+        self._without_session: FIFOCache[tuple[str, str | None], None] = FIFOCache(_MAX_KNOWN)
         self._without_streams: set[tuple[str, str | None]] = set()  # of workspaces, or of one channel
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
@@ -59,6 +59,8 @@ class Stage:
 
     def _draft(self, target: Target, record: StreamRecord) -> Draft | None:
         """Return what an answer is shown on while it grows, or None if nothing can grow."""
+        if target.thread_ts is None:  # streams are for threads
+            return None
         if not self._without_streams.isdisjoint({(target.team_id, None), (target.team_id, target.channel)}):
             return None
         return Draft(self._client, self._streams, target, record, self._style, self._refusals)
@@ -237,7 +239,7 @@ def _target(context_keys: Mapping[str, str], events: Sequence[StoredEvent]) -> T
             return None
         team = word(field(body, "event", "user_team")) or message.team_id
         begins = message.root_ts == message.ts
-        return Target(message.channel_id, message.root_ts, message.team_id, message.user_id, team, begins)
+        return Target(message.channel_id, message.answer_ts, message.team_id, message.user_id, team, begins)
     user = word(field(body, "user", "id"))
     thread_ts = timestamp(kept.get("thread_ts"))
     if way is Way.BUTTON and user is not None and thread_ts is not None:

@@ -10,8 +10,9 @@ from typing import Any, Final, Protocol
 
 from cachetools import FIFOCache
 
+from botservice.errors import BotServiceError
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
-from transports.slack.inbound_events import account_of, field, items_of, word
+from transports.slack.inbound_events import CODE_CHANNEL, account_of, field, items_of, word
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +21,8 @@ _MAX_WORKSPACES = 10_000
 
 _PERSON_SECONDS = 3600.0
 _PAUSE_SECONDS = 30.0
+_MAX_CHANNELS: Final = 10_000
+_ASK_SECONDS: Final = 1.5  # of the three in which Slack wants to hear that an event arrived
 _MAX_PEOPLE = 20_000
 _VIEW_SECONDS: Final = 600.0
 _NAME_SECONDS: Final = 3600.0
@@ -70,6 +73,7 @@ class Workspaces:
         self._own: Workspace | None = None
         self._known: FIFOCache[str, tuple[Workspace, float]] = FIFOCache(_MAX_WORKSPACES)
         self._grids: FIFOCache[str, str] = FIFOCache(_MAX_WORKSPACES)
+        self._code_channels: FIFOCache[tuple[str, str], tuple[bool, float]] = FIFOCache(_MAX_CHANNELS)
         self._asking = asyncio.Lock()
         self._changes = 0
 
@@ -123,6 +127,27 @@ class Workspaces:
             return found
         self._known[team_id] = (found, time.monotonic() + _FRESH_SECONDS)
         return found
+
+    async def has_code_channel(self, team_id: str, channel_id: str) -> bool:
+        """Return whether a channel is one that Slack has for one task of an agent; every message there is for it.
+
+        Events do not say so, and Slack is asked, once an hour: docs.slack.dev/ai/slack-code. Where it does not answer,
+        the channel is an ordinary one for now.
+        """
+        key = team_id, channel_id
+        is_one, until = self._code_channels.get(key, (False, 0.0))
+        if until > time.monotonic():
+            return is_one
+        try:
+            async with asyncio.timeout(_ASK_SECONDS):
+                workspace = await self.find(team_id)
+                answer = await self._client.ask(workspace.token, "conversations.info", channel=channel_id)
+            is_one, lasts = field(answer, "channel", "record_type") == CODE_CHANNEL, _NAME_SECONDS
+        except (BotServiceError, TimeoutError) as error:
+            logger.info("slack.channel_unknown", extra={"reason": type(error).__name__})
+            lasts = _FRESH_SECONDS
+        self._code_channels[key] = is_one, time.monotonic() + lasts
+        return is_one
 
     async def note_grid(self, team_id: str, enterprise_id: str) -> None:
         """Store which organisation a workspace belongs to: the bot may be installed for the whole organisation."""
