@@ -2,9 +2,11 @@
 
 import html
 import io
+import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -32,6 +34,8 @@ from transports.slack.outgoing.formatting import Pings, format_answer
 from transports.telegram.outgoing.formatting import format_markdown
 from transports.terminal.rendering import RenderedScreen
 from transports.web.outgoing.markdown import render_markdown
+
+DATA = Path(__file__).parents[1] / "data"
 
 
 def in_telegram(text: str) -> str:
@@ -86,6 +90,7 @@ LITERAL = [
     "$AAPL/$MSFT",
     "cp $SRC/$FILE and echo $A$B",
     "^foo$|^bar$",
+    "^[a-z]+\\d{2,}$|^x$ and (a|b)+$|^c$",
     "from 60k$ in May to 3k$ in June",
     "between $5-$10, US$30 to $40; 100$ and 200$",
     "($5) and ($6), $5/$6",
@@ -133,6 +138,11 @@ def test_every_cell_of_a_table_is_shown(platform: str) -> None:
     shown = EVERYWHERE[platform]("| Call | Means |\n|---|---|\n| `a|b` | either | and more |\n| `x \\| y` | both |")
     for words in ("a|b", "either", "and more", "x | y", "both"):
         assert words in shown
+
+
+@pytest.mark.parametrize("platform", EVERYWHERE)
+def test_a_formula_stands_between_cjk_words_without_blanks(platform: str) -> None:
+    assert EVERYWHERE[platform]("面积是$x^2$。").strip() in ("面积是x²。", "面积是x2。", "面积是$x^2$。")
 
 
 @pytest.mark.parametrize("platform", EVERYWHERE)
@@ -275,3 +285,24 @@ def test_no_letter_of_any_text_disappears(text: str) -> None:
 @given(SOUP | st.lists(st.sampled_from(SIGNS), min_size=40, max_size=120).map("".join))
 def test_no_letter_of_ten_thousand_texts_disappears(text: str) -> None:
     check(text)
+
+
+ANSWERS = [json.loads(line) for line in (DATA / "model_answers.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def test_the_answers_are_many_and_in_ten_languages() -> None:
+    assert len(ANSWERS) >= 300
+    assert len({each["language"] for each in ANSWERS}) == 10
+
+
+@pytest.mark.parametrize("kind", sorted({each["kind"] for each in ANSWERS}))
+def test_answers_as_models_write_them_are_read_whole_everywhere(kind: str) -> None:
+    """A formula may be converted; everything else of an answer has to be there as it was written."""
+    for text in (each["text"] for each in ANSWERS if each["kind"] == kind):
+        if "\\frac" not in text:
+            check(text)
+        if "formula" not in kind:
+            assert all(show(text).count("$") == text.count("$") for show in EVERYWHERE.values()), text
+        shown = in_slack(text)
+        wanted = said_by(read_markdown(text), is_whole=False).replace("x", "")  # of a ticked box
+        assert holds(shown, wanted) == "", text

@@ -29,7 +29,7 @@ def is_freed(before: str, after: str) -> bool:
     """Return whether signs between two characters may open and close, although punctuation stands on one side."""
     if before.isspace() or after.isspace() or _is_punctuation(before) == _is_punctuation(after):
         return False
-    return _is_cjk(before) or _is_cjk(after)
+    return is_cjk(before) or is_cjk(after)
 
 
 def _reading(take: Callable[[StateInline, bool], bool], signs: str) -> Callable[[StateInline, bool], bool]:
@@ -62,12 +62,12 @@ def is_literal(text: str, begin: int, end: int, length: int) -> bool:
     after = text[end] if end < length else " "
     if text[begin] == "~":
         return False
-    is_beside_cjk = _is_cjk(before) or _is_cjk(after)
+    is_beside_cjk = is_cjk(before) or is_cjk(after)
     if end - begin == 1 and not is_beside_cjk and (_is_letter(before) or before in ")]}") and _is_letter(after):
         return True  # a factor, or a part of a name
     if text[begin] == "_":
         return _is_in_name(text, begin, end, before)
-    is_power = end - begin == 2 and after.isdecimal() and not _is_cjk(before) and (_is_letter(before) or before == ")")
+    is_power = end - begin == 2 and after.isdecimal() and not is_cjk(before) and (_is_letter(before) or before == ")")
     is_power = is_power or (before.isdecimal() and _is_letter(after) and not is_beside_cjk)
     return is_power or _is_pattern(text, begin, end, before, after)
 
@@ -102,7 +102,7 @@ def _is_punctuation(character: str) -> bool:
     return category(character)[0] in "PS"
 
 
-def _is_cjk(character: str) -> bool:
+def is_cjk(character: str) -> bool:
     """Return whether a character is written among CJK words; pictures stand everywhere."""
     is_wide = east_asian_width(character) in "WFH" or "\u1100" <= character <= "\u11ff"
     return is_wide and category(character) != "So"

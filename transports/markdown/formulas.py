@@ -11,12 +11,15 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 
+from transports.markdown.emphasis import is_cjk
+
 INLINE: Final = "formula"
 BLOCK: Final = "formula_block"
 _LONGEST: Final = 4_000  # characters in which the end of a formula is sought
 _MOST_LINES: Final = 100
 _CLOSINGS: Final = {"\\(": "\\)", "\\[": "\\]"}
 _BLOCKS: Final = {"$$": "$$", "\\[": "\\]"}
+_OF_PATTERNS: Final = ")]}+?/"  # behind these, a dollar is the end of a regular expression, or a path's variable
 _TEX: Final = re.compile(r"[\\^_=+<>{}]")
 _LONG_WORD: Final = re.compile(r"[^\W\d_]{3}")
 
@@ -46,7 +49,11 @@ def _find_inline(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - th
 
 def _after_dollar(text: str, begin: int, length: int) -> int:
     """Return where the formula ends that begins with a dollar, or -1."""
-    if (begin and _touches(text[begin - 1])) or begin + 1 >= length or text[begin + 1] in " \t\n$":
+    if (
+        (begin and (_touches(text[begin - 1]) or text[begin - 1] in _OF_PATTERNS))
+        or begin + 1 >= length
+        or text[begin + 1] in " \t\n$|"
+    ):
         return -1
     end = begin + 1
     while end < length and text[end] not in "$\n":
@@ -61,7 +68,8 @@ def _after_dollar(text: str, begin: int, length: int) -> int:
 
 
 def _touches(character: str) -> bool:
-    return character == "$" or character.isalnum()
+    """Return whether a character binds a dollar to itself; CJK words have no blanks before a formula."""
+    return character == "$" or (character.isalnum() and not is_cjk(character))
 
 
 def after_bracket(text: str, begin: int) -> int:
