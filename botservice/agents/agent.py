@@ -42,7 +42,8 @@ class FinishAction:
     """The wish to answer with output: a text, or a JSON value, whose text is what people read.
 
     Attributes:
-        not_seen: The names of files of the question that the model could not be shown: the person is told.
+        not_seen: The names of pictures of the question that the model could not be shown, empty where they have none:
+            the person is told.
         is_without_earlier: Whether something that was said before is kept out from now on, because the model refuses
             it: the person is told.
     """

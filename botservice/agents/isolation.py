@@ -90,7 +90,7 @@ def may_be_one_message(error: LLMError) -> bool:
 
 
 def find_not_seen(asked: Iterable[Message], left_out: Collection[str], kept_out: KeptOut) -> tuple[str, ...]:
-    """Return the names of files of a question that the model has not seen though it looks at such files.
+    """Return the names of pictures of a question that the model has not seen; an empty one for those without a name.
 
     Args:
         left_out: The media types that the server did not take.
@@ -98,7 +98,7 @@ def find_not_seen(asked: Iterable[Message], left_out: Collection[str], kept_out:
     if not left_out and not kept_out.files_of and not any(each.attachments for each in asked):
         return ()
     names = [
-        file.name or file.mime_type
+        file.name or ""
         for message in asked
         for file in message.attachments
         if file.mime_type.startswith("image/")

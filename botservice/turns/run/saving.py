@@ -110,7 +110,8 @@ async def new_answer(turn_id: int, action: FinishAction, now: datetime, language
     """Return the assistant's message that answers a turn; one that was cut off says so."""
     text = with_ending(as_text(action.output), action.finish_reason, language)
     if action.not_seen:
-        text = "\n\n".join((text, in_language("answer.not_seen", language, names=", ".join(action.not_seen))))
+        names = ", ".join(name or in_language("answer.picture", language) for name in action.not_seen)
+        text = "\n\n".join((text, in_language("answer.not_seen", language, names=names)))
     if action.is_without_earlier:
         text = "\n\n".join((text, in_language("answer.without_earlier", language)))
     counter, count = await count_text(text)
