@@ -1,10 +1,12 @@
 """DATABASE_URL, in every spelling that a PaaS hands out."""
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
+import certifi
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
@@ -13,6 +15,11 @@ from botservice.storage.postgres.asked_schema import find_schema
 
 # pragma: allowlist nextline secret
 _MUST_BE = "DATABASE_URL must be sqlite:///file.db or postgresql://user:password@host/name"
+
+_SEVERAL_HOSTS = re.compile(
+    r"(?P<before>postgres(?:ql)?(?:\+\w+)?://(?:[^/@]*@)?)(?P<hosts>[^/?@]*,[^/?@]*)(?P<after>.*)"
+)
+_HOST_AND_PORT = re.compile(r"(?P<host>\[[^]]+\]|[^:\[\]]+)(?::(?P<port>\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,8 @@ class DatabaseUrl:
     def name(self) -> str:
         """The address without what may be secret in it."""
         shown = self.url.set(drivername=self.url.get_backend_name(), query={})
+        if self.url.host is None and "," in (hosts := str(self.url.query.get("host", ""))):
+            return shown.set(host="hosts").render_as_string(hide_password=True).replace("@hosts/", f"@{hosts}/")
         return shown.render_as_string(hide_password=True)
 
     @property
@@ -48,8 +57,9 @@ class DatabaseUrl:
         Raises:
             SettingsError: text is no address of a database that botservice knows. Its password is not repeated.
         """
+        several = _SEVERAL_HOSTS.fullmatch(text)
         try:
-            url = make_url(text)
+            url = make_url(f"{several['before']}{several['after']}" if several else text)
         except (ArgumentError, ValueError):
             raise SettingsError(f"{_MUST_BE}; what it holds is no URL") from None
         backend = url.drivername.partition("+")[0]
@@ -59,6 +69,9 @@ class DatabaseUrl:
             host = unquote(url.host or "")
             if host.startswith("/"):  # the folder of a socket, as libpq takes it
                 url = url._replace(host=None).update_query_dict({"host": host})
+            if several:
+                url = url.update_query_dict(_of_several(several["hosts"]))
+            url = url.update_query_dict(_find_authorities(url))
             return cls(url.set(drivername="postgresql+psycopg"), None, schema=_find_schema(url))
         if backend != "sqlite":
             raise SettingsError(f"{_MUST_BE}; {backend} is not supported")
@@ -75,3 +88,27 @@ def _find_schema(url: URL) -> str | None:
     if options is None:  # then libpq takes them from there
         return find_schema(os.environ.get("PGOPTIONS", ""), source="PGOPTIONS")
     return find_schema(options if isinstance(options, str) else " ".join(options), source="DATABASE_URL")
+
+
+def _of_several(hosts: str) -> dict[str, str]:
+    """Return several hosts as libpq takes them; it tries them in turn for one that can be written to."""
+    pairs = [_HOST_AND_PORT.fullmatch(each) for each in hosts.split(",")]
+    if not all(pairs):
+        raise SettingsError(f"{_MUST_BE}; of several hosts, each must be host or host:port")
+    found = [(pair["host"].strip("[]"), pair["port"] or "5432") for pair in pairs if pair is not None]
+    return {"host": ",".join(host for host, _ in found), "port": ",".join(port for _, port in found)}
+
+
+def _find_authorities(url: URL) -> dict[str, str]:
+    """Return whom a TLS connection trusts, where the address does not name a file.
+
+    The OpenSSL that comes with psycopg looks for the authorities of a system where this one may not have them.
+    """
+    named = url.query.get("sslrootcert") or os.environ.get("PGSSLROOTCERT")
+    mode = url.query.get("sslmode") or os.environ.get("PGSSLMODE")
+    is_checking = mode in ("verify-ca", "verify-full")
+    if named == "system":
+        mode = mode or "verify-full"  # as libpq has it
+    elif named or not is_checking or (Path.home() / ".postgresql" / "root.crt").exists():
+        return {}
+    return {"sslrootcert": os.environ.get("SSL_CERT_FILE") or certifi.where(), "sslmode": str(mode)}
