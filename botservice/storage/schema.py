@@ -48,6 +48,18 @@ _DENIED = text(
     "AND relname = ANY(:names) AND NOT (has_table_privilege(oid, 'INSERT') AND has_table_privilege(oid, 'UPDATE') "
     "AND has_table_privilege(oid, 'DELETE')) ORDER BY relname LIMIT 1"
 )
+_HOLDERS = text(
+    "SELECT a.pid, coalesce(a.usename, '?') || CASE a.application_name WHEN '' THEN '' "
+    "ELSE ' (' || a.application_name || ')' END AS name, "
+    "coalesce(a.state, '?') AS state, coalesce(extract(epoch FROM now() - a.xact_start), 0)::int AS seconds "
+    "FROM pg_stat_activity a WHERE a.pid <> pg_backend_pid() AND EXISTS (SELECT FROM pg_locks l "
+    "LEFT JOIN pg_class c ON c.oid = l.relation WHERE l.pid = a.pid AND l.granted "
+    "AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) AND ("
+    "(c.relnamespace = quote_ident(current_schema())::regnamespace AND c.relname = ANY(:names)) OR "
+    "(l.locktype = 'advisory' AND l.objsubid = 2 AND l.objid = :id "
+    "AND l.classid::bigint = (the_space)::bigint & 4294967295))) "
+    "ORDER BY a.xact_start NULLS LAST LIMIT 3".replace("the_space", lock_space())
+)
 _PROBE_BYTES = 32 * 1024  # as hexadecimal digits twice as many: more than what a file may have left in itself
 _TABLE_SECONDS = 2.0  # below the time that the writers of running processes wait for a lock
 _BLOCKED_SECONDS = 1.0
@@ -219,24 +231,48 @@ def _is_due(connection: Connection) -> bool:
 
 
 def _migrate_patiently(connection: Connection, progress: Progress, *, give_up_at: float) -> None:
-    """Migrate when the tables are free: waiting long for the lock of a table would hold up all others behind it."""
+    """Migrate when the tables are free: waiting long for the lock of a table would hold up all others behind it.
+
+    Raises:
+        StorageUnavailable: they are not for too long; the message names the sessions that hold locks.
+    """
     while True:
         try:
-            _migrate_under_advisory_lock(connection, progress)
-        except DBAPIError as error:
-            if not (is_blocked(error) or is_conflict(error)) or time.monotonic() > give_up_at:
+            if _migrate_under_advisory_lock(connection, progress):
+                return
+            error: DBAPIError | None = None
+        except DBAPIError as raised:
+            if not (is_blocked(raised) or is_conflict(raised)):
                 raise
-            time.sleep(_BLOCKED_SECONDS)
-        else:
-            return
+            error = raised
+        holders = _describe_holders(connection)
+        if error is not None and time.monotonic() > give_up_at:  # another migration is waited for until it is done
+            raise StorageUnavailable(
+                f"the tables cannot be changed while other sessions hold locks: {holders}. Nothing has changed; end "
+                "them, or wait for them, and run `botservice migrate` again"
+            ) from error
+        progress(0, 0, f"waits for {holders}")
+        time.sleep(_BLOCKED_SECONDS)
 
 
-def _migrate_under_advisory_lock(connection: Connection, progress: Progress) -> None:
+def _migrate_under_advisory_lock(connection: Connection, progress: Progress) -> bool:
+    """Migrate; return False if another process is doing so."""
     with connection.begin():
-        connection.execute(text(f"SELECT pg_advisory_xact_lock({lock_space()}, :id)"), {"id": _MIGRATION_LOCK})
+        lock = text(f"SELECT pg_try_advisory_xact_lock({lock_space()}, :id)")
+        if not connection.scalar(lock, {"id": _MIGRATION_LOCK}):
+            return False
         connection.execute(text(f"SET LOCAL lock_timeout = {int(_TABLE_SECONDS * 1000)}"))
         if _is_due(connection):
             _upgrade(connection, progress)
+    return True
+
+
+def _describe_holders(connection: Connection) -> str:
+    """Return which other sessions hold what a migration waits for, those with the oldest transactions first."""
+    with connection.begin():
+        names = [*metadata.tables, "alembic_version"]
+        rows = connection.execute(_HOLDERS, {"id": _MIGRATION_LOCK, "names": names}).all()
+    return "; ".join(f"session {each.pid} of {each.name}, {each.state} for {each.seconds} s" for each in rows) or "none"
 
 
 def _upgrade(connection: Connection, progress: Progress) -> None:

@@ -16,9 +16,10 @@ from crash.together import open_new, run_together
 from sqlalchemy import create_engine, make_url, text
 
 from botservice import AgentContext, Storage
-from botservice.errors import DatabaseInUse, SchemaMismatch
+from botservice.errors import DatabaseInUse, SchemaMismatch, StorageUnavailable
 from botservice.storage import DatabaseUrl, StorageLimits
 from botservice.storage.engines import create_writer_engine
+from botservice.storage.postgres.advisory_locks import LOCK_SPACE
 from botservice.storage.schema import SCHEMA_VERSION, read_oldest_compatible
 from botservice.storage.schema import migrate as migrate_tables
 from botservice.storage.tables.conversations import metadata, schema_compatibility
@@ -143,6 +144,36 @@ async def test_a_migration_waits_for_who_reads_a_table_for_long_and_holds_nobody
                         await asyncio.sleep(0.01)
         reader.execute(text("DROP TABLE contexts"))
         reader.commit()
+    assert await asyncio.wait_for(migrating, 60) == SCHEMA_VERSION
+    engine.dispose()
+
+
+def test_a_migration_that_is_held_up_says_by_whom_and_to_try_again(own_postgres_url):
+    engine = engine_of(own_postgres_url)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+    with engine.connect() as reader:
+        reader.execute(text("SET application_name = 'nightly backup'"))
+        reader.execute(text("LOCK TABLE alembic_version IN ACCESS EXCLUSIVE MODE"))
+        session = reader.scalar(text("SELECT pg_backend_pid()"))
+        told = rf"session {session} of postgres \(nightly backup\), idle in transaction.*botservice migrate` again"
+        with pytest.raises(StorageUnavailable, match=told):
+            migrate_tables(DatabaseUrl.parse(own_postgres_url), StorageLimits(blocked_migration=0.0))
+    engine.dispose()
+
+
+async def test_a_migration_waits_for_another_one_and_says_for_which_session(own_postgres_url):
+    engine, notes = engine_of(own_postgres_url), asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def progress(_done, _total, note=""):
+        loop.call_soon_threadsafe(notes.put_nowait, note)
+
+    with engine.connect() as other:
+        session = other.scalar(text(f"SELECT pg_backend_pid() FROM pg_advisory_xact_lock({LOCK_SPACE}, 1)"))
+        where = DatabaseUrl.parse(own_postgres_url)
+        migrating = asyncio.create_task(asyncio.to_thread(migrate_tables, where, StorageLimits(), progress))
+        assert f"waits for session {session} of postgres" in await asyncio.wait_for(notes.get(), 60)
     assert await asyncio.wait_for(migrating, 60) == SCHEMA_VERSION
     engine.dispose()
 
