@@ -12,7 +12,7 @@ from dotenv.parser import Binding, parse_stream
 from botservice.errors import SettingsError
 
 _NAME: Final = re.compile(r"[\w .-]+")
-_LINE: Final = re.compile(r"\s*(?:export\s+)?[\"']?(?P<name>\w+)\s*(?P<equals>=?)")
+_LINE: Final = re.compile(r"\s*+(?:export\s++)?[\"']?(?P<name>\w++)\s*+(?P<equals>=?)")
 
 
 def check_lines(file: Path, settings: Container[str]) -> None:

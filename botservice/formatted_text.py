@@ -10,7 +10,11 @@ from typing import Any, Final, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Words with one formatting; a line break in them is one that people see."""
+    """Words with one formatting; a line break in them is one that people see.
+
+    Attributes:
+        is_command: Whether it begins with a command of the chat, such as /forget, which a platform may write otherwise.
+    """
 
     text: str
     bold: bool = False
@@ -20,6 +24,7 @@ class Span:
     underline: bool = False
     spoiler: bool = False
     link: str | None = None
+    is_command: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +184,17 @@ def _plain(block: Block) -> str:
         case Quote(blocks):
             return _below(blocks)
         case List(items):
-            return "\n".join(f"{item.number or '-'} {_below(item.blocks)}" for item in items)
+            return "\n".join(f"{item.number or '-'} {_below_point(item.blocks)}" for item in items)
         case Table(rows):
             return "\n".join(" | ".join(plain_text(cell) for cell in row) for row in rows)
         case Rule():
             return "———"
+
+
+def _below_point(blocks: Blocks) -> str:
+    """Return the words of a point of a list; a list in it is indented."""
+    parts = (_plain(each).replace("\n", "\n  ") if isinstance(each, List) else _plain(each) for each in blocks)
+    return "\n  ".join(parts)
 
 
 def _to_json(value: Any) -> Any:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
 
+from botservice.formatted_text import FormattedText
 from botservice.references import Reference, write_out
 
 # White space, control characters, what Unicode 17.0 lets every program ignore (DerivedCoreProperties.txt,
@@ -218,6 +219,8 @@ class Message:
             seen by them all the same: not every platform can hide it. It is not kept.
         moments: The times that its text names; they are not kept either.
         spoken: Its text as speech, if the question was spoken; what is kept is the text.
+        formatted: What the service itself says, with its formatting, where text is the plain words of that. Platforms
+            show this alone then: text is Markdown only where there is none. It is kept with the deliveries.
     """
 
     id: int | None = None
@@ -234,6 +237,7 @@ class Message:
     is_personal: bool = False
     moments: tuple[Moment, ...] = ()
     spoken: Attachment | None = None
+    formatted: FormattedText | None = None
 
     @property
     def full_text(self) -> str:

@@ -9,9 +9,12 @@ from botservice.access.platforms import is_heard_of, platform_of
 from botservice.access.values import AccessRole, Entry, Kind
 from botservice.commands.command import Command
 from botservice.errors import BotServiceError
+from botservice.formatted_text import FormattedText
 from botservice.people.names import chat_name, person_name, transport_of
 from botservice.policies import is_identity
-from botservice.quoting import show_plain
+from botservice.quoting import shortened
+from botservice.texts.formatted import below, bulleted, line, quoted
+from botservice.texts.formatted import code as code_span
 from botservice.turns.notices import owe_in_turn
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
@@ -42,9 +45,7 @@ async def _approve(request: CommandRequest) -> CommandAnswer:
     code, access, by = as_code(what), request.access, person_name(request.message.author)
     if code is None and not (is_identity(what) and await _is_heard_of(what, request)):
         return CommandAnswer(request.say("approve.how" if ":" in what else "approve.nobody"))
-    label = f"`{what}`"
-    if is_here:
-        label = request.say("approve.this_group") + f" ({label})"
+    label = line(request.say("approve.this_group"), " (", code_span(what), ")") if is_here else line(code_span(what))
     if code is not None:
         entries = await request.context.storage.read(lambda connection: access.entries(connection, request.now))
         newcomer = next((entry for entry in entries if entry.code == code), None)
@@ -94,24 +95,23 @@ async def _list(request: CommandRequest) -> CommandAnswer:
         return CommandAnswer(request.say("access.in_private"))
     access = request.access
     entries = await request.context.storage.read(lambda connection: access.entries(connection, request.now))
-    lines = [f"- {_line(entry, request)}" for entry in entries]
-    return CommandAnswer("\n".join([request.say("access.mode", mode=access.mode), *lines]))
+    mode = request.say("access.mode", mode=str(access.mode))
+    return CommandAnswer(below(mode, bulleted(_line(entry, request) for entry in entries), is_close=True))
 
 
-def _line(entry: Entry, request: CommandRequest) -> str:
+def _line(entry: Entry, request: CommandRequest) -> FormattedText:
     if entry.role is None:
-        return request.say("access.waits", who=_label(entry, request), code=entry.code)
+        return request.say("access.waits", who=_label(entry, request), code=entry.code or "")
     kind, role = request.say(_KINDS[entry.subject.kind]), request.say(_ROLES[entry.role])
     if not entry.source:
         return request.say("access.entry", name=entry.subject.name, kind=kind, role=role)
     return request.say("access.entry_by", name=entry.subject.name, kind=kind, role=role, source=entry.source)
 
 
-def _label(entry: Entry, request: CommandRequest) -> str:
+def _label(entry: Entry, request: CommandRequest) -> FormattedText:
     """Return a person's name with their id: a name alone proves nothing."""
-    called = show_plain((entry.name or "")[:_LONGEST_NAME], "")
-    name = entry.subject.name
-    return request.say("access.called", name=name, called=called) if called else f"`{name}`"
+    called, name = shortened((entry.name or "").strip(), _LONGEST_NAME), entry.subject.name
+    return request.say("access.called", name=name, called=quoted(called)) if called else line(code_span(name))
 
 
 APPROVE: Final = Command("approve", _approve, is_listed=False)

@@ -5,9 +5,11 @@ from typing import Final
 from botservice.access.values import AccessRole
 from botservice.commands.command import Command
 from botservice.contexts.context import AgentContext
+from botservice.formatted_text import CodeBlock, FormattedText
 from botservice.messages import ToolCall
+from botservice.texts.formatted import below, code
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
-from botservice.turns.waiting.arguments import fenced, readable
+from botservice.turns.waiting.arguments import readable
 from botservice.turns.waiting.calls import WaitingCall
 from botservice.turns.waiting.deciding import Choice, Decider, choose, decide_now
 from botservice.turns.waiting.parsing import ALLOW, DENY, parse_order
@@ -39,8 +41,10 @@ async def _show(request: CommandRequest, choice: Choice) -> CommandAnswer:
     for call in choice.calls:
         made = await find_made(request.context, call)
         arguments, _ = readable({} if made is None else made.arguments, is_short=False)
-        parts += [request.say("approval.full", number=call.id, tool=f"`{call.tool}`"), fenced(arguments or " ")]
-    return CommandAnswer("\n".join(parts))
+        parts.append(request.say("approval.full", number=call.id, tool=code(call.tool)))
+        if arguments:
+            parts.append(FormattedText((CodeBlock(arguments),)))
+    return CommandAnswer(below(*parts, is_close=True))
 
 
 async def find_made(context: AgentContext, call: WaitingCall) -> ToolCall | None:

@@ -10,6 +10,7 @@ from botservice.capabilities import Capabilities
 from botservice.commands.command import Command
 from botservice.commands.obeying import obey
 from botservice.messages import InboundMessage
+from botservice.texts.formatted import with_commands
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _DEFAULT: Final = "/"
@@ -50,7 +51,9 @@ class Catalogue:
         """
         answer = await self._answer(request)
         prefix = _DEFAULT if request.capabilities is None else request.capabilities.command_prefix
-        return replace(answer, text=as_typed(answer.text, self._commands, prefix))
+        text = answer.text
+        typed = as_typed(text, self._commands, prefix) if isinstance(text, str) else with_commands(text, prefix)
+        return replace(answer, text=typed)
 
     async def _answer(self, request: CommandRequest) -> CommandAnswer:
         command = self._commands.get(request.call.name)

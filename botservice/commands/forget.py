@@ -5,12 +5,14 @@ from typing import Final
 
 from botservice.commands.asker import Asker, find_asker, unknown
 from botservice.commands.command import Command
+from botservice.formatted_text import FormattedText
 from botservice.messages import Button
 from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.erasing import erase_event
 from botservice.privacy.forgetting import Here, forget_chat, forget_messages, forget_person
 from botservice.privacy.own_messages import find_own_message
 from botservice.quoting import shortened
+from botservice.texts.formatted import Value, command, line
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _LONGEST_SHOWN: Final = 120  # characters of the message that is to go
@@ -36,7 +38,7 @@ async def _forget(request: CommandRequest) -> CommandAnswer:
 
 def _ask_what(request: CommandRequest) -> CommandAnswer:
     choices = (("forget.message_button", "message"), ("forget.chat_button", "chat"), ("forget.me_button", "me"))
-    buttons = tuple(Button(request.say(key), f"/forget {what}") for key, what in choices)
+    buttons = tuple(Button(request.label(key), f"/forget {what}") for key, what in choices)
     return CommandAnswer(request.say("forget.what"), buttons)
 
 
@@ -87,8 +89,8 @@ def _here(request: CommandRequest) -> Here:
 
 def _ask(key: str, request: CommandRequest, what: str, **values: str) -> CommandAnswer:
     confirm = f"/forget {what} yes"
-    button = Button(request.say("forget.yes_button"), confirm)
-    return CommandAnswer(request.say(key, confirm=confirm, **values), (button,))
+    button = Button(request.label("forget.yes_button"), confirm)
+    return CommandAnswer(request.say(key, confirm=command(confirm), **values), (button,))
 
 
 def _done(request: CommandRequest, gone: Forgotten, remains: str = "forgotten.others_stay") -> CommandAnswer:
@@ -98,16 +100,15 @@ def _done(request: CommandRequest, gone: Forgotten, remains: str = "forgotten.ot
     if not storage.is_scrubbed:
         parts.append(request.say("forgotten.traces"))
     parts.append(request.say("forgotten.elsewhere"))
+    told: list[Value] = [value for part in parts if part is not None for value in (" ", part)]
     # The platform's own record of this wish names the person too; its bytes leave the files once that is stored.
     return CommandAnswer(
-        " ".join(part for part in parts if part),
-        apply=lambda connection: erase_event(connection, request.turn.id),
-        after=storage.scrub,
+        line(*told[1:]), apply=lambda connection: erase_event(connection, request.turn.id), after=storage.scrub
     )
 
 
-def _account(request: CommandRequest, gone: Forgotten) -> str:
-    """Return what was deleted, such as "Deleted: messages: 3, answers: 2.", or "" if nothing was."""
+def _account(request: CommandRequest, gone: Forgotten) -> FormattedText | None:
+    """Return what was deleted, such as "Deleted: messages: 3, answers: 2.", or None if nothing was."""
     counts = {
         "forgotten.chats": gone.contexts,
         "forgotten.messages": gone.messages,
@@ -116,8 +117,8 @@ def _account(request: CommandRequest, gone: Forgotten) -> str:
         "forgotten.facts": gone.facts,
         "forgotten.reminders": gone.reminders,
     }
-    parts = [f"{request.say(key)}: {count}" for key, count in counts.items() if count]
-    return request.say("forgotten.deleted", what=", ".join(parts)) if parts else ""
+    parts = [f"{request.label(key)}: {count}" for key, count in counts.items() if count]
+    return request.say("forgotten.deleted", what=", ".join(parts)) if parts else None
 
 
 FORGET: Final = Command("forget", _forget)

@@ -10,13 +10,15 @@ from sqlalchemy import Connection
 from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.commands.notes import delete_asked_note, list_notes
+from botservice.formatted_text import FormattedText, Span
 from botservice.messages import Button
 from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, facts_of, share_fact, texts_going
 from botservice.people.identities import identities_of
 from botservice.people.names import transport_of
 from botservice.privacy.export_records import drop_exports_of
 from botservice.privacy.records import clear_quotes, erase_quotes
-from botservice.quoting import shortened, show_plain
+from botservice.quoting import shortened
+from botservice.texts.formatted import Value, below, bulleted, line, quoted
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _MOST_BUTTONS: Final = 8
@@ -70,7 +72,7 @@ async def _obey(order: str, fact: Fact, words: str, asker: Asker, request: Comma
 
 
 async def _erase(
-    said: str,
+    said: FormattedText,
     texts: Collection[str],
     change: Callable[[Connection], list[str]],
     person_id: int,
@@ -97,7 +99,7 @@ async def _erase(
 async def _list(known: list[Fact], asker: Asker, request: CommandRequest) -> CommandAnswer:
     lines = [_line(each, request) for each in known]
     if lines:
-        parts = [request.say("memory.list"), "\n".join(lines)]
+        parts = [request.say("memory.list"), bulleted(lines)]
         parts.append(request.say("memory.how", number=known[-1].id))
     else:
         key = "memory.nothing" if request.has_tool("remember") else "memory.empty"
@@ -106,25 +108,27 @@ async def _list(known: list[Fact], asker: Asker, request: CommandRequest) -> Com
     if not asker.is_alone:
         parts.append(request.say("memory.elsewhere"))
     buttons = [
-        Button(request.say("memory.delete_button", number=each.id), f"/memory delete {each.id}")
+        Button(request.label("memory.delete_button", number=each.id), f"/memory delete {each.id}")
         for each in [each for each in known if each.is_current][-_MOST_BUTTONS:]
     ]
-    return CommandAnswer("\n\n".join(parts), tuple(buttons))
+    return CommandAnswer(below(*parts), tuple(buttons))
 
 
-def _line(fact: Fact, request: CommandRequest) -> str:
+def _line(fact: Fact, request: CommandRequest) -> FormattedText:
     date = f"{fact.since:%Y-%m-%d}"
     if fact.said is None:
         source = request.say("memory.corrected", date=date)
     else:
-        said = show_plain(shortened(" ".join(fact.said.split()), _LONGEST_SAID))
+        said = quoted(shortened(" ".join(fact.said.split()), _LONGEST_SAID))
         where = transport_of(fact.context_keys or {}, "API").capitalize()
         source = request.say("memory.source", said=said, date=date, where=where)
-    shared = "; " + request.say("memory.shared") if fact.is_shareable else ""
+    more: list[Value] = []
     if fact.until is not None:
-        shared = "; " + request.say("memory.until", date=f"{fact.until:%Y-%m-%d}") + shared
-    topic = f"{show_plain(fact.shown_topic)}: " if fact.shown_topic else ""
-    return f"- **#{fact.id}** {topic}{show_plain(fact.text)} ({source}{shared})"
+        more += ["; ", request.say("memory.until", date=f"{fact.until:%Y-%m-%d}")]
+    if fact.is_shareable:
+        more += ["; ", request.say("memory.shared")]
+    topic: list[Value] = [quoted(fact.shown_topic), ": "] if fact.shown_topic else []
+    return line(Span(f"#{fact.id}", bold=True), " ", *topic, quoted(fact.text), " (", source, *more, ")")
 
 
 MEMORY: Final = Command("memory", _memory, is_personal=True)

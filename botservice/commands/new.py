@@ -10,7 +10,7 @@ from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 async def _begin(request: CommandRequest) -> CommandAnswer:
     open_topic = request.open_topic if request.message.is_private else None
-    if open_topic is not None and await open_topic(request.say("new.topic_name")):
+    if open_topic is not None and await open_topic(request.label("new.topic_name")):
         return CommandAnswer(request.say("new.topic"))
     apply = partial(begin_afresh, context_id=request.context.id)
     return CommandAnswer(request.say("new.done"), apply=apply)

@@ -5,22 +5,23 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from botservice.commands.asker import Asker
+from botservice.formatted_text import FormattedText, Span
 from botservice.history.notes import StoredNote, authors_of, delete_note, read_notes
 from botservice.people.identities import identities_of
 from botservice.privacy.export_records import drop_exports
 from botservice.privacy.records import erase_from_records
-from botservice.quoting import show_plain
+from botservice.texts.formatted import bulleted, line, quoted
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 
-async def list_notes(request: CommandRequest) -> list[str]:
+async def list_notes(request: CommandRequest) -> list[FormattedText]:
     """Return the parts of an answer that list the notes of its chat, or none if there are none."""
     context_id = request.context.id
     found = await request.context.storage.read(lambda connection: read_notes(connection, context_id))
     if not found:
         return []
     how = request.say("memory.note_how", number=found[-1].note.number)
-    return [request.say("memory.notes"), "\n".join(_line(each, request) for each in found), how]
+    return [request.say("memory.notes"), bulleted(_line(each, request) for each in found), how]
 
 
 async def delete_asked_note(number: int, asker: Asker, request: CommandRequest) -> CommandAnswer:
@@ -52,7 +53,7 @@ def _may_delete(connection: Connection, context_id: int, number: int, asker: Ask
     return not own.isdisjoint(authors_of(connection, context_id, note.message_ids))
 
 
-def _line(stored: StoredNote, request: CommandRequest) -> str:
+def _line(stored: StoredNote, request: CommandRequest) -> FormattedText:
     note = stored.note
-    shown = request.say("memory.note", text=show_plain(note.text), date=f"{note.at:%Y-%m-%d}")
-    return f"- **N{note.number}** {shown}"
+    shown = request.say("memory.note", text=quoted(note.text), date=f"{note.at:%Y-%m-%d}")
+    return line(Span(f"N{note.number}", bold=True), " ", shown)

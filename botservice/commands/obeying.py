@@ -9,6 +9,7 @@ from sqlalchemy import Connection
 
 from botservice.commands.command import Command
 from botservice.errors import BudgetExceeded, ClaimLost, CommandFailed, StorageError, StorageUnavailable, TurnGrew
+from botservice.formatted_text import FormattedText
 from botservice.storage.failures import Failure, is_lost_connection
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
@@ -42,8 +43,8 @@ def _checked(given: object) -> CommandAnswer:
         return CommandAnswer(given)
     if not isinstance(given, CommandAnswer):
         raise TypeError(f"a handler returns a text or a CommandAnswer, not {type(given).__name__}")
-    if not isinstance(given.text, str):
-        raise TypeError(f"the text of a CommandAnswer is a str, not {type(given.text).__name__}")
+    if not isinstance(given.text, str | FormattedText):
+        raise TypeError(f"the text of a CommandAnswer is a str or a FormattedText, not {type(given.text).__name__}")
     return given
 
 

@@ -23,7 +23,7 @@ async def _persona(request: CommandRequest) -> CommandAnswer:
         persona = Persona.of(request.context.metadata)
         if persona is None:
             return CommandAnswer(request.say("persona.none"))
-        return CommandAnswer(request.say("persona.now", persona=persona.text.replace("```", "'''")))
+        return CommandAnswer(request.say("persona.now", persona=persona.text))
     if wanted.lower() in _OFF:
         return _set(request, None, "persona.cleared")
     if len(wanted) > LONGEST_PERSONA:

@@ -4,11 +4,13 @@ import re
 from typing import Final
 
 from botservice.commands.command import Command
+from botservice.formatted_text import FormattedText, Span
 from botservice.messages import Button, Moment
 from botservice.quoting import shortened
 from botservice.reminders.records import cancel_reminder, read_waiting
 from botservice.reminders.reminder import Reminder, Repeats
 from botservice.reminders.times import spell
+from botservice.texts.formatted import below, bulleted, line, words
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _MOST_BUTTONS: Final = 8
@@ -31,10 +33,10 @@ async def _answer(request: CommandRequest) -> CommandAnswer:
         return CommandAnswer(request.say("reminders.none" if request.has_tool("remind_me") else "reminders.empty"))
     lines = [_line(each, request) for each in waiting]
     buttons = [
-        Button(request.say("reminders.cancel_button", number=each.id), f"/{REMINDERS.name} cancel {each.id}")
+        Button(request.label("reminders.cancel_button", number=each.id), f"/{REMINDERS.name} cancel {each.id}")
         for each in waiting[:_MOST_BUTTONS]
     ]
-    text = "\n\n".join([request.say("reminders.list"), "\n".join(lines)])
+    text = below(request.say("reminders.list"), bulleted(lines))
     moments = [Moment(spell(each.due_at, each.time_zone), each.due_at) for each in waiting]
     return CommandAnswer(text, tuple(buttons), moments=tuple(moments))
 
@@ -49,9 +51,10 @@ def _cancel(request: CommandRequest, waiting: list[Reminder], number: int) -> Co
     )
 
 
-def _line(reminder: Reminder, request: CommandRequest) -> str:
-    again = "" if reminder.repeats is None else ", " + request.say(_REPEATS[reminder.repeats])
-    return f"- **{reminder.id}** · {spell(reminder.due_at, reminder.time_zone)}{again} · {_in_short(reminder.text)}"
+def _line(reminder: Reminder, request: CommandRequest) -> FormattedText:
+    again = "" if reminder.repeats is None else ", " + request.label(_REPEATS[reminder.repeats])
+    due = f" · {spell(reminder.due_at, reminder.time_zone)}{again} · "
+    return line(Span(str(reminder.id), bold=True), due, words(_in_short(reminder.text)))
 
 
 def _in_short(text: str) -> str:

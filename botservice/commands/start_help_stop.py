@@ -5,6 +5,7 @@ from typing import Final
 
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command
+from botservice.texts.formatted import below, command, line
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 
@@ -26,7 +27,7 @@ def help_command(catalogue: Callable[[], Catalogue]) -> Command:
 
     async def answer(request: CommandRequest) -> CommandAnswer:
         language, commands = request.message.language, catalogue().offered(request.tools, request.capabilities)
-        lines = [f"/{each.name} – {each.description(language)}" for each in commands]  # noqa: RUF001 - a dash
-        return CommandAnswer("\n\n".join([request.say("help.how"), "\n".join(lines)]))
+        lines = [line(command(f"/{each.name}"), f" – {each.description(language)}") for each in commands]  # noqa: RUF001 - a dash
+        return CommandAnswer(below(request.say("help.how"), below(*lines, is_close=True)))
 
     return Command("help", answer)

@@ -6,7 +6,9 @@ from typing import Final
 from sqlalchemy import Connection
 
 from botservice.commands.command import Command
+from botservice.formatted_text import FormattedText, Span
 from botservice.messages import Button
+from botservice.texts.formatted import below, bulleted, code, line
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.waiting.calls import PendingKind, WaitingCall
 from botservice.turns.waiting.deciding import is_own
@@ -30,26 +32,26 @@ async def _answer(request: CommandRequest) -> CommandAnswer:
     tool = "" if wanted is None else wanted[1]
     if author is not None and tool in {each.tool for each in granted}:
         return CommandAnswer(
-            request.say("tools.ask_again", tool=f"`{tool}`"),
+            request.say("tools.ask_again", tool=code(tool)),
             apply=lambda connection: revoke_grants(connection, context.id, author, [tool]),
         )
-    parts = [request.say("tools.unknown", tool=f"`{tool}`")] if tool else []
+    parts = [request.say("tools.unknown", tool=code(tool))] if tool else []
     if waiting:
-        parts += [request.say("tools.waiting"), "\n".join(f"- {_line(each, request)}" for each in waiting)]
+        parts += [request.say("tools.waiting"), bulleted(_line(each, request) for each in waiting)]
     if granted:
-        parts += [request.say("tools.granted"), "\n".join(f"- `{each.tool}`" for each in granted)]
+        parts += [request.say("tools.granted"), bulleted(line(code(each.tool)) for each in granted)]
     buttons = [
-        Button(request.say("tools.ask_button", tool=each.tool), f"/{TOOLS.name} ask {each.tool}")
+        Button(request.label("tools.ask_button", tool=each.tool), f"/{TOOLS.name} ask {each.tool}")
         for each in granted[:_MOST_BUTTONS]
     ]
-    return CommandAnswer("\n\n".join(parts) or request.say("tools.nothing"), tuple(buttons))
+    return CommandAnswer(below(*parts) if parts else request.say("tools.nothing"), tuple(buttons))
 
 
-def _line(call: WaitingCall, request: CommandRequest) -> str:
+def _line(call: WaitingCall, request: CommandRequest) -> FormattedText:
     return request.say(
         "tools.line",
-        number=f"**{call.id}**",
-        tool=f"`{call.tool}`",
+        number=Span(str(call.id), bold=True),
+        tool=code(call.tool),
         since=f"{call.created_at:%Y-%m-%d %H:%M}",
         until=f"{call.expires_at:%Y-%m-%d %H:%M}",
     )

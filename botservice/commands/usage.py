@@ -10,7 +10,9 @@ from botservice.budgets.budgets import Standing
 from botservice.budgets.periods import period_start
 from botservice.budgets.usage import Payer, UsageLine, list_usage
 from botservice.commands.command import Command
+from botservice.formatted_text import FormattedText
 from botservice.policies import NANO, Period, Scope, Unit
+from botservice.texts.formatted import below, bulleted
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _WHOSE: Final[Mapping[str, str]] = {
@@ -32,32 +34,31 @@ async def _usage(request: CommandRequest) -> CommandAnswer:
 
     today, month = await storage.read(read)
     used = [_used(each, request, budgets.currency) for each in (today, month)]
-    lines = [request.say("usage.today", used=used[0]), request.say("usage.this_month", used=used[1])]
+    totals = (request.say("usage.today", used=used[0]), request.say("usage.this_month", used=used[1]))
     standings = await budgets.standings(storage, payer, now)
-    if standings:
-        lines.append("")
-        lines += [f"- {_stands(each, request, budgets.currency)}" for each in standings]
-    return CommandAnswer("\n".join([*lines, "", request.say("usage.utc")]))
+    listed = [_stands(each, request, budgets.currency) for each in standings]
+    parts = [below(*totals, is_close=True), bulleted(listed) if listed else None]
+    return CommandAnswer(below(*parts, request.say("usage.utc")))
 
 
 def _used(line: UsageLine, request: CommandRequest, currency: str) -> str:
     number = request.say_number
-    cost = request.say("usage.cost", money=_money(line.cost, request, currency)) if line.cost else ""
-    return request.say(
+    cost = request.label("usage.cost", money=_money(line.cost, request, currency)) if line.cost else ""
+    return request.label(
         "usage.used_in_one" if line.calls == 1 else "usage.used",
         tokens=number(line.input_tokens + line.output_tokens),
-        cached=request.say("usage.cached", tokens=number(line.cached_tokens)) if line.cached_tokens else "",
+        cached=request.label("usage.cached", tokens=number(line.cached_tokens)) if line.cached_tokens else "",
         calls=number(line.calls),
         cost=cost,
     )
 
 
-def _stands(standing: Standing, request: CommandRequest, currency: str) -> str:
+def _stands(standing: Standing, request: CommandRequest, currency: str) -> FormattedText:
     limit, number = standing.limit, request.say_number
     used, most = (
         (_money(standing.used, request, currency), _money(limit.amount, request, currency))
         if limit.unit is Unit.MONEY
-        else (number(standing.used), request.say("usage.tokens", amount=number(limit.amount)))
+        else (number(standing.used), request.label("usage.tokens", amount=number(limit.amount)))
     )
     return request.say(
         "usage.budget",

@@ -12,12 +12,14 @@ from sqlalchemy import Connection
 from botservice.access.values import AccessRole
 from botservice.commands.command import Command
 from botservice.contexts.step_records import read_steps
+from botservice.formatted_text import FormattedText
 from botservice.memory import ActionStep, FailedStep, MemoryItem, TaskStep
 from botservice.memory.sub_runs import sub_runs
 from botservice.messages import Author, Moment, TokenUsage
 from botservice.personas import persona_in
 from botservice.policies import NANO
 from botservice.quoting import found_records, shortened
+from botservice.texts.formatted import below, bulleted, line, words
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.start.exchanges import Attempt, find_last_attempt
 from botservice.turns.turn import Outcome
@@ -25,8 +27,6 @@ from botservice.turns.turn import Outcome
 _MOST: Final = 6  # entries of one kind: it is read in a chat
 _LONGEST: Final = 160  # characters of one entry
 _LONGEST_QUESTION: Final = 80
-# No opening bracket is escaped, because that begins a formula: without the closing one there is no link.
-_MARKUP: Final = re.compile(r"[\\`*_<|~$]|:(?=//)|\](?=[(\[:])|^[#>+-]|(?<=^\d)[.)]|(?<=^\d\d)[.)]")
 _RECORD: Final = re.compile(r"^(?=\[\d{4}-\d\d-\d\d \d\d:\d\d UTC\] )", re.MULTILINE)
 _UTC: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
 _NOTE: Final = re.compile(r"^\[\d{4}-\d\d-\d\d\] ", re.MULTILINE)
@@ -56,7 +56,7 @@ class Sources:
     failures: int = 0
 
 
-Say = Callable[..., str]
+Say = Callable[..., FormattedText]
 """Returns the text of a key, with values in it, in the language of the person who asks."""
 
 
@@ -132,36 +132,38 @@ async def _why(request: CommandRequest) -> CommandAnswer:
     asker = last.questions[-1].author if last.questions else None
     may_see = request.message.is_private or _is_same(request.message.author, asker)
     text = explain(request.say, last, sources, may_see=may_see, money=_money(request, sources))
-    return CommandAnswer(text, moments=tuple(_find_moments(text)))
+    return CommandAnswer(text, moments=tuple(_find_moments(text.plain)))
 
 
 def explain(
     say: Say, last: Attempt, sources: Sources, *, may_see: bool, money: str | None = None, is_last: bool = True
-) -> str:
-    """Return why an answer is as it is, as markdown.
+) -> FormattedText:
+    """Return why an answer is as it is.
 
     Args:
         may_see: Whether the reader may see what is known of the person who asked.
         money: What it cost, for readers who may know that.
         is_last: Whether it is spoken of as the last one of its chat.
     """
-    lines = [*_about(say, last, sources, "why.about" if is_last else "why.about_this")]
+    told = [*_about(say, last, sources, "why.about" if is_last else "why.about_this")]
+    parts = [below(*told, is_close=True)]
     if sources.calls:
-        lines += _made_of(say, sources, may_see=may_see)
+        made_of = [*_made_of(say, sources, may_see=may_see)]
         if money is not None:
-            lines.append("- " + say("why.cost", money=money))
+            made_of.append(say("why.cost", money=money))
+        parts.append(bulleted(made_of))
     if last.is_refused_since:
-        lines = [say("why.refused"), "", *lines]
-    return "\n".join(lines)
+        parts.insert(0, say("why.refused"))
+    return below(*parts)
 
 
-def _about(say: Say, last: Attempt, sources: Sources, about: str) -> Iterator[str]:
+def _about(say: Say, last: Attempt, sources: Sources, about: str) -> Iterator[FormattedText]:
     """Yield what the last attempt was about, and how it ended where that was not by an answer."""
     question = _cut(last.questions[-1].text if last.questions else sources.task, _LONGEST_QUESTION) or "…"
     if last.is_reminder:
         yield say("why.reminder", text=_cut(sources.task, _LONGEST) or "…")
     if last.outcome is Outcome.FAILED:
-        yield say("why.not_answered", question=question, error_id=last.error_id, tries=sources.failures)
+        yield say("why.not_answered", question=question, error_id=last.error_id or "", tries=sources.failures)
         if sources.calls:
             yield say("why.made_of")
     elif last.outcome is Outcome.STOPPED:
@@ -170,27 +172,24 @@ def _about(say: Say, last: Attempt, sources: Sources, about: str) -> Iterator[st
         yield say(about, question=question)
 
 
-def _made_of(say: Say, sources: Sources, *, may_see: bool) -> Iterator[str]:
-    """Yield what an answer was made of as markdown, in which nothing that was said can be markup."""
-    yield ""
-    yield "- " + say("why.window", count=sources.window)
+def _made_of(say: Say, sources: Sources, *, may_see: bool) -> Iterator[FormattedText]:
+    """Yield the points of what an answer was made of."""
+    yield say("why.window", count=sources.window)
     if sources.notes:
-        yield "- " + say("why.notes", count=sources.notes)
+        yield say("why.notes", count=sources.notes)
     if sources.persona:
-        yield "- " + say("why.persona") + f" {_cut(sources.persona, _LONGEST)}"
+        yield line(say("why.persona"), " ", words(_cut(sources.persona, _LONGEST)))
     if sources.found:
-        yield "- " + say("why.found")
-        yield from _listed(say, [_cut(each, _LONGEST) for each in sources.found])
+        found = [line(words(_cut(each, _LONGEST))) for each in sources.found]
+        yield below(say("why.found"), _listed(say, found), is_close=True)
     if sources.facts and may_see:
-        yield "- " + say("why.facts")
-        yield from _listed(say, [_cut(each, _LONGEST) for each in sources.facts])
+        facts = [line(words(_cut(each, _LONGEST))) for each in sources.facts]
+        yield below(say("why.facts"), _listed(say, facts), is_close=True)
     elif sources.facts:
-        hidden = say("why.hidden", count=len(sources.facts))
-        yield "- " + say("why.facts") + f" {hidden}"
+        yield line(say("why.facts"), " ", say("why.hidden", count=len(sources.facts)))
     if sources.tools:
-        yield "- " + say("why.tools")
-        yield from _listed(say, [_tool(say, *each) for each in sources.tools])
-    yield "- " + say(
+        yield below(say("why.tools"), _listed(say, [_tool(say, *each) for each in sources.tools]), is_close=True)
+    yield say(
         "why.model_in_one" if sources.calls == 1 else "why.model",
         model=_cut(", ".join(sources.models) or "?", _LONGEST_QUESTION),
         calls=sources.calls,
@@ -199,11 +198,10 @@ def _made_of(say: Say, sources: Sources, *, may_see: bool) -> Iterator[str]:
     )
 
 
-def _listed(say: Say, entries: Sequence[str]) -> Iterator[str]:
-    """Yield the first entries of a list, and how many more there are."""
-    yield from (f"  - {each}" for each in entries[:_MOST])
-    if len(entries) > _MOST:
-        yield "  - " + say("why.more", count=len(entries) - _MOST)
+def _listed(say: Say, entries: Sequence[FormattedText]) -> FormattedText:
+    """Return the first entries of a list, and how many more there are."""
+    more = [say("why.more", count=len(entries) - _MOST)] if len(entries) > _MOST else []
+    return bulleted([*entries[:_MOST], *more])
 
 
 def _money(request: CommandRequest, sources: Sources) -> str | None:
@@ -215,14 +213,14 @@ def _money(request: CommandRequest, sources: Sources) -> str | None:
     return f"{request.say_number(cost / NANO, places=4)} {request.budgets.currency}"
 
 
-def _tool(say: Say, name: str, error: str | None) -> str:
+def _tool(say: Say, name: str, error: str | None) -> FormattedText:
     outcome = say("why.worked") if error is None else say("why.failed", error=_cut(error, _LONGEST))
-    return f"{_cut(name, _LONGEST)}: {outcome}"
+    return line(words(_cut(name, _LONGEST)), ": ", outcome)
 
 
 def _cut(text: str, limit: int) -> str:
-    """Return text on one line, shortened, in which no sign is markdown."""
-    return _MARKUP.sub(r"\\\g<0>", shortened(" ".join(text.split()), limit))
+    """Return text on one line, shortened."""
+    return shortened(" ".join(text.split()), limit)
 
 
 def _is_same(one: Author | None, other: Author | None) -> bool:
@@ -236,6 +234,6 @@ WHY: Final = Command("why", _why)
 
 def _find_moments(text: str) -> Iterator[Moment]:
     """Yield the times that a text names, so that a platform can show each reader their own."""
-    for words in dict.fromkeys(_UTC.findall(text)):
+    for found in dict.fromkeys(_UTC.findall(text)):
         with contextlib.suppress(ValueError):  # no such day
-            yield Moment(words, datetime.strptime(words, "%Y-%m-%d %H:%M UTC").replace(tzinfo=UTC))
+            yield Moment(found, datetime.strptime(found, "%Y-%m-%d %H:%M UTC").replace(tzinfo=UTC))

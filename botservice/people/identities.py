@@ -6,12 +6,13 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
 
+from botservice.formatted_text import FormattedText
 from botservice.messages import Author, Role, storable
 from botservice.people.names import browser_account
-from botservice.quoting import show_plain
 from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import identities, persons
+from botservice.texts.formatted import code, line, quoted
 
 IDENTITIES = select(*identities.c["id", "person_id", "platform", "platform_id", "name"])
 """Of each row, what an Identity is made of."""
@@ -38,9 +39,10 @@ class Identity:
     name: str | None = None
 
     @property
-    def label(self) -> str:
+    def label(self) -> FormattedText:
         """Return its name with its id, such as "Alice on Telegram (`telegram:42`)": a name alone proves nothing."""
-        return f"{show_plain(self.name)} on {self.platform.capitalize()} (`{self.platform}:{self.platform_id}`)"
+        account = code(f"{self.platform}:{self.platform_id}")
+        return line(quoted(self.name), f" on {self.platform.capitalize()} (", account, ")")
 
     @property
     def author(self) -> Author:

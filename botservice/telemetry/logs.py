@@ -59,6 +59,15 @@ def redact(text: str) -> str:
     return text
 
 
+def find_registered(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where registered secrets begin and end in a text."""
+    for secret in _secrets:
+        begin = text.find(secret)
+        while begin >= 0:
+            yield begin, begin + len(secret)
+            begin = text.find(secret, begin + len(secret))
+
+
 @contextlib.contextmanager
 def telling(facts: Callable[[], Mapping[str, str]]) -> Iterator[None]:
     """Add what facts returns to every log line inside the block."""

@@ -19,9 +19,14 @@ def in_language(key: str, /, language: str | None, **values: object) -> str:
         key: The table of the text in the files and its name there, such as "forget.done".
         values: What is put into its placeholders.
     """
+    return template_in_language(key, language).format(**values)
+
+
+def template_in_language(key: str, language: str | None) -> str:
+    """Return a text in a language with its placeholders."""
     code = (language or DEFAULT_LANGUAGE).partition("-")[0].lower()
     table, _, name = key.partition(".")
-    return _texts(code if code in LANGUAGES else DEFAULT_LANGUAGE)[table][name].format(**values)
+    return _texts(code if code in LANGUAGES else DEFAULT_LANGUAGE)[table][name]
 
 
 def number_in_language(number: float, language: str | None, *, places: int = 0) -> str:

@@ -92,7 +92,10 @@ async def execute(tools: Mapping[str, Tool], call: ToolCall, context: AgentConte
         if tool is None:
             outcome = refused(_why_missing(tools, call.name))
         elif call.malformed_arguments is not None:
-            outcome = refused(f"the arguments of {call.name} are not a JSON object")
+            outcome = refused(
+                f"the arguments of {call.name} are not a JSON object, or it is nested too deep, or one of its numbers "
+                "is too long or not finite"
+            )
         else:
             outcome = await _call(tool, call, context)
         run.error_type, run.result = outcome.error_type, outcome.text

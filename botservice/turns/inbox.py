@@ -22,7 +22,7 @@ from botservice.storage import Storage
 from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED
 from botservice.storage.tables.conversations import events, turns
-from botservice.texts import in_language
+from botservice.texts.formatted import say
 from botservice.turns.records import count_waiting, insert_turn
 from botservice.turns.run_options import Clock
 from botservice.turns.turn import EventKind, InboundEvent, Share, TurnStatus, set_due
@@ -283,7 +283,7 @@ class Inbox:
         message = InboundMessage("", presser, is_private=is_private)
         ruling = await self._access.judge(storage, message, context_keys, self._clock())
         if context_id is None or not ruling.is_admitted:
-            return Decision(in_language("buttons.gone", language))
+            return Decision(say("buttons.gone", language))
         decider = Decider(presser, is_owner=ruling.role is AccessRole.OWNER, is_private=is_private)
         transport = context_keys.get("transport", "")
         wakeup = Wakeup(context_id, EventKind.DECISION, not self._work.has(transport, context_id))

@@ -57,7 +57,7 @@ async def test_all_that_stands_in_the_prompt_is_shown(sqlite_storage: Storage) -
     await chat.chat_history.append_user_message("I like [Lyon](https://lyon.example) *much*", author=ALICE)
     await keep(sqlite_storage, chat, "likes [Lyon](https://lyon.example) *much*", "favourite city")
     shown = (await command(chat, "/memory", ALICE, Catalogue([MEMORY]))).text
-    assert "favourite city: `likes [Lyon](https://lyon.example) *much*`" in shown
+    assert "favourite city: likes [Lyon](https://lyon.example) *much*" in shown
 
 
 async def test_a_groups_fact_never_takes_the_place_of_a_private_one(sqlite_storage: Storage) -> None:

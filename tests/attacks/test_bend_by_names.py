@@ -10,13 +10,14 @@ from botservice.access.values import Entry, Kind, Subject
 from botservice.commands import Catalogue
 from botservice.commands.access import _label, _line
 from botservice.commands.accounts.link import LINK
+from botservice.formatted_text import Span
 from botservice.messages import InboundMessage
-from botservice.quoting import quote_name, quote_text, show_plain
+from botservice.quoting import quote_name, quote_text
 from botservice.texts import LANGUAGES
+from botservice.texts.formatted import quoted
 from botservice.turns.start.commands import CommandRequest
-from transports.slack.outgoing.formatting import Pings, format_answer
-from transports.telegram.outgoing.formatting import render
-from transports.web.outgoing.markdown import render_markdown
+from transports.telegram.outgoing.formatting import render_blocks
+from transports.web.outgoing.formatted import render_formatted
 
 NAMES = [
     "https://evil.example/login",
@@ -45,22 +46,22 @@ def test_a_newcomers_name_reaches_owners_as_plain_text(name: str) -> None:
     entry = Entry(Subject(Kind.PERSON, "telegram:7"), None, name=name, code="ABCD-EFGH")
     requests = [CommandRequest(None, InboundMessage("/access", language=each), *[None] * 4) for each in LANGUAGES]
     for said in [show(entry, request) for request in requests for show in (_line, _label)]:
-        shown = render(said)
+        shown = render_blocks(said.blocks)
         assert {each.kind for each in shown.entities} <= {"code"}
         assert "telegram:7" in shown.text
-        (piece,) = format_answer(said, Pings(users=True, everybody=True))
-        assert not re.search(r"https?:|evil|[<@*\[]", re.sub(r"`[^`]*`", "", piece))
-        html = "".join(render_markdown(said))
+        spans = [span for block in said.blocks for span in block.spans]
+        assert not re.search(r"https?:|evil|[<@*\[]", "".join(each.text for each in spans if not each.code))
+        html = "".join(render_formatted(said))
         assert not re.search(r"<(a|b|strong|em|s|h1|ul|img|script|blockquote)\b", html)
-        assert "\x1b" not in said
-        assert "\n" not in said
+        assert "\x1b" not in said.plain
+        assert "\n" not in said.plain
 
 
 @pytest.mark.parametrize(
     "name", ["Ana", "Zoë-Łukasz O'Neil", "Dr. Ana (Lyon)", "山田 太郎", "Аня", "أحمد", "👩‍👩‍👧 family"]
 )
 def test_usual_names_look_as_ever(name: str) -> None:
-    assert show_plain(name) == name
+    assert quoted(name) == Span(name)
 
 
 async def test_linking_shows_platform_and_id_beside_a_name(sqlite_storage: Storage) -> None:
@@ -73,11 +74,10 @@ async def test_linking_shows_platform_and_id_beside_a_name(sqlite_storage: Stora
     code = re.search(r"\b[A-Z0-9]{4}-[A-Z0-9]{4}\b|\b\d{4,}\b", offer)
     assert code is not None
     taken = (await command(evil, f"/link {code[0]}", eve, Catalogue([LINK]))).text
-    assert "`telegram:1`" in taken
+    assert "telegram:1" in taken
     await command(evil, "/link accept 1", eve, Catalogue([LINK]))
     asked = (await command(chat, "/link confirm", ALICE, Catalogue([LINK]))).text
-    assert "`telegram:7`" in asked
-    assert "text_link" not in {each.kind for each in render(asked).entities}
+    assert "[Ana](https://evil.example) on Telegram (telegram:7)" in asked
 
 
 @pytest.mark.parametrize("name", [*NAMES, "", "  ", "\u200b", "x" * 500])

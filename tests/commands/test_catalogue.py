@@ -48,7 +48,7 @@ def test_any_whitespace_ends_the_name_of_a_command(space: str) -> None:
 async def test_a_command_that_nobody_knows_is_answered_with_the_one_that_looks_most_like_it(
     name: str, said: str
 ) -> None:
-    assert said in (await standard_commands().answer(_request(name))).text
+    assert said in (await standard_commands().answer(_request(name))).text.plain
 
 
 async def test_menus_leave_out_what_the_agent_cannot_do() -> None:
@@ -56,8 +56,8 @@ async def test_menus_leave_out_what_the_agent_cannot_do() -> None:
     names = [command.name for command in catalogue.offered(["remind_me"])]
     assert "reminders" in names
     assert [each for each in names if each != "reminders"] == [each.name for each in catalogue.offered([])]
-    assert "/reminders" in (await catalogue.answer(_request("help", tools=["remind_me"]))).text
-    assert "/reminders" not in (await catalogue.answer(_request("help", tools=[]))).text
+    assert "/reminders" in (await catalogue.answer(_request("help", tools=["remind_me"]))).text.plain
+    assert "/reminders" not in (await catalogue.answer(_request("help", tools=[]))).text.plain
 
 
 async def test_a_command_of_ones_own_stands_in_the_menu_and_answers_with_a_text() -> None:
@@ -83,16 +83,16 @@ async def test_a_command_of_ones_own_takes_the_place_of_a_standard_one() -> None
 async def test_help_names_every_command_as_it_is_typed_there_also_those_of_ones_own() -> None:
     catalogue = standard_commands([Command("hours", _nothing, menu="When we are open, see /usr/hours")])
     slack = Capabilities(command_prefix="!", files_out="uploads")
-    lines = (await catalogue.answer(_request("help", capabilities=slack))).text.splitlines()
+    lines = (await catalogue.answer(_request("help", capabilities=slack))).text.plain.splitlines()
     assert [each for each in lines if each.startswith("/")] == []
     assert "!hours – When we are open, see /usr/hours" in lines  # noqa: RUF001 - a dash
-    assert "!help" in (await catalogue.answer(_request("hourss", capabilities=slack))).text
+    assert "!help" in (await catalogue.answer(_request("hourss", capabilities=slack))).text.plain
 
 
 async def test_help_leaves_out_what_the_platform_cannot_show() -> None:
     catalogue = standard_commands()
-    assert "/export" in (await catalogue.answer(_request("help"))).text
-    assert "/export" not in (await catalogue.answer(_request("help", capabilities=Capabilities()))).text
+    assert "/export" in (await catalogue.answer(_request("help"))).text.plain
+    assert "/export" not in (await catalogue.answer(_request("help", capabilities=Capabilities()))).text.plain
 
 
 async def _nothing(_: CommandRequest) -> str:

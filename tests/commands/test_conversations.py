@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import html
 from dataclasses import replace
 
 import pytest
@@ -22,8 +21,6 @@ from botservice.texts import LANGUAGES
 from botservice.turns.run_options import RunOptions, utc_now
 from botservice.turns.start.commands import parse_command
 from botservice.turns.work.worker import Worker
-from transports.telegram.outgoing.formatting import format_markdown
-from transports.web.outgoing.markdown import render_markdown
 
 CHAT = {"transport": "messenger", "chat_id": "1"}
 
@@ -161,10 +158,10 @@ async def test_why_says_what_the_last_answer_was_made_of(storage):
         why = await answer_to(bot, "/why", 5)
         assert "“what is my lucky number?”" in why
         assert "the newest messages of this chat: 2" in why
-        assert r" UTC] alice: my lucky number is \*seven\*" in why
+        assert " UTC] alice: my lucky number is *seven*" in why
         assert "  - add: worked" in why
         assert "  - fail: failed (ValueError: it broke)" in why
-        assert "the model scripted: 2 calls" in why.replace("\\", "")
+        assert "the model scripted: 2 calls" in why
         assert await answer_to(bot, "/why", 6) == why, "the answer to /why is no answer of the model"
     assert "/why" not in await history(storage)
 
@@ -184,10 +181,7 @@ async def test_why_shows_what_was_said_as_it_was_said(storage, said):
     async with chatting(storage, ["Ok."]) as (bot, _):
         await answer_to(bot, said, 1)
         why = await answer_to(bot, "/why", 2)
-    assert f"“{said}”" in format_markdown(why)[0].text
-    assert f"<p>My last answer (to “{html.escape(said, quote=False)}”) was made of:</p>" in "".join(
-        render_markdown(why)
-    )
+    assert f"“{said}”" in why
 
 
 @pytest.mark.any_database

@@ -1,5 +1,6 @@
 """/reminders in a chat."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -28,16 +29,17 @@ async def chat(storage) -> AgentContext:
 async def ask(context: AgentContext, text: str, language: str = "en"):
     call = parse_command(text)
     request = CommandRequest(call, InboundMessage(text, language=language), context, None, None, NOON)
-    return await standard_commands().answer(request)
+    answer = await standard_commands().answer(request)
+    return replace(answer, text=answer.text.plain)
 
 
 @pytest.mark.any_database
 async def test_what_waits_is_listed_with_a_button_for_each(chat):
     answer = await ask(chat, "/reminders", "pt-BR")
     assert answer.text.splitlines()[2:] == [
-        "- **1** · 2026-05-04 12:00 UTC · Text 0",
-        "- **2** · 2026-05-04 13:00 UTC, todos os dias · Text 1",
-        "- **3** · 2026-05-04 14:00 UTC, toda semana · Text 2",
+        "- 1 · 2026-05-04 12:00 UTC · Text 0",
+        "- 2 · 2026-05-04 13:00 UTC, todos os dias · Text 1",
+        "- 3 · 2026-05-04 14:00 UTC, toda semana · Text 2",
     ]
     assert [each.says for each in answer.buttons] == [f"/reminders cancel {number}" for number in (1, 2, 3)]
     assert answer.buttons[0].text == "Cancelar 1"

@@ -1,5 +1,6 @@
 """Small conversations for the tests of persons."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from sqlalchemy import update
@@ -78,7 +79,8 @@ async def command(
             await answer.after()
     finally:
         await context.storage.claims.release(claim)
-    return answer
+    shown = answer.as_message(now)  # as words alone
+    return replace(answer, text="" if shown is None else shown.text)
 
 
 def values(buttons: tuple[Button, ...]) -> list[str]:

@@ -102,7 +102,7 @@ async def test_beyond_the_budget_a_question_is_kept_and_refused_politely_until_t
         await say(bot, "first", ALICE)
         await say(bot, "second", ALICE, language="de")
         await say(bot, "hello", BOB)
-        told = used_up_text("person", TOMORROW, "de")
+        told = used_up_text("person", TOMORROW, "de").plain
         assert "2026-03-03 00:00" in told
         assert bot.messenger.visible[ALICE][1] == told
         assert len(bot.messenger.visible[BOB]) == 1
@@ -131,7 +131,7 @@ async def test_the_model_is_not_asked_for_what_is_refused(storage: Storage) -> N
 
 
 async def test_most_of_a_budget_is_said_once_below_an_answer_and_not_kept(storage: Storage) -> None:
-    warning = nearly_used_text("person", TOMORROW, "en")
+    warning = nearly_used_text("person", TOMORROW, "en").plain
     async with shop(storage, taking(1700, 0), budgets(person="4200 tokens/day")) as bot:
         await say(bot, "a", ALICE)
         await say(bot, "b", ALICE)

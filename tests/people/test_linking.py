@@ -54,7 +54,7 @@ async def test_told_in_one_and_known_in_the_other_and_to_no_stranger_of_the_same
     await service.prompt(slack, "what can I eat?", author=ALICE_ON_SLACK)
     assert "vegetarian" not in str(llm.prompts[-1])
     done = await link(storage, telegram, slack)
-    assert "you are Alice S. on Slack (`slack:T1/U1`) too" in done.text
+    assert "you are Alice S. on Slack (slack:T1/U1) too" in done.text
     await service.prompt(slack, "what can I eat?", author=ALICE_ON_SLACK)
     assert "diet: Is vegetarian" in str(llm.prompts[-1])
     await service.prompt(stranger, "what can I eat?", author=OTHER_ALICE)
@@ -68,7 +68,7 @@ async def test_unlinking_takes_apart_what_was_joined_with_what_came_through_each
     one, other = await persons(storage, ALICE, ALICE_ON_SLACK)
     assert one == other
     assert (
-        "Your accounts: Alice on Telegram (`telegram:1`), Alice S. on Slack (`slack:T1/U1`)"
+        "Your accounts: Alice on Telegram (telegram:1), Alice S. on Slack (slack:T1/U1)"
         in (await command(telegram, "/link", ALICE, COMMANDS)).text
     )
     assert "Alice on Telegram" in (await command(slack, "/unlink", ALICE_ON_SLACK, COMMANDS)).text

@@ -50,12 +50,13 @@ def test_what_is_acted_on_is_shown(arguments):
 
 def test_a_word_that_only_looks_secret_shows_where_it_begins_and_ends():
     shown, _ = readable({"run": "curl https://sk-evil-collector-of-all.example/x"})
-    assert shown == "run: curl https://sk-e••••••-all.example/x"
+    assert shown == "run: curl https://sk-e••••••-all (24).example/x"
 
 
 @pytest.mark.parametrize("sign", ["\u3164", "\u2800", "\u034f", "\ufe00", "\U000e0101", "\u2065", "\u200b", "\u00a0"])
 def test_a_sign_that_shows_nothing_is_written_out(sign):
-    assert f"\\u{ord(sign):04x}" in readable({"text": f"a{sign}b"})[0]
+    written = f"\\u{ord(sign):04x}" if ord(sign) <= 0xFFFF else f"\\U{ord(sign):08x}"
+    assert written in readable({"text": f"a{sign}b"})[0]
 
 
 def test_spaces_cannot_push_words_out_of_sight():

@@ -128,7 +128,8 @@ class TerminalTransport:
         files = [f"[file: {each.name or 'unnamed'}, {each.mime_type}]" for each in answer.attachments]
         choices = " ".join(f"[{number}] {_label(each)}" for number, each in enumerate(answer.buttons, 1))
         text = "\n".join([part for part in [answer.text, *files, choices] if part])
-        payload = {"text": text, "answers": " ".join(event.key for event in events)}
+        payload: dict[str, object] = {"text": text, "answers": " ".join(event.key for event in events)}
+        payload |= {"is_plain": True} if answer.formatted is not None else {}
         return [payload | ({"choices": write_buttons(answer.buttons)} if answer.buttons else {})]
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
@@ -137,16 +138,16 @@ class TerminalTransport:
             return None  # of an earlier chat that was killed: it is in the history
         if delivery.is_replacing and self._has_decided:
             return None  # the person who decided was told
-        text = str(delivery.payload["text"])
+        text, is_plain = str(delivery.payload["text"]), bool(delivery.payload.get("is_plain"))
         self._choices = read_buttons(delivery.payload.get("choices"))
         if not delivery.payload.get("answers"):
-            self._screen.note(text, is_waiting=self._asked is None)
+            self._screen.note(text, is_waiting=self._asked is None, is_plain=is_plain)
             return None
         if self._asked is None or f" {self._asked} " not in f" {delivery.payload.get('answers')} ":
-            self._screen.earlier(text)
+            self._screen.earlier(text, is_plain=is_plain)
             return None
         if not self._is_stopped:
-            self._screen.answer(text)
+            self._screen.answer(text, is_plain=is_plain)
         self._answered.set()
         return None
 

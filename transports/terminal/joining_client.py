@@ -79,7 +79,9 @@ class JoinedChat:
                 elif what == "refuse":
                     raise BotServiceError(*values)
                 elif what == "note":
-                    screen.note(values[0], is_waiting=values[1])
+                    screen.note(values[0], is_waiting=values[1], is_plain=any(values[2:]))
+                elif what in ("answer", "earlier"):
+                    shows[what](values[0], is_plain=any(values[1:]))
                 elif what in shows:
                     shows[what](*values)
                 if screen.is_gone:

@@ -180,12 +180,16 @@ class _Wire:
     progress = partialmethod(send, "progress")
     restart = partialmethod(send, "restart")
     stopped = partialmethod(send, "stopped")
-    answer = partialmethod(send, "answer")
     end = partialmethod(send, "end")
-    earlier = partialmethod(send, "earlier")
 
-    def note(self, text: str, *, is_waiting: bool) -> None:
-        self.send("note", text, is_waiting)
+    def answer(self, text: str, *, is_plain: bool = False) -> None:
+        self.send("answer", text, is_plain)
+
+    def earlier(self, text: str, *, is_plain: bool = False) -> None:
+        self.send("earlier", text, is_plain)
+
+    def note(self, text: str, *, is_waiting: bool, is_plain: bool = False) -> None:
+        self.send("note", text, is_waiting, is_plain)
 
 
 def joined_terminals(database_url: str) -> list[JoinedTerminals]:

@@ -96,7 +96,7 @@ class RenderedScreen:
         self._halt()
         self._print(Text("(stopped)", style="yellow"))
 
-    def answer(self, text: str) -> None:
+    def answer(self, text: str, *, is_plain: bool = False) -> None:
         """Show an answer, or what is left of it."""
         text = visible(text)
         is_rest = bool(self._shown) and text.startswith(self._shown)
@@ -106,7 +106,7 @@ class RenderedScreen:
         self._shown = self._open = ""
         self._halt()
         if rest.strip():
-            self._print(_markdown(rest))
+            self._print(Text(rest) if is_plain else _markdown(rest))
 
     def end(self, text: str) -> None:
         """Wait no more."""
@@ -114,14 +114,15 @@ class RenderedScreen:
         self._halt()
         self._print(Text(f"{text}\n" if text else "", style="dim"))
 
-    def earlier(self, text: str) -> None:
+    def earlier(self, text: str, *, is_plain: bool = False) -> None:
         """Show the answer to what was asked before."""
-        self._print(Group(Text("(to what you asked before)", style="dim"), _markdown(visible(text))))
+        shown = Text(visible(text)) if is_plain else _markdown(visible(text))
+        self._print(Group(Text("(to what you asked before)", style="dim"), shown))
 
-    def note(self, text: str, *, is_waiting: bool) -> None:  # noqa: ARG002 - the line that is typed is drawn anew by itself
+    def note(self, text: str, *, is_waiting: bool, is_plain: bool = False) -> None:  # noqa: ARG002 - the line that is typed is drawn anew by itself
         """Show a message that answers no question, such as a reminder."""
         self._keep_open()
-        self._print(_markdown(visible(text)))
+        self._print(Text(visible(text)) if is_plain else _markdown(visible(text)))
 
     def _keep_open(self) -> None:
         """Let what was shown of an answer stay as it is."""

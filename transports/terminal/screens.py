@@ -33,16 +33,16 @@ class Screen(Protocol):
     def stopped(self) -> None:
         """Show that the answer was stopped."""
 
-    def answer(self, text: str) -> None:
-        """Show an answer, or the rest of one that was shown while it grew."""
+    def answer(self, text: str, *, is_plain: bool = False) -> None:
+        """Show an answer, or the rest of one that was shown while it grew; is_plain: it is no Markdown, as below."""
 
     def end(self, text: str) -> None:
         """Take note that what was asked is over; text says more where there is no answer."""
 
-    def earlier(self, text: str) -> None:
+    def earlier(self, text: str, *, is_plain: bool = False) -> None:
         """Show the answer to what was asked before."""
 
-    def note(self, text: str, *, is_waiting: bool) -> None:
+    def note(self, text: str, *, is_waiting: bool, is_plain: bool = False) -> None:
         """Show a message that answers no question, such as a reminder; is_waiting: whether a line is being typed."""
 
 
@@ -99,7 +99,7 @@ class PlainScreen:
         """Write that the answer was stopped."""
         self._write(f"{self._break()}(stopped)\n")
 
-    def answer(self, text: str) -> None:
+    def answer(self, text: str, *, is_plain: bool = False) -> None:  # noqa: ARG002 - all is
         """Write an answer, or the rest of it."""
         text = visible(text)
         is_rest = bool(self._shown) and text.startswith(self._shown)
@@ -110,11 +110,11 @@ class PlainScreen:
         self._shown = ""
         self._write(text and f"{text}\n")
 
-    def earlier(self, text: str) -> None:
+    def earlier(self, text: str, *, is_plain: bool = False) -> None:  # noqa: ARG002 - all is
         """Write the answer to what was asked before."""
         self._write(f"(to what you asked before)\n{visible(text)}\n")
 
-    def note(self, text: str, *, is_waiting: bool) -> None:
+    def note(self, text: str, *, is_waiting: bool, is_plain: bool = False) -> None:  # noqa: ARG002 - all is
         """Write a message that answers no question on lines of its own, and the prompt once more."""
         is_prompted = is_waiting and self._is_interactive
         self._write("\n" if is_prompted else self._break())

@@ -88,7 +88,7 @@ class Chat:
             starters_language=language or DEFAULT_LANGUAGE,
             session=session,
             conversation=await self._conversation(request, session),
-            account=None if browser is None else browser.asker.label.replace("`", ""),
+            account=None if browser is None else browser.asker.label.plain,
             max_text=inbound_events.MAX_TEXT,
             max_files=BROWSER_FILES,
             max_files_bytes=BROWSER_FILES_BYTES,
@@ -124,7 +124,7 @@ class Chat:
         if decision is None:
             raise Refusal(400, "This button decides nothing.")
         self._hub.note_stored(chat)
-        return JSONResponse({"text": decision.text, "is_taken": decision.is_taken}, headers=HEADERS)
+        return JSONResponse({"text": decision.text.plain, "is_taken": decision.is_taken}, headers=HEADERS)
 
     async def post_new(self, request: Request) -> Response:
         """Answer with the name of a new conversation; it is stored with the first words that are said in it."""

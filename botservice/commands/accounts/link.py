@@ -1,11 +1,13 @@
 """/link and /unlink: one person on several platforms."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
+from botservice.formatted_text import FormattedText
 from botservice.messages import Button
-from botservice.people.identities import identities_of, is_browser_of, part_identity
+from botservice.people.identities import Identity, identities_of, is_browser_of, part_identity
 from botservice.people.linking import (
     CODE_LIFETIME,
     LinkProblem,
@@ -17,6 +19,7 @@ from botservice.people.linking import (
     take_code,
 )
 from botservice.people.names import is_browser_account
+from botservice.texts.formatted import Value, below, command, line
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _MINUTES: Final = str(int(CODE_LIFETIME.total_seconds() // 60))
@@ -48,12 +51,11 @@ async def _link(request: CommandRequest) -> CommandAnswer:
 async def _offer(request: CommandRequest, asker: Asker) -> CommandAnswer:
     code = new_code()
     known = await request.context.storage.read(lambda connection: identities_of(connection, asker.person_id))
-    accounts = ", ".join(each.label for each in known)
-    linked = request.say("link.linked", accounts=accounts) if len(known) > 1 else ""
+    linked = request.say("link.linked", accounts=_listed(known)) if len(known) > 1 else None
     offer = request.say("link.offer", code=code, minutes=_MINUTES)
     return CommandAnswer(
-        f"{linked}\n\n{offer}".strip(),
-        (Button(request.say("link.given_button"), _CONFIRM),),
+        below(linked, offer),
+        (Button(request.label("link.given_button"), _CONFIRM),),
         apply=lambda connection: offer_link(connection, asker.identity, code, request.now),
     )
 
@@ -81,7 +83,7 @@ async def _look(request: CommandRequest, asker: Asker) -> CommandAnswer:
     if offer is None:
         return CommandAnswer(request.say("link.none_waits"))
     if offer.giver is None or not offer.is_accepted:
-        return CommandAnswer(request.say("link.not_yet"), (Button(request.say("link.given_button"), _CONFIRM),))
+        return CommandAnswer(request.say("link.not_yet"), (Button(request.label("link.given_button"), _CONFIRM),))
     return _ask("link.gave", request, account=offer.giver.label, order=f"{_CONFIRM} {offer.id}")
 
 
@@ -100,10 +102,10 @@ async def _unlink(request: CommandRequest) -> CommandAnswer:
     if isinstance(asker, CommandAnswer):
         return asker
     known = await request.context.storage.read(lambda connection: identities_of(connection, asker.person_id))
-    others = [each.label for each in known if each != asker.identity and not is_browser_of(each, asker.identity)]
+    others = [each for each in known if each != asker.identity and not is_browser_of(each, asker.identity)]
     if not others:
         return CommandAnswer(request.say("unlink.alone"))
-    text = request.say("unlink.apart", accounts=", ".join(others))
+    text = request.say("unlink.apart", accounts=_listed(others))
     return CommandAnswer(text, apply=lambda connection: part_identity(connection, asker.identity, request.now))
 
 
@@ -117,9 +119,14 @@ async def _find_alone(request: CommandRequest) -> Asker | CommandAnswer:
     return asker if asker.is_alone else CommandAnswer(request.say("link.in_private"))
 
 
-def _ask(key: str, request: CommandRequest, *, account: str, order: str) -> CommandAnswer:
-    text = request.say(key, account=account, order=order)
-    return CommandAnswer(text, (Button(request.say("link.yes_button"), order),))
+def _listed(accounts: Sequence[Identity]) -> FormattedText:
+    listed: list[Value] = [value for each in accounts for value in (", ", each.label)]
+    return line(*listed[1:])
+
+
+def _ask(key: str, request: CommandRequest, *, account: FormattedText, order: str) -> CommandAnswer:
+    text = request.say(key, account=account, order=command(order))
+    return CommandAnswer(text, (Button(request.label("link.yes_button"), order),))
 
 
 LINK: Final = Command("link", _link, is_personal=True)

@@ -7,6 +7,7 @@ from sqlalchemy import Connection
 
 from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
+from botservice.formatted_text import Span
 from botservice.people.names import is_browser_account
 from botservice.people.web_login_links import (
     LINK_LIFETIME,
@@ -16,6 +17,7 @@ from botservice.people.web_login_links import (
     new_secret,
     offer_browser,
 )
+from botservice.texts.formatted import below
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 LINK_PATH: Final = "/web/link"
@@ -53,9 +55,9 @@ async def _offer(public_url: str, request: CommandRequest, asker: Asker) -> Comm
     if has_enough:
         return CommandAnswer(request.say("web.too_many", minutes=_MINUTES))
     secret = new_secret()
-    offer = request.say("web.offer", url=f"{public_url}{LINK_PATH}/{secret}", minutes=_MINUTES)
-    is_open = request.say("web.open_now", count=str(count)) if count else ""
+    address = f"{public_url}{LINK_PATH}/{secret}"
+    offer = request.say("web.offer", url=Span(address, link=address), minutes=_MINUTES)
+    is_open = request.say("web.open_now", count=count) if count else None
     return CommandAnswer(
-        f"{offer}\n\n{is_open}".strip(),
-        apply=lambda connection: offer_browser(connection, asker.identity, secret, request.now),
+        below(offer, is_open), apply=lambda connection: offer_browser(connection, asker.identity, secret, request.now)
     )

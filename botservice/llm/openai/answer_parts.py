@@ -1,6 +1,7 @@
 """What the answers of both wires have in common: calls, usage, numbers that may be missing."""
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -8,6 +9,8 @@ from typing import Any, Final
 
 from botservice.messages import TokenUsage, ToolCall
 
+_DEEPEST: Final = 64  # levels of arguments
+_MOST_DIGITS: Final = 300  # of a number; the largest float has 309
 _FENCE: Final = re.compile(r"\s*```\w*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
 _PREFIX: Final = re.compile(r"(?:functions?|tools?|default_api)[.:]|(?:functions?|tools?)__(?=\w)")
 _AFTER_NAME: Final = re.compile(r"<\|.*|:\d+$", re.DOTALL)  # tokens of a template, or the number of the call
@@ -122,9 +125,13 @@ def _is_same_item(last: Any, item: Any) -> bool:
 
 
 def read_tool_call(call_id: str, name: str, arguments: str) -> ToolCall:
-    """Return the call that a model wrote; arguments that are no JSON object are kept as malformed."""
+    """Return the call that a model wrote; arguments that are no JSON object are kept as malformed.
+
+    So are those that JSON does not have, such as NaN, and those that no program expects: nested too deep, or with a
+    number of hundreds of digits.
+    """
     parsed = _arguments(arguments)
-    if not isinstance(parsed, dict):
+    if not isinstance(parsed, dict) or _is_deeper(parsed, _DEEPEST):
         return ToolCall(call_id, name, {}, malformed_arguments=arguments)
     return ToolCall(call_id, name, parsed)
 
@@ -134,12 +141,45 @@ def _arguments(arguments: str) -> Any:
     if fenced := _FENCE.fullmatch(arguments):
         arguments = fenced[1]
     try:
-        parsed = json.loads(arguments) if arguments.strip() else {}
+        parsed = _parse(arguments) if arguments.strip() else {}
         if isinstance(parsed, str):
-            parsed = json.loads(parsed) if parsed.strip() else {}
+            parsed = _parse(parsed) if parsed.strip() else {}
     except (ValueError, RecursionError):
         return None
     return {} if parsed is None else parsed
+
+
+def _parse(arguments: str) -> Any:
+    return json.loads(arguments, parse_int=_integer, parse_float=_finite, parse_constant=_finite)
+
+
+def _integer(written: str) -> int:
+    if len(written) > _MOST_DIGITS:
+        raise ValueError("a number has too many digits")
+    return int(written)
+
+
+def _finite(written: str) -> float:
+    number = float(written)
+    if not math.isfinite(number):
+        raise ValueError(f"{written} is no number")
+    return number
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    """Return whether lists and objects stand in each other on more than so many levels."""
+    inside: list[object] = [value]
+    for _ in range(levels):
+        inside = [
+            each
+            for held in inside
+            if isinstance(held, dict | list)
+            for each in (held.values() if isinstance(held, dict) else held)
+            if isinstance(each, dict | list)
+        ]
+        if not inside:
+            return False
+    return True
 
 
 def read_calls(calls: Iterable[tuple[str, str, str]], offered: Collection[str] = ()) -> tuple[ToolCall, ...]:

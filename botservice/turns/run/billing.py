@@ -13,6 +13,7 @@ from botservice.budgets.budgets import Reservation, Standing
 from botservice.budgets.notices import nearly_used_text
 from botservice.budgets.usage import ModelCall, Payer, record_call
 from botservice.contexts.context import AgentContext
+from botservice.formatted_text import FormattedText
 from botservice.llm.asking import count_searches
 from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.llm.tokens import count_aside, counter_for
@@ -164,7 +165,7 @@ class Bill:
         """Return the budget that the person is told about, because most of it is used."""
         return next((each for each in self._nearly_used() if each.scope is not Scope.SERVICE), None)
 
-    def warning_text(self, standing: Standing) -> str:
+    def warning_text(self, standing: Standing) -> FormattedText:
         """Return what the person is told about a budget."""
         return nearly_used_text(standing.scope, standing.ends_at, self._context.language)
 

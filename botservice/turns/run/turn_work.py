@@ -347,8 +347,8 @@ class TurnWork:
             return None, []
         line = self._bill.warning_text(warning)
         if not self.shows_history:
-            return warning, await self._plan_for(replace(shown, text=f"{shown.text}\n\n{line}"))
-        aside = Message(None, Role.SYSTEM, line, created_at=shown.created_at)
+            return warning, await self._plan_for(replace(shown, text=f"{shown.text}\n\n{line.plain}"))
+        aside = Message(None, Role.SYSTEM, line.plain, created_at=shown.created_at, formatted=line)
         return warning, [*payloads, *self._plan_deliveries(aside)]
 
     def _take_answer(self, written: tuple[Message, Delivery | None]) -> None:

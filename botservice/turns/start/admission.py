@@ -19,7 +19,7 @@ from botservice.messages import InboundMessage
 from botservice.privacy.rights import Right, may_use, right_of, use_right
 from botservice.storage import Claim, Storage
 from botservice.storage.tables.conversations import events
-from botservice.texts import in_language
+from botservice.texts.formatted import say
 from botservice.turns.edits_and_deletions import Controls
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.run_options import RunOptions
@@ -237,10 +237,10 @@ class Admission:
     ) -> tuple[Ruling, Sequence[Payload], Sequence[Payload]]:
         """Return a refusal with its payloads, and the payloads of the welcome if they are let in later."""
         text = refusal_text(ruling, message.language)
-        if not text:
+        if text is None:
             return ruling, [], []
         welcome: Sequence[Payload] = []
         if ruling.notice is Notice.CODE:
-            welcome = plan_notice(transport, turn, in_language("access.welcome", message.language), now)
+            welcome = plan_notice(transport, turn, say("access.welcome", message.language), now)
         is_personal = ruling.notice is not Notice.GROUP
         return ruling, plan_notice(transport, turn, text, now, is_personal=is_personal), welcome

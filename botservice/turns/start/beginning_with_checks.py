@@ -13,7 +13,7 @@ from botservice.history.rows import read_messages_of_events
 from botservice.messages import Author, InboundMessage, Message
 from botservice.privacy.rights import right_of
 from botservice.storage import Claim, Storage
-from botservice.texts import in_language
+from botservice.texts.formatted import say
 from botservice.turns.edits_and_deletions import Controls, as_changed, mark_handled
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, mark_running
@@ -150,7 +150,7 @@ class Judging:
         try:
             return await self._commands.answer(request)
         except CommandFailed:  # what else has come with it is answered all the same
-            return CommandAnswer(in_language("answer.apology_with_retry", context.language))
+            return CommandAnswer(say("answer.apology_with_retry", context.language))
 
     def _commit(
         self, answers: Sequence[CommandAnswer], changes: Sequence[int], turn: Turn, transport: Transport

@@ -13,9 +13,11 @@ from botservice.access.values import AccessRole
 from botservice.budgets.budgets import Budgets
 from botservice.capabilities import Capabilities
 from botservice.contexts.context import AgentContext
+from botservice.formatted_text import FormattedText
 from botservice.messages import Attachment, Button, CommandCall, InboundMessage, Message, Moment, Role
 from botservice.storage import Claim
 from botservice.texts import in_language, number_in_language
+from botservice.texts.formatted import Value, say
 from botservice.turns.turn import Turn
 
 # \s is every whitespace of Unicode: a line break, a tab or a no-break space ends a command's name as a space does.
@@ -54,8 +56,12 @@ class CommandRequest:
         """Return whether the agent may use a tool of its own."""
         return self.tools is None or name in self.tools
 
-    def say(self, key: str, /, **values: object) -> str:
-        """Return a text in the language of the person who gave the command."""
+    def say(self, key: str, /, **values: Value) -> FormattedText:
+        """Return a text in the language of the person who gave the command, with its formatting."""
+        return say(key, self.message.language, **values)
+
+    def label(self, key: str, /, **values: object) -> str:
+        """Return a text for a button, or for a name, in that language."""
         return in_language(key, self.message.language, **values)
 
     def say_number(self, number: float, *, places: int = 0) -> str:
@@ -68,7 +74,8 @@ class CommandAnswer:
     """What a command brings about.
 
     Attributes:
-        text: Markdown for the person; nothing is sent where there is neither a text nor a file.
+        text: For the person: a str is Markdown, as a model writes it; a FormattedText is shown as it is, and is what
+            holds words of others. Nothing is sent where there is neither a text nor a file.
         apply: What it changes, in the transaction that stores the answer: both happen or none.
         ask: What the agent is asked in its place.
         after: What is done once the answer is stored. It need not happen: a process may end before.
@@ -76,7 +83,7 @@ class CommandAnswer:
         moments: The times that the text names.
     """
 
-    text: str = ""
+    text: str | FormattedText = ""
     buttons: tuple[Button, ...] = ()
     attachments: tuple[Attachment, ...] = ()
     apply: Callable[[Connection], object] | None = None
@@ -87,10 +94,12 @@ class CommandAnswer:
 
     def as_message(self, now: datetime) -> Message | None:
         """Return the message to send, or None."""
-        if not self.text and not self.attachments:
+        formatted = self.text if isinstance(self.text, FormattedText) else None
+        text = self.text if isinstance(self.text, str) else self.text.plain
+        if not text and not self.attachments:
             return None
-        said = Message(None, Role.ASSISTANT, self.text, self.attachments, created_at=now, buttons=self.buttons)
-        return replace(said, is_personal=self.is_personal, moments=self.moments)
+        said = Message(None, Role.ASSISTANT, text, self.attachments, created_at=now, buttons=self.buttons)
+        return replace(said, is_personal=self.is_personal, moments=self.moments, formatted=formatted)
 
 
 class Commands(Protocol):

@@ -1,22 +1,26 @@
 """The message that asks a person about calls of tools, and what it says once they were decided."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from botservice.formatted_text import CodeBlock, FormattedText, Span
 from botservice.messages import Author, Button, ButtonStyle, Message, Role
-from botservice.quoting import show_plain
+from botservice.quoting import shortened, visible
 from botservice.texts import in_language
-from botservice.turns.waiting.arguments import fenced, has_masked, in_one_line, readable
+from botservice.texts.formatted import below, code, quoted, say
+from botservice.turns.waiting.arguments import has_masked, in_one_line, readable
 from botservice.turns.waiting.calls import PendingStatus
-from botservice.turns.waiting.parsing import ALLOW, DENY, say
+from botservice.turns.waiting.parsing import ALLOW, DENY
+from botservice.turns.waiting.parsing import say as say_order
 
 MOST_MESSAGES: Final = 5  # calls of a step that are asked about in messages of their own
 _ROOM: Final = 2_400  # characters for all calls of one message: it has to stay one message everywhere
 MOST_LISTED: Final = 40  # calls of one message; the others are counted
 _MOST_PRESSED: Final = 200  # calls that a button names; Slack, button: value of at most 2,000 characters
 _LONGEST_LINE: Final = 200
+_LONGEST_NAME: Final = 80
 _SHORTEST_LINE: Final = 30
 _DECIDED: Final = {
     PendingStatus.ALLOWED: "approval.allowed",
@@ -69,31 +73,32 @@ def show_question(calls: Sequence[Asked], language: str | None, now: datetime, *
     buttons = _buttons(open_ones, language) if open_ones else ()
     if len(open_ones) > 1 and not _is_shown_whole(open_ones):
         buttons = buttons[1:]  # what nobody has read whole is allowed one by one
-    return Message(None, Role.SYSTEM, text, created_at=now, buttons=buttons, language=language)
+    said = Message(None, Role.SYSTEM, text.plain, created_at=now, buttons=buttons, language=language)
+    return replace(said, formatted=text)
 
 
-def _one(call: Asked, language: str | None, how: str) -> str:
-    who = _name(call.author, language)
-    tool, number = f"`{call.tool}`", call.number
+def _one(call: Asked, language: str | None, how: str) -> FormattedText:
     key = _DECIDED.get(call.status, "approval.ask")
     shown, is_whole = readable(call.arguments)
+    is_masked = has_masked(call.arguments)
     if len(shown) > _ROOM:
-        shown, is_whole = f"{shown[:_ROOM]}…", False
-    parts = [in_language(key, language, tool=tool, who=who), *([fenced(shown)] if shown else [])]
+        shown, is_whole = f"{shown[:_ROOM]}… ({len(shown)})", False
+    parts = [say(key, language, tool=code(call.tool), who=_name(call.author, language))]
+    if shown:
+        parts.append(_code_block(shown))
     if call.decided_by is not None:
-        parts.append(in_language("approval.by", language, name=show_plain(call.decided_by)))
+        parts.append(say("approval.by", language, name=_quoted_name(call.decided_by)))
     if not is_whole:
-        parts.append(in_language("approval.cut", language, number=number))
-    if has_masked(call.arguments):
-        parts.append(in_language("approval.masked", language))
+        parts.append(say("approval.cut", language, number=call.number))
+    if is_masked:
+        parts.append(say("approval.masked", language))
     if call.status is PendingStatus.WAITING:
-        parts.append(in_language(how, language, number=number, until=_until(call)))
-    return "\n".join(parts)
+        parts.append(say(how, language, number=call.number, until=_until(call)))
+    return below(*parts, is_close=True)
 
 
-def _many(calls: Sequence[Asked], language: str | None, how: str) -> str:
-    author = calls[0].author
-    who = _name(author, language)
+def _many(calls: Sequence[Asked], language: str | None, how: str) -> FormattedText:
+    who = _name(calls[0].author, language)
     open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
     room = _room(calls)
     lines, is_whole = [], True
@@ -101,20 +106,23 @@ def _many(calls: Sequence[Asked], language: str | None, how: str) -> str:
         arguments, is_all = in_one_line(each.arguments, room)
         label = _LABELS.get(each.status)
         state = "" if label is None else f" — {in_language(label, language)}"
-        lines.append(f"{each.number}: {each.tool}({arguments}){state}")
+        lines.append(f"{each.number}: {visible(each.tool)}({arguments}){state}")
         is_whole = is_whole and is_all
     key = "approval.ask_many" if open_ones else "approval.decided_many"
-    parts = [in_language(key, language, count=len(calls), who=who), fenced("\n".join(lines))]
+    parts = [say(key, language, count=len(calls), who=who), _code_block("\n".join(lines))]
     if len(calls) > MOST_LISTED:
-        parts.append(in_language("approval.more", language, count=len(calls) - MOST_LISTED))
+        parts.append(say("approval.more", language, count=len(calls) - MOST_LISTED))
     elif not is_whole:
-        parts.append(in_language("approval.cut", language, number=calls[0].number))
+        parts.append(say("approval.cut", language, number=calls[0].number))
     if any(has_masked(each.arguments) for each in calls):
-        parts.append(in_language("approval.masked", language))
+        parts.append(say("approval.masked", language))
     if open_ones:
-        number = open_ones[0].number
-        parts.append(in_language(how, language, number=number, until=_until(open_ones[0])))
-    return "\n".join(parts)
+        parts.append(say(how, language, number=open_ones[0].number, until=_until(open_ones[0])))
+    return below(*parts, is_close=True)
+
+
+def _code_block(shown: str) -> FormattedText:
+    return FormattedText((CodeBlock(shown),))
 
 
 def _room(calls: Sequence[Asked]) -> int:
@@ -133,20 +141,24 @@ def _buttons(calls: Sequence[Asked], language: str | None) -> tuple[Button, ...]
     if not is_one:
         keys = ("approval.allow_all_button", "approval.deny_all_button")
     allow, deny = (in_language(key, language) for key in keys)
-    denied = say(DENY, numbers) if len(numbers) <= _MOST_PRESSED else f"/{DENY} all"
+    denied = say_order(DENY, numbers) if len(numbers) <= _MOST_PRESSED else f"/{DENY} all"
     buttons = (
-        Button(allow, say(ALLOW, numbers), style=ButtonStyle.SUCCESS),
+        Button(allow, say_order(ALLOW, numbers), style=ButtonStyle.SUCCESS),
         Button(deny, denied, style=ButtonStyle.DANGER),
     )
     if not is_one or not calls[0].is_nameable:
         return buttons
-    return (*buttons, Button(in_language("approval.always_button", language), say(ALLOW, numbers, "always")))
+    return (*buttons, Button(in_language("approval.always_button", language), say_order(ALLOW, numbers, "always")))
 
 
-def _name(author: Author | None, language: str | None) -> str:
+def _name(author: Author | None, language: str | None) -> Span:
     """Return the name of a person; an id says nothing to people."""
     name = None if author is None else author.name
-    return show_plain(name) if name else in_language("approval.you", language)
+    return _quoted_name(name) if name and name.strip() else Span(in_language("approval.you", language))
+
+
+def _quoted_name(name: str) -> Span:
+    return quoted(shortened(name, _LONGEST_NAME))
 
 
 def _until(call: Asked) -> str:

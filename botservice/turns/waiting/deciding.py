@@ -7,12 +7,13 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, select
 
 from botservice.access.records import read_names
+from botservice.formatted_text import FormattedText
 from botservice.messages import Author
 from botservice.people.identities import ensure_identity
 from botservice.people.names import person_name
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
-from botservice.texts import in_language
+from botservice.texts.formatted import below, code, say
 from botservice.turns.waiting.calls import PendingKind, PendingStatus, WaitingCall
 from botservice.turns.waiting.grants import grant_tool, is_named
 from botservice.turns.waiting.parsing import Order
@@ -30,7 +31,7 @@ class Decision:
         is_taken: Whether it decided something.
     """
 
-    text: str
+    text: FormattedText
     is_taken: bool = False
 
 
@@ -111,13 +112,13 @@ def carry_out(
     return taken
 
 
-def say_taken(calls: Sequence[WaitingCall], order: Order, language: str | None) -> str:
+def say_taken(calls: Sequence[WaitingCall], order: Order, language: str | None) -> FormattedText:
     """Return what to tell the person who decided."""
     key = "approval.said_denied"
     if order.is_allowing:
         key = "approval.said_always" if order.is_always else "approval.said_allowed"
     tools = dict.fromkeys(each.tool for each in calls)
-    return "\n".join(in_language(key, language, tool=f"`{tool}`") for tool in tools)
+    return below(*(say(key, language, tool=code(tool)) for tool in tools), is_close=True)
 
 
 def decide_now(
@@ -128,7 +129,7 @@ def decide_now(
     taken = carry_out(connection, choice.calls, order, decider, now)
     if taken:
         return Decision(say_taken(taken, order, language), is_taken=True)
-    return Decision(in_language("approval.over" if choice.calls else choice.refusal, language))
+    return Decision(say("approval.over" if choice.calls else choice.refusal, language))
 
 
 def is_own(connection: Connection, call: WaitingCall, author: Author | None) -> bool:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from botservice.contexts.context import AgentContext
 from botservice.errors import ApprovalPending, ResultPending, TurnWaiting
 from botservice.messages import Author, Message, Role, ToolCall, storable
-from botservice.texts import in_language
+from botservice.texts.formatted import code, say
 from botservice.tools import Later, Tool
 from botservice.turns.outbox import owe
 from botservice.turns.transport import Payload
@@ -87,8 +87,9 @@ class Parking:
             values["name"] = storable(later.name)
             number = self._insert(connection, step_id, index, call, values, now)
             pending.append(PendingCall(later.name, call.name, call.arguments, number))
-            note = later.note or in_language("later.waits", self.context.language, tool=f"`{call.name}`")
-            told = Message(None, Role.ASSISTANT, storable(note), created_at=now, language=self.context.language)
+            waits = None if later.note else say("later.waits", self.context.language, tool=code(call.name))
+            note = storable(later.note or "") if waits is None else waits.plain
+            told = Message(None, Role.ASSISTANT, note, created_at=now, language=self.context.language, formatted=waits)
             owe(connection, self.turn, self.plan(told), now)
         self._park(connection)
         return result_pending(self.turn.id, pending)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection
 
 from botservice.storage import Claim, Storage
-from botservice.texts import in_language
+from botservice.texts.formatted import say
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, postpone_turn
 from botservice.turns.retry_policies import TURN_RETRIES, turn_delay
@@ -66,7 +66,7 @@ class FailedTurns:
         logger.error("turn.set_aside", extra={"reason": reason, "error_id": turn.error_id})
         offers_retry = getattr(transport, "offers_retry", False)
         key = "answer.apology_with_retry" if offers_retry or is_command else "answer.apology"
-        apology = in_language(key, language, error_id=turn.error_id)
+        apology = say(key, language, error_id=turn.error_id or "")
         payloads = plan_notice(transport, turn, apology, now)
 
         def set_aside(connection: Connection) -> None:

@@ -1,6 +1,6 @@
 """What Slack takes as blocks and as pieces of a stream, as strict as the reference of Block Kit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from standins.slack_api.world import SlackError, World
@@ -13,7 +13,8 @@ _NEW = ("data_table", "data_visualization")
 def check_blocks(blocks: list[dict[str, Any]], world: World | None = None) -> None:
     if len(blocks) > 50 or sum(block["type"] == "data_visualization" for block in blocks) > 2:
         raise SlackError("invalid_blocks")
-    if sum(len(block["text"]) for block in blocks if block["type"] == "markdown") > MAX_MARKDOWN:
+    texts = [*_texts({"elements": [block for block in blocks if block["type"] == "rich_text"]})]
+    if sum(len(block["text"]) for block in blocks if block["type"] == "markdown") + sum(map(len, texts)) > MAX_MARKDOWN:
         raise SlackError("msg_blocks_too_long")
     if sum(_size(block) for block in blocks if block["type"] == "data_table") > 10_000:
         raise SlackError("invalid_blocks")
@@ -22,6 +23,41 @@ def check_blocks(blocks: list[dict[str, Any]], world: World | None = None) -> No
             raise SlackError("invalid_blocks")
         if not _is_fit(block):
             raise SlackError("invalid_blocks")
+
+
+def _texts(element: dict[str, Any]) -> Iterator[str]:
+    """Yield the texts of rich text, wherever they stand in it."""
+    if "text" in element:
+        yield element["text"]
+    for each in element.get("elements", ()):
+        yield from _texts(each)
+
+
+def _is_fit_rich_text(block: dict[str, Any]) -> bool:
+    """Return whether rich text is as docs.slack.dev, reference/block-kit/blocks/rich-text-block has it."""
+    parts = block.get("elements") or []
+    if not parts or set(block) - {"type", "block_id", "elements"}:
+        return False
+    return all(_is_fit_part(each) for each in parts)
+
+
+def _is_fit_part(part: dict[str, Any]) -> bool:
+    inner = part.get("elements") or []
+    match part.get("type"):
+        case "rich_text_list":
+            sections = all(each.get("type") == "rich_text_section" and _is_fit_part(each) for each in inner)
+            known = {"type", "style", "indent", "elements", "offset", "border"}
+            return bool(inner) and sections and part.get("style") in ("bullet", "ordered") and not set(part) - known
+        case "rich_text_section" | "rich_text_preformatted" | "rich_text_quote":
+            return bool(inner) and all(_is_fit_word(each) for each in inner)
+        case _:
+            return False
+
+
+def _is_fit_word(element: dict[str, Any]) -> bool:
+    styles = set(element.get("style") or ()) - {"bold", "italic", "strike", "code", "underline"}
+    fields = {"text": {"type", "text", "style"}, "link": {"type", "url", "text", "style", "unsafe"}}
+    return bool(element.get("text")) and not styles and not set(element) - fields.get(element.get("type", ""), set())
 
 
 def _is_fit(block: dict[str, Any]) -> bool:
@@ -83,6 +119,7 @@ def _is_point(point: dict[str, Any]) -> bool:
 
 _FITS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "markdown": lambda block: bool(block["text"].strip()),
+    "rich_text": _is_fit_rich_text,
     "section": lambda block: len(block["text"]["text"]) <= 3000,
     "header": lambda block: len(block["text"]["text"]) <= 150,
     "actions": _are_fit_actions,

@@ -75,7 +75,7 @@ def _metadata(params: Params) -> dict[str, Any] | None:
 
 @method(
     "chat.postMessage",
-    *("channel", "text", "markdown_text", "blocks", "thread_ts", "metadata", "unfurl_links", "unfurl_media"),
+    *("channel", "text", "markdown_text", "blocks", "thread_ts", "metadata", "unfurl_links", "unfurl_media", "mrkdwn"),
     scope="chat:write",
 )
 def post_message(world: World, params: Params) -> dict[str, Any]:

@@ -21,6 +21,20 @@ class SlackError(Exception):
         self.extra = extra
 
 
+def _words(element: dict[str, Any]) -> str:
+    """Return what is to be read of rich text: no sign of it is markup."""
+    inner = element.get("elements", ())
+    match element["type"]:
+        case "rich_text":
+            return "\n".join(_words(each) for each in inner).rstrip("\n")
+        case "rich_text_list":
+            return "\n".join(f"{'  ' * element.get('indent', 0)}• {_words(each)}" for each in inner)
+        case "rich_text_section" | "rich_text_preformatted":
+            return "".join(_words(each) for each in inner)
+        case _:
+            return str(element.get("text", ""))
+
+
 @dataclass(slots=True)
 class Post:
     """A message as it stands in a channel."""
@@ -52,9 +66,13 @@ class Post:
             return _unescaped(self.markdown_text)
         drawn = ("data_table", "data_visualization")
         parts = [
-            _unescaped(b["text"]) if b["type"] == "markdown" else f"⟦{b['type']}⟧"
+            _unescaped(b["text"])
+            if b["type"] == "markdown"
+            else _words(b)
+            if b["type"] == "rich_text"
+            else f"⟦{b['type']}⟧"
             for b in self.blocks
-            if b["type"] in ("markdown", *drawn)
+            if b["type"] in ("markdown", "rich_text", *drawn)
         ]
         return "\n\n".join(parts) if parts else self.text
 

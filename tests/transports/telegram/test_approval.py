@@ -66,7 +66,7 @@ async def test_pressed_twice_or_afterwards_it_counts_once(api, bot_on) -> None:
         question = await api.message(42, "May I do this")
         queries = [press(api, question, each) for each in ("Allow", "Allow", "Deny")]
         assert [await told(api, each) for each in queries] == [
-            "Allowed: `pay`", *["That was decided before, or its time is over."] * 2]  # fmt: skip
+            "Allowed: pay", *["That was decided before, or its time is over."] * 2]  # fmt: skip
         await api.message(42, "Read: paid 5 to Anna")
         await becomes(api, question, "Allowed for")
         assert await told(api, press(api, question, "Deny")) == "That was decided before, or its time is over."
@@ -153,7 +153,7 @@ async def test_a_question_that_was_shown_twice_can_be_decided_on_either_copy(api
         api.person_says("pay her", chat_id=42)
         await api.until(lambda: len([each for each in api.visible_messages(42, from_bot=True) if each.buttons]) == 2)
         copy, question = [each for each in api.visible_messages(42, from_bot=True) if each.buttons]
-        assert await told(api, press(api, copy, "Allow")) == "Allowed: `pay`"
+        assert await told(api, press(api, copy, "Allow")) == "Allowed: pay"
         await becomes(api, question, "Allowed for")
         await api.until(lambda: "✓ Allow" in labels(api.seen(42, copy.message_id)))
         await api.message(42, "Read: paid 5 to Anna")

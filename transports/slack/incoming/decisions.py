@@ -7,12 +7,13 @@ from typing import Any
 
 from botservice.errors import BotServiceError
 from botservice.messages import Author
+from botservice.texts.formatted import with_commands
 from botservice.turns.inbox import Inbox
 from botservice.turns.waiting.deciding import Decision
 from botservice.turns.waiting.parsing import order_of
 from transports.background_tasks import Errands
 from transports.slack.client import SlackClient
-from transports.slack.inbound_events import account_of, context_keys
+from transports.slack.inbound_events import COMMAND_PREFIX, account_of, context_keys
 from transports.slack.incoming.interactions import Interactions, Press, read_press, tell_presser
 from transports.slack.workspaces.workspaces import People, Person, Workspaces
 
@@ -69,7 +70,7 @@ class Decisions:
         if press.response_url is None or (decision.is_taken and not press.is_ephemeral):
             return
         if not decision.is_taken:
-            await tell_presser(self._client, press, decision.text)
+            await tell_presser(self._client, press, with_commands(decision.text, COMMAND_PREFIX).plain)
             return
         try:
             await self._client.respond(press.response_url, {"delete_original": True})

@@ -23,7 +23,7 @@ from transports.too_long_messages import is_too_intricate
 MAX_CHARACTERS = 11_000
 _JOINER = "\u2060"
 _EVERYBODY = "channel|here|everyone|group"
-_SPECIAL = re.compile(rf"<!({_EVERYBODY}|subteam\^[^<>|\s]*)(?:\|[^<>\n]*)?>", re.IGNORECASE)
+_SPECIAL = re.compile(rf"<!({_EVERYBODY}|subteam\^[^<>|\s]*)(?:\|([^<>\n]*))?>", re.IGNORECASE)
 _USER = re.compile(r"<@([^<>|\s]+)(?:\|([^<>\n]*))?>")
 _PLAIN = re.compile(rf"(?<![\w.@/])@({_EVERYBODY})\b(?!\.\w|[\w-])", re.IGNORECASE)
 # What is left of them: never closed, or with odd labels. A joiner takes its meaning from it.
@@ -67,13 +67,18 @@ def without_pings(text: str, pings: Pings) -> str:
     if "@" not in text and "<!" not in text:
         return text
     if not pings.everybody:
-        text = _SPECIAL.sub(lambda found: f"@{_JOINER}{found[1].partition('^')[0]}", text)
+        text = _SPECIAL.sub(_without_ping, text)
         text = _PLAIN.sub(lambda found: f"@{_JOINER}{found[1]}", text)
         text = _SPECIAL_REST.sub(f"<{_JOINER}", text)
     if not pings.users:
         text = _USER.sub(lambda found: f"@{_JOINER}{found[2] or found[1]}", text)
         text = _USER_REST.sub(f"<{_JOINER}", text)
     return text
+
+
+def _without_ping(found: re.Match[str]) -> str:
+    """Return a mention of many people as words, with its label: nothing that was written is hidden."""
+    return f"@{_JOINER}{found[1].partition('^')[0]}" + (f" ({found[2]})" if found[2] else "")
 
 
 def format_answer(text: str, pings: Pings) -> list[str]:

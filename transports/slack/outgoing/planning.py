@@ -9,6 +9,7 @@ from botservice.commands.catalogue import as_typed as name_commands
 from botservice.commands.standard import standard_commands
 from botservice.messages import CommandCall, Message, Role
 from botservice.texts import DEFAULT_LANGUAGE
+from botservice.texts.formatted import with_commands
 from botservice.turns.buttons import write_buttons
 from botservice.turns.start.commands import parse_command
 from botservice.turns.transport import BUTTONS, Payload
@@ -26,6 +27,7 @@ from transports.slack.inbound_events import (
 )
 from transports.slack.incoming.references import question_about
 from transports.slack.outgoing.formatting import Pings, format_answer
+from transports.slack.outgoing.rich_text import format_service_text
 from transports.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
 
 # Answers to these concern the asker alone: in channels, nobody else reads them.
@@ -46,9 +48,13 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
     is_notice, is_for_service = answer.role is Role.SYSTEM, _is_for_service(asked)
     text = as_typed(answer.text) if is_notice or is_for_service else answer.text
     is_long = len(text) > MAX_CHARACTERS
-    texts = format_answer(head_of(text) if is_long else text, pings)
+    texts: list[dict[str, Any]]
+    if answer.formatted is not None:
+        texts = format_service_text(with_commands(answer.formatted, COMMAND_PREFIX))
+    else:
+        texts = [{"text": each} for each in format_answer(head_of(text) if is_long else text, pings)]
     is_long = is_long or len(texts) > MAX_MESSAGES
-    pieces: list[dict[str, Any]] = [{"text": each} for each in (texts[: MAX_MESSAGES - 1] if is_long else texts)]
+    pieces = texts[: MAX_MESSAGES - 1] if is_long else texts
     if pieces and answer.buttons:
         pieces[-1]["choices"] = [
             {"text": button.text, "value": button.says, "url": button.url} for button in answer.buttons

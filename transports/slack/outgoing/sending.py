@@ -26,6 +26,7 @@ from transports.slack.outgoing.formatting import (
 )
 from transports.slack.outgoing.growing_answer import Streams
 from transports.slack.outgoing.lost_answers import LostAnswers
+from transports.slack.outgoing.rich_text import escape_words, rich_text
 from transports.slack.workspaces.refusals import Feature, Refusals
 from transports.slack.workspaces.workspaces import Workspace, Workspaces
 
@@ -141,8 +142,9 @@ class Sender:
     async def _respond(self, url: str, delivery: Delivery) -> bool:
         """Answer where only the asker sees it; return whether that was possible."""
         text = str(delivery.payload["text"])
-        words = in_words(text, find_figures(text))
-        blocks = [markdown(escape_literals(words)), *_below(delivery)]
+        rich = _rich(delivery)
+        words = in_words(text, find_figures(text)) if rich is None else escape_words(text)
+        blocks = [markdown(escape_literals(words)) if rich is None else rich, *_below(delivery)]
         body = {"response_type": "ephemeral", "replace_original": False, "text": words, "blocks": blocks, **self._looks}
         if "response_thread_ts" in delivery.payload:
             body["thread_ts"] = delivery.payload["response_thread_ts"]
@@ -162,7 +164,9 @@ class Sender:
         text = str(delivery.payload["text"])
         await self._pace.turn(place["channel"], delivery.turn_id)
         await delivery.confirm()
-        form = {"text": text, "blocks": [markdown(escape_literals(text)), *_below(delivery)]}
+        rich = _rich(delivery)
+        words = text if rich is None else escape_words(text)
+        form = {"text": words, "blocks": [markdown(escape_literals(text)) if rich is None else rich, *_below(delivery)]}
         user = delivery.payload["only_for"]
         try:
             await self._client.call(workspace.token, "chat.postEphemeral", **place, user=user, **form)
@@ -192,7 +196,7 @@ class Sender:
             # Only chat.postMessage can be told to fetch nothing (docs.slack.dev), so the stream gives way to a message.
             await self._take_away(workspace, place, ts, context_keys)
             return None
-        if stream is not None and stream.can_become(text):
+        if stream is not None and _rich(delivery) is None and stream.can_become(text):
             below = {"blocks": _below(delivery) or None, "metadata": mark_of(delivery)}
             if await self._ending.complete(workspace, stream, text, context_keys, **below):
                 return ts
@@ -224,11 +228,16 @@ class Sender:
         plain = str(delivery.payload["text"])
         text, refused = escape_literals(plain), frozenset[Feature]()
         figures: list[Figure] = []
-        if may_hold_figures(text):
+        rich, below = _rich(delivery), _below(delivery)
+        if rich is None and may_hold_figures(text):
             refused = await self._refusals.of(workspace.team_id)
             figures = find_figures(text, refused)
             plain = in_words(plain, find_figures(plain, refused))
-        forms = _forms_of(text, plain, figures, _below(delivery), has_blocks=method == "chat.update")
+        forms = _forms_of(text, plain, figures, below, has_blocks=method == "chat.update")
+        if rich is not None:
+            words = escape_words(plain)
+            last = {"text": words} if method == "chat.update" else {"text": words, "mrkdwn": False}
+            forms = [_Form({"text": words, "blocks": [rich, *below]}), _Form(last)]
         for number, form in enumerate(forms, start=1):
             try:
                 return await self._client.call(
@@ -288,6 +297,12 @@ def _forms_of(
     if needs:
         forms.insert(0, _Form({"text": plain, "blocks": [*as_blocks(text, figures), *below]}, needs))
     return forms
+
+
+def _rich(delivery: Delivery) -> dict[str, Any] | None:
+    """Return what the service itself says as a block; None for an answer in Markdown."""
+    elements = delivery.payload.get("rich")
+    return rich_text(elements) if isinstance(elements, list) else None
 
 
 def _below(delivery: Delivery) -> list[dict[str, Any]]:

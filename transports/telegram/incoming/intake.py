@@ -117,7 +117,7 @@ class Intake:
                 is_private=int(press.event.context_keys["chat_id"]) > 0,
             )
         if decision is not None:
-            press = replace(press, told=decision.text)
+            press = replace(press, told=decision.text.plain)
             is_new = decision.is_taken and press.is_on_copy
         elif press.event is not None:
             is_new = await inbox.accept(_TRANSPORT, [press.event]) > 0

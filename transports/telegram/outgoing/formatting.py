@@ -9,6 +9,7 @@ from botservice.formatted_text import (
     Block,
     Blocks,
     CodeBlock,
+    FormattedText,
     Formula,
     FormulaBlock,
     Heading,
@@ -22,12 +23,14 @@ from botservice.formatted_text import (
     Table,
 )
 from botservice.messages import Moment, storable
+from transports.formatted_pieces import in_pieces
 from transports.markdown.formula_words import formula_words
 from transports.markdown.links import with_links_written
 from transports.markdown.reading import read_markdown
 from transports.markdown.text_tables import as_columns, as_lists, width_of
 from transports.telegram.outgoing.entities import DATE_TIME, Entity, Rich, checked_link, normalised, with_moments
 from transports.telegram.outgoing.splitting import BLANKS, split, units
+from transports.too_long_messages import MAX_CHARACTERS
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +54,14 @@ _PLAIN = re.compile(rf"{_LINE}(?:\n{{1,2}}{_LINE})*")
 def format_markdown(markdown: str, *, max_units: int = MAX_TEXT_UNITS, moments: Sequence[Moment] = ()) -> list[Rich]:
     """Return the messages that markdown makes, in order; none if there is nothing to read."""
     rich = render(markdown)
+    return _pieces(with_moments(rich, moments) if moments else rich, max_units)
+
+
+def format_formatted(
+    text: FormattedText, *, max_units: int = MAX_TEXT_UNITS, moments: Sequence[Moment] = ()
+) -> list[Rich]:
+    """Return the messages that a formatted text makes, in order; of a very long one those of its beginning."""
+    rich = render_blocks(next(in_pieces(text.blocks, MAX_CHARACTERS), ()))
     return _pieces(with_moments(rich, moments) if moments else rich, max_units)
 
 

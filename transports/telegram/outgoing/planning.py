@@ -15,8 +15,15 @@ from botservice.turns.turn import StoredEvent
 from transports.files.stored import name_file
 from transports.telegram.inbound_events import is_comment, reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
+from transports.telegram.outgoing.entities import Rich
 from transports.telegram.outgoing.extras import receiver_of
-from transports.telegram.outgoing.formatting import MAX_CAPTION_UNITS, as_wire, format_markdown
+from transports.telegram.outgoing.formatting import (
+    MAX_CAPTION_UNITS,
+    MAX_TEXT_UNITS,
+    as_wire,
+    format_formatted,
+    format_markdown,
+)
 from transports.telegram.outgoing.forms import RICH
 from transports.telegram.outgoing.rich import as_rich
 from transports.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
@@ -81,7 +88,7 @@ def _captioned(answer: Message, files: Sequence[dict[str, Any]]) -> list[dict[st
     """Return the one file, or album, of an answer with its text below; nothing where it is not like that."""
     if len(files) != 1 or len(answer.text) > _LONGEST_CAPTION or (answer.buttons and "media" in files[0]):
         return []
-    captions = format_markdown(answer.text, max_units=MAX_CAPTION_UNITS, moments=answer.moments)
+    captions = _formatted(answer, answer.text, max_units=MAX_CAPTION_UNITS)
     if len(captions) != 1:
         return []
     entities = as_wire(captions[0])
@@ -99,7 +106,7 @@ def _said(answer: Message, files: Sequence[Any], *, is_rich: bool) -> list[dict[
         return [spoken[0] | {"form": VOICE, "plain": texts}]
     is_long, text = len(texts) > 1, answer.text
     may_gain = is_long or any(each in text for each in _GAINING)
-    if not is_rich or answer.role is Role.SYSTEM or not texts or not may_gain:
+    if not is_rich or answer.formatted is not None or answer.role is Role.SYSTEM or not texts or not may_gain:
         return texts
     rich = as_rich(text, is_long=is_long)
     if rich is None:
@@ -111,7 +118,7 @@ def _texts(answer: Message, *, has_more: bool) -> list[dict[str, Any]]:
     """Return the messages of a text; of a very long one the beginning, and the whole as a file."""
     is_long = len(answer.text) > MAX_CHARACTERS
     head = head_of(answer.text) if is_long else answer.text
-    pieces = format_markdown(head or ("" if has_more else _NO_WORDS), moments=answer.moments)
+    pieces = _formatted(answer, head or ("" if has_more else _NO_WORDS))
     is_long = is_long or len(pieces) > MAX_MESSAGES
     payloads: list[dict[str, Any]] = []
     for piece in pieces[: MAX_MESSAGES - 1] if is_long else pieces:
@@ -121,6 +128,13 @@ def _texts(answer: Message, *, has_more: bool) -> list[dict[str, Any]]:
         file = {"field": "document", **whole_file(answer.text)}
         payloads.append({"method": "sendDocument", "file": file, "caption": note(answer.language)})
     return payloads
+
+
+def _formatted(answer: Message, text: str, *, max_units: int = MAX_TEXT_UNITS) -> list[Rich]:
+    """Return the messages of an answer's text: what the service itself says is no Markdown."""
+    if answer.formatted is not None and text:
+        return format_formatted(answer.formatted, max_units=max_units, moments=answer.moments)
+    return format_markdown(text, max_units=max_units, moments=answer.moments)
 
 
 def plan_files(attachments: Sequence[Attachment]) -> list[dict[str, Any]]:

@@ -12,11 +12,12 @@ from botservice.commands.why import explain, read_sources
 from botservice.contexts.feedback import VERDICTS
 from botservice.contexts.feedback import write_feedback as write_feedback_of
 from botservice.contexts.step_records import read_steps
+from botservice.formatted_text import FormattedText
 from botservice.messages import Author
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import messages
-from botservice.texts import in_language
+from botservice.texts.formatted import Value, say
 from botservice.turns.start.exchanges import find_attempt
 from transports.web.backend import Backend, Refusal
 from transports.web.conversations.conversation_list import LONGEST_SEARCH, PAGE, Listed, find_chat, find_mine, rename
@@ -46,13 +47,13 @@ async def write_feedback(storage: Storage, chat: str, message_id: int, verdict: 
     return await storage.write(write)
 
 
-def _say(key: str, /, **values: object) -> str:
-    return in_language(key, None, **values)
+def _say(key: str, /, **values: Value) -> FormattedText:
+    return say(key, None, **values)
 
 
 def explain_answer(connection: Connection, chat: str, message_id: int) -> dict[str, Any] | None:
     """Return the explanation of an answer and the address of its turn in the inspector, or None if its turn is gone."""
-    from transports.web.outgoing.markdown import render_markdown
+    from transports.web.outgoing.formatted import render_formatted
 
     context_id = find_chat(connection, chat)
     attempt = None if context_id is None else find_attempt(connection, context_id, message_id)
@@ -62,7 +63,7 @@ def explain_answer(connection: Connection, chat: str, message_id: int) -> dict[s
     sources = read_sources([each.item for each in steps])
     text = explain(_say, attempt, sources, may_see=True, is_last=False)
     inspected = f"/inspect/t/{attempt.turn_id}"
-    return {"text": text, "html": "".join(render_markdown(text)), "inspect": inspected}
+    return {"text": text.plain, "html": "".join(render_formatted(text)), "inspect": inspected}
 
 
 class Conversations:

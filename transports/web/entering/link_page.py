@@ -29,7 +29,7 @@ class Links:
         asker = await self._browsers.asker_of(request.path_params["secret"])
         if asker is None:
             return self._gone(request)
-        account = asker.label.replace("`", "")
+        account = asker.label.plain
         return self._page(request, 200, _say(request, "web.page_whose", account=account))
 
     async def open(self, request: Request) -> Response:

@@ -5,12 +5,14 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Text, and_, bindparam, exists, func, not_, or_, select, type_coerce
 
+from botservice.formatted_text import FormattedText
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import deliveries, events, messages, steps, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import Outcome, TurnStatus
 from transports.web.inbound_events import NAME, read_post
+from transports.web.outgoing.formatted import render_formatted
 from transports.web.outgoing.outbound import ASIDE, Shown, iso, show_buttons
 
 _END: Final = datetime(9999, 12, 31, tzinfo=UTC)
@@ -96,14 +98,15 @@ def read_notices(
 def _show_notice(row: Any) -> Shown:
     from transports.web.outgoing.markdown import render_markdown
 
-    text = str(row.payload.get("text", ""))
+    text, formatted = str(row.payload.get("text", "")), row.payload.get("formatted")
+    blocks = render_markdown(text) if formatted is None else render_formatted(FormattedText.from_json(formatted))
     files = [
         {"url": f"/web/notices/{row.id}/{index}", "name": each["name"] or each["mime_type"], "is_image": False}
         for index, each in enumerate(row.payload.get("files", ()))
     ]
     shown = {"id": row.id, "place": row.replaces or row.id, "text": text, "at": iso(row.created_at), "files": files}
     shown |= {"is_trouble": row.outcome == Outcome.FAILED.value, "is_aside": _is_aside(row), "asked": _asked_by(row)}
-    return shown | {"blocks": render_markdown(text), "buttons": show_buttons(row.buttons)}
+    return shown | {"blocks": blocks, "buttons": show_buttons(row.buttons)}
 
 
 def _is_aside(row: Any) -> bool:

@@ -24,6 +24,8 @@ def plan_answer(answer: Message) -> Sequence[Payload]:
     """Return the one delivery of an answer. Its text is there for answers that are not kept, such as an apology."""
     payload: dict[str, object] = {ASIDE: True} if answer.role == Role.SYSTEM else {}
     payload |= {"text": answer.text, "at": answer.created_at.isoformat()}
+    if answer.formatted is not None:
+        payload["formatted"] = answer.formatted.to_json()
     files = [
         {"name": each.name, "mime_type": each.mime_type, "sha256": digest_of(each.data)}
         for each in answer.attachments
