@@ -25,6 +25,7 @@ from botservice.history import OpenAIEmbedder
 from botservice.http.tls import tls_context
 from botservice.llm.asking import searches_web
 from botservice.llm.model_notices import NOTICE_DAYS
+from botservice.llm.tokens import find_encoding
 from botservice.messages import Attachment
 from botservice.model_watch import notices_of
 from botservice.policies import AccessMode, Scope, WebAccess
@@ -45,6 +46,7 @@ _MODEL_SECONDS = 20.0  # so that the one of several that hangs is named
 _ANSWER_SECONDS = 10.0
 _HERTZ = 16_000
 _OF_DEFAULT_AGENT: Final = ("web", "skills")  # a bot of one's own has what its program says
+_ENCODING_SECONDS: Final = 5.0
 _QUESTION: Final = ({"role": "user", "content": "Say: ready"},)
 
 
@@ -73,6 +75,7 @@ async def check_everything(
         "database": _check_database,
         "model": _check_model,
         "models": _check_models,
+        "tokens": _check_tokens,
         "tools": _check_servers,
         "search": _check_search,
         "web": _check_web,
@@ -292,6 +295,12 @@ async def _check_slack(settings: Settings) -> Finding:
         is_installable=settings.slack_client_id is not None,
     )
     return Finding("slack", found)
+
+
+async def _check_tokens(settings: Settings) -> Finding:
+    return Finding(
+        "tokens", await asyncio.to_thread(find_encoding, settings.openai_model, patience_seconds=_ENCODING_SECONDS)
+    )
 
 
 async def _check_encryption(settings: Settings) -> Finding:

@@ -123,6 +123,12 @@ class Encodings:
                 thread.start()
         return _ESTIMATE
 
+    def wait(self, encoding_name: str, patience_seconds: float) -> TokenCounter:
+        """Return the counter for an encoding as soon as it is loaded, or after so long. Blocks."""
+        self.get(encoding_name)
+        self._loading[encoding_name].join(patience_seconds)
+        return self.get(encoding_name)
+
     def _load(self, encoding_name: str) -> None:
         late = threading.Timer(self._patience_seconds, self._say, (encoding_name, "TimeoutError"))
         late.daemon = True
@@ -142,7 +148,7 @@ class Encodings:
             is_new = encoding_name not in self._said
             self._said.add(encoding_name)
         if is_new:
-            logger.warning("tokens.estimated", extra={"encoding": encoding_name, "reason": reason})
+            logger.debug("tokens.estimated", extra={"encoding": encoding_name, "reason": reason})
 
 
 _ESTIMATE = EstimateCounter()
@@ -155,6 +161,17 @@ def counter_for(model: str | None = None) -> TokenCounter:
     Until the encoding is loaded, and where it cannot be had, that is the estimate.
     """
     return _encodings.get(_encoding_name(model))
+
+
+def find_encoding(model: str | None = None, *, patience_seconds: float = LOAD_SECONDS) -> str:
+    """Say how the tokens of a model are counted, once its encoding is loaded or patience_seconds are over. Blocks."""
+    name = _encoding_name(model)
+    if _encodings.wait(name, patience_seconds) is _ESTIMATE:
+        return (
+            f"estimated, on the safe side: the encoding {name} cannot be downloaded; "
+            "TIKTOKEN_CACHE_DIR may name a folder that holds it"
+        )
+    return f"counted by {name}"
 
 
 async def count_aside(function: Callable[..., T], *arguments: object) -> T:

@@ -11,6 +11,7 @@ NAMES = [
     "database",
     "model",
     "models",
+    "tokens",
     "tools",
     "search",
     "web",

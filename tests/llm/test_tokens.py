@@ -70,6 +70,7 @@ def test_without_a_network_the_estimate_stands_in_and_that_is_said_once(caplog):
     def refuse(name):
         raise ConnectionError("no network")
 
+    caplog.set_level(logging.DEBUG)
     encodings = Encodings(refuse)
     counters = [loaded(encodings, "some") for _ in range(5)]
     assert {counter.name for counter in counters} == {"estimate"}
@@ -108,6 +109,7 @@ def test_an_encoding_that_hangs_is_said_once_and_may_still_arrive():
     logger = logging.getLogger("botservice.llm.tokens")
     listener = Listener()
     logger.addHandler(listener)
+    logger.setLevel(logging.DEBUG)
     try:
         encodings = Encodings(load, patience_seconds=0.001)
         assert encodings.get("slow").name == "estimate"
@@ -116,6 +118,7 @@ def test_an_encoding_that_hangs_is_said_once_and_may_still_arrive():
         assert loaded(encodings, "slow").name == "slow"
     finally:
         logger.removeHandler(listener)
+        logger.setLevel(logging.NOTSET)
     assert reasons == ["TimeoutError"]
 
 
