@@ -160,6 +160,8 @@ class ChatAnswer:
             self._assembler.add(part for part in parts if isinstance(part, Mapping))
         if function := message.get("function_call"):  # as it was before there were several at a time
             self._assembler.add([{"function": function}])
+        if _KNOWN.issuperset(message):
+            return
         for name, value in message.items():
             if name not in _KNOWN and value:
                 self._extras[name] = merge(self._extras.get(name), value)

@@ -83,6 +83,8 @@ RULES: Final = (
         r"(?:tool_use\.id|tool_use_id|tool_calls\[\d+\]\.id|call_id)\W{1,4}string (?:too long|does not|should)",
         refused=CALL_IDS,
     ),
+    # One request alone is larger than what is allowed in a minute: OpenAI, Groq.
+    _rule(LLMFailure.OVERFLOW, r"request too large for|tokens must be reduced", only=_REQUEST | {429}),
     # OpenAI, Azure, Anthropic, Ollama, MiniMax, llama.cpp, LM Studio; vLLM, xAI, Fireworks; Bedrock, Cohere; Gemini,
     # Zhipu; Copilot, Groq; DashScope, TGI; Mistral, Kimi; servers before which a proxy stands.
     _rule(
@@ -90,14 +92,14 @@ RULES: Final = (
         r"context[_ ]?(?:length|window|limit|size)|ContextWindowExceeded|n_ctx|kv cache",
         r"maximum (?:context|model|prompt|input|sequence)[_ ](?:len|tokens?)|max[_ ]?(?:seq|model|context)[_ ]?len",
         r"(?:prompt|input|request|message|conversation)s?(?: body| text| tokens?)? (?:is |are )?too (?:long|large|big)",
-        r"too many (?:input )?tokens|input tokens? exceed|prompt exceeds|exceeded (?:max )?(?:model )?token limit",
+        r"too many (?:input )?tokens(?!, please wait)|input tokens? exceed",
+        r"prompt exceeds|exceeded (?:max )?(?:model )?token limit",
         r"(?:input|prompt) (?:token count|length)[^.]{0,80}exceed|tokens in request more than",
         r"exceed[^.]{0,60}(?:number of tokens|token limit|max length)|exceeds? (?:the )?limit of [\d,]+",
-        r"reduce the (?:length|size|number)[^.]{0,40}(?:message|prompt|input)|request too large for",
+        r"reduce the (?:length|size|number)[^.]{0,40}(?:message|prompt|input)",
         r"input length should be|must have less than [\d,]+ tokens|`inputs` tokens \+ `max_new_tokens`",
         r"too large for model with|(?:content|input|text)\W{1,3}string too long|request_too_large",
         r"(?:entity|payload) too large|\u8d85\u957f|\u8d85\u8fc7\u6700\u5927|\u8d85\u51fa\u6700\u5927",
-        only=_REQUEST | {429},
     ),
     # DeepSeek; Azure; OpenAI; DashScope; Kimi; Gemini; OpenRouter; Anthropic; Zhipu.
     _rule(
