@@ -6,6 +6,7 @@ that a text that grows reads as it will in the end.
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final
 
@@ -29,6 +30,7 @@ _OPEN_LINE: Final = re.compile(r"[ \t]*\d{1,9}[.)]?|[ \t>]*[`~]{1,2}| {0,3}\[[^\
 _OPEN_WORD: Final = re.compile(r"(?:<[^<>\s]*|[*_]+\S{0,2}|\S*__\S*|\\\S{0,3}|!?\[\]?(?:\([^()\s]*)?|!)\Z")
 _BLOCKS: Final = {"$$": "$$", "\\[": "\\]"}
 _SPECIAL: Final = re.compile(r"[\\*_<`\[\]|~]")
+_MOST_LOOKS: Final = 8  # a line with so many marks in a row is shown once it is whole
 _LONGEST_WORD: Final = 200
 _MAX_CHARACTERS: Final = 12_000  # of a block
 
@@ -45,13 +47,17 @@ def settled_literals(text: str) -> str:
     if _OPEN_LINE.fullmatch(text, begin):
         return text[:begin]
     line, pieces = text[begin:], list(_pieces(text[begin:]))
-    cut, following = next((at for at, _, is_open in pieces if is_open), len(line)), -1
-    while cut != following:  # what stands before a cut may need what was cut off
+    begins = [at for at, _, _ in pieces]
+    cut = next((at for at, _, is_open in pieces if is_open), len(line))
+    for _ in range(_MOST_LOOKS):  # what stands before a cut may need what was cut off
         found = _OPEN_WORD.search(line, max(0, cut - _LONGEST_WORD), cut)
-        following, cut = cut, found.start() if found else cut
-        torn = (at for number, (at, _, _) in enumerate(pieces) if number % 2 and at < cut < pieces[number + 1][0])
-        cut = next(torn, cut)
-    return text[: begin + cut]
+        earlier = found.start() if found else cut
+        number = bisect_right(begins, earlier) - 1
+        earlier = begins[number] if number % 2 else earlier  # no piece is torn
+        if earlier == cut:
+            return text[: begin + cut]
+        cut = earlier
+    return text[:begin]
 
 
 def _pieces(line: str) -> Iterator[tuple[int, str, bool]]:
