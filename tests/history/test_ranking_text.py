@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from botservice.history.ranking import is_worth_searching
+from botservice.history.ranking.query import split_questions
 from botservice.history.ranking.words import tokens
 from botservice.history.ranking.words.dates import find_spans, nearness
 from botservice.history.ranking.words.forms import form_keys, related_keys
@@ -181,3 +182,27 @@ def test_related_words_cross_languages_and_levels():
 
 def test_word_lists_are_in_lower_case():
     assert all(word == word.lower() for words in FUNCTION_WORDS.values() for word in words)
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Where is Rex?", ["Where is Rex?"]),
+        ("Where is Rex? And who feeds him?", ["Where is Rex? ", "And who feeds him?"]),
+        ("公园叫什么\uff1f上司的电话是多少\uff1f", ["公园叫什么\uff1f", "上司的电话是多少\uff1f"]),
+        ("My dog is ill. Where is the vet? What does it cost?!", None),
+        ("Ok?? Where is Rex?!", ["Ok?? Where is Rex?!"]),
+        ("Where is Rex? Answer in one word.", ["Where is Rex? Answer in one word."]),
+        ("?? ? ???", ["?? ? ???"]),
+        ("", [""]),
+    ],
+)
+def test_a_text_is_split_into_its_questions(text, parts):
+    found = split_questions(text)
+    assert len(found) == (2 if parts is None else len(parts))
+    if parts is not None:
+        assert [each.strip() for each in found] == [each.strip() for each in parts]
+
+
+def test_of_very_many_questions_a_few_are_looked_for():
+    assert len(split_questions("What is my name? " * 300)) == 4

@@ -385,3 +385,14 @@ async def test_a_question_that_is_asked_again_is_ranked_once_and_sees_what_has_c
     history.remember_last(question)
     later = await history.recall(NoMessages(), search_k=2)
     assert "my dog sleeps" in [hit.message.text for hit in later.found]
+
+
+async def test_of_two_questions_in_one_text_none_starves(context):
+    history = context.chat_history
+    for n in range(8):
+        await history.append_user_message(f"the phone number of the boss is written on sheet {n} of the phone list")
+    await history.append_user_message("the park is called Rosengarten")
+    hits = await history.search("What is the phone number of the boss? And what is the park called?", k=4)
+    assert "the park is called Rosengarten" in [hit.message.text for hit in hits[:3]]
+    assert len({hit.message.id for hit in hits}) == 4
+    assert sorted((hit.score for hit in hits), reverse=True) == [hit.score for hit in hits]

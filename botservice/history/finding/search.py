@@ -6,6 +6,7 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
@@ -18,7 +19,8 @@ from botservice.history.finding.neighbours import with_neighbours
 from botservice.history.finding.question_vectors import QuestionVectors
 from botservice.history.finding.questions import Question, SearchHit
 from botservice.history.finding.word_blocks import Stretch, write_stretch
-from botservice.history.ranking.scoring import Ranking
+from botservice.history.ranking.query import split_questions
+from botservice.history.ranking.scoring import Ranking, merge_rankings
 from botservice.history.recent import Recent, RecentMessages
 from botservice.history.rows import BY_ID, read_messages
 from botservice.llm.tokens import TokenCounter
@@ -144,6 +146,15 @@ class SearchIndexes:
         return _read_hits(connection, context_id, found, counter, recent), recent
 
     def _find(self, connection: Connection, entry: ContextIndex, question: Question) -> Ranking:
+        """Rank for all of a question; of several in one text, for each of them as well, so that none starves."""
+        found = self._rank(connection, entry, question)
+        parts = split_questions(question.text)
+        if len(parts) == 1:
+            return found
+        asked = (replace(question, text=part) for part in parts)
+        return merge_rankings([found, *(self._rank(connection, entry, part) for part in asked)], question.k)
+
+    def _rank(self, connection: Connection, entry: ContextIndex, question: Question) -> Ranking:
         if entry.is_long:
             return search_long_chat(
                 connection,

@@ -21,6 +21,8 @@ _FILLER_RUN: Final = re.compile(
 )
 _GERMAN: Final = languages.CODES.index("de")
 _QUESTION_MARK: Final = re.compile("[?\uff1f\u00bf]")
+_AFTER_QUESTION: Final = re.compile(r"(?<=[?\uff1f\u061f])\s*(?![?\uff1f\u061f!])")
+_MOST_QUESTIONS: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,14 @@ def parse(text: str, *, chat_languages: tuple[int, ...], now: datetime | None, w
         is_about_listener=not found.isdisjoint(LISTENER),
         asks_when=not found.isdisjoint(ASKS_WHEN),
     )
+
+
+def split_questions(text: str) -> list[str]:
+    """Split a text into its questions, of which each begins where the one before ends; one text for a single one."""
+    parts = [part for part in _AFTER_QUESTION.split(text[:MAX_CHARACTERS]) if part.strip()]
+    asked = (part for part in parts if _QUESTION_MARK.search(part))
+    asking = [part for part in asked if is_worth_searching(_QUESTION_MARK.sub("", part))]
+    return asking[:_MOST_QUESTIONS] if len(asking) > 1 else [text]
 
 
 def is_worth_searching(text: str) -> bool:

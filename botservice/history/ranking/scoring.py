@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, islice, zip_longest
 from typing import Final
 
 import numpy as np
@@ -62,6 +63,17 @@ class Ranking(list[tuple[int, float]]):
     def __init__(self, found: Iterable[tuple[int, float]] = (), coverage: float = 0.0) -> None:
         super().__init__(found)
         self.coverage = coverage
+
+
+def merge_rankings(rankings: Sequence[Ranking], k: int) -> Ranking:
+    """Merge what several questions found into the best k: the best of each first, then the second best."""
+    merged: dict[int, float] = {}
+    for group in zip_longest(*rankings):
+        for found in group:
+            if found is not None:
+                merged.setdefault(*found)
+    falling = accumulate(merged.values(), min)
+    return Ranking(islice(zip(merged, falling, strict=True), k), max(each.coverage for each in rankings))
 
 
 @dataclass(frozen=True, slots=True)
