@@ -424,6 +424,18 @@ async def test_a_proxy_is_found_without_its_scheme(monkeypatch: pytest.MonkeyPat
         assert await ask("http://models.example/v1") == "hi"
 
 
+@pytest.mark.parametrize("begin", ["", "http://", "http://ann:secret@"])
+async def test_a_proxy_that_cannot_be_reached_is_named_without_its_password(
+    monkeypatch: pytest.MonkeyPatch, begin: str
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", f"{begin}127.0.0.1:1")
+    with pytest.raises(
+        LLMError, match=r"cannot be reached through the proxy 127\.0\.0\.1:1 of the environment"
+    ) as told:
+        await ask("http://models.example/v1")
+    assert "secret" not in str(told.value)
+
+
 @pytest.mark.parametrize("url", ["http://", "ftp://127.0.0.1/v1", "127.0.0.1/v1", "http://[::1/v1"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(InvalidArgument, match="base_url= is"):

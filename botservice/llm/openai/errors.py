@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
@@ -40,7 +41,8 @@ def translate(error: "openai.OpenAIError | httpx2.RequestError", model: str, nam
         case openai.APITimeoutError() | httpx2.TimeoutException():
             return LLMError("the model's server did not take the call in time")
         case openai.APIConnectionError() | httpx2.RequestError():
-            return LLMError(_unreachable(error.request.url.host))
+            url = error.request.url
+            return LLMError(_unreachable(url.host, f"{url.host}:{url.port}" if url.port else url.host, url.scheme))
         case openai.APIStatusError():
             said = read_error(error.response.content, error.status_code)
             begin = f"the model's server answered {error.status_code} ({_own_code(said) or type(error).__name__})"
@@ -68,10 +70,16 @@ def unanswered(body: object, otherwise: str) -> LLMError:
     return error if is_named or error.code or error.kind is not LLMFailure.UNAVAILABLE else LLMError(otherwise)
 
 
-def _unreachable(host: str) -> str:
-    """Return which server could not be reached, and which setting names it where it is not OpenAI's own."""
+def _unreachable(host: str, address: str, scheme: str) -> str:
+    """Return which server could not be reached, by which proxy, and which setting names it where it is not OpenAI's."""
     where = "is there a way to it from here" + ("" if host == _OPENAI_HOST else ", and is OPENAI_BASE_URL right")
-    return f"the model's server ({host}) cannot be reached, or it cut the connection: {where}?"
+    named = getproxies()
+    found = named.get(scheme) or named.get("all") or ""
+    proxy = urlsplit(found if "://" in found else f"//{found}")
+    by = ""
+    if proxy.hostname and not (proxy_bypass(host) or proxy_bypass(address)):
+        by = f" through the proxy {proxy.hostname}{f':{proxy.port}' if proxy.port else ''} of the environment"
+    return f"the model's server ({host}) cannot be reached{by}, or it cut the connection: {where}?"
 
 
 def _as_error(
