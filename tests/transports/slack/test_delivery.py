@@ -112,7 +112,9 @@ async def test_nobody_is_pinged_by_a_model(api: SlackApi, bot_on) -> None:
     assert "<!" not in said
     assert "<@" not in said
     assert "@everyone" not in said
-    assert said.replace("\u2060", "") == "Hey @channel @here @U0BOB @subteam @everyone, a < b, mail a@here.com"
+    assert said.replace("\u2060", "") == (
+        "Hey @channel @here (here) @U0BOB @subteam (@team) @everyone, a < b, mail a@here.com"
+    )
 
 
 async def test_links_are_not_unfurled(api: SlackApi, bot_on) -> None:

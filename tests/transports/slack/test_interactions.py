@@ -229,6 +229,6 @@ async def test_in_a_channel_what_concerns_one_person_is_read_by_them_alone(api: 
     ((channel, user, _),) = api.world.whispers
     assert (channel, user) == ("C0GENERAL", "U0ALICE")
     assert api.calls("chat.postEphemeral")[0]["thread_ts"] == ts
-    assert [block["type"] for block in api.calls("chat.postEphemeral")[0]["blocks"]] == ["markdown"]
+    assert [block["type"] for block in api.calls("chat.postEphemeral")[0]["blocks"]] == ["rich_text"]
     assert len(api.said("C0GENERAL")) == 1, "help is for everybody"
     assert "!help" in api.said("C0GENERAL")[0]

@@ -305,7 +305,7 @@ async def test_the_answer_to_a_command_is_a_notice_and_no_part_of_the_conversati
             await visitor.say("/new")
             notice = (await events.until("notice")).data
             assert notice["text"].startswith("A fresh start.")
-            assert notice["blocks"][0].startswith("<p>A fresh start.")
+            assert notice["blocks"][0].startswith('<p class="plain">A fresh start.')
             assert (notice["asked"], notice["is_trouble"]) == ("/new", False)
             assert events.messages == []
 
