@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
 from markdown_it.common.utils import normalizeReference
@@ -66,6 +67,12 @@ def read_markdown(text: str, references: References | None = None, used: Contain
     except Exception:  # a border: what a model writes is shown, whatever a library makes of it
         logger.exception("markdown.not_read")
         return (Paragraph((Span(text),)),)
+
+
+@lru_cache(maxsize=1)
+def read_whole(text: str) -> Blocks:
+    """Return a text that stands alone as a tree; one that is asked for again at once is read once."""
+    return read_markdown(text)
 
 
 def block_lines(text: str) -> list[int]:

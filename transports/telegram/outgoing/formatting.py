@@ -26,7 +26,7 @@ from botservice.messages import Moment, storable
 from transports.formatted_pieces import in_pieces
 from transports.markdown.formula_words import formula_words
 from transports.markdown.links import with_links_written
-from transports.markdown.reading import read_markdown
+from transports.markdown.reading import read_whole
 from transports.markdown.text_tables import as_columns, as_lists, width_of
 from transports.telegram.outgoing.entities import DATE_TIME, Entity, Rich, checked_link, normalised, with_moments
 from transports.telegram.outgoing.splitting import BLANKS, split, units
@@ -76,7 +76,7 @@ def render(markdown: str) -> Rich:
         return Rich("")
     if is_plain(markdown):
         return Rich(storable(markdown))
-    rich = render_blocks(read_markdown(storable(markdown)))
+    rich = render_blocks(read_whole(storable(markdown)))
     return rich if rich.text.strip(BLANKS) else Rich(storable(markdown))
 
 

@@ -27,7 +27,7 @@ from botservice.formatted_text import (
 )
 from botservice.messages import storable
 from transports.markdown.links import with_links_written
-from transports.markdown.reading import read_markdown
+from transports.markdown.reading import read_whole
 from transports.telegram.outgoing.entities import checked_link
 from transports.telegram.outgoing.formatting import is_list_of_sources
 from transports.telegram.outgoing.splitting import units
@@ -54,7 +54,7 @@ def as_rich(markdown: str, *, is_long: bool) -> dict[str, Any] | None:
     """Return a text as a rich message, or None if it gains nothing, or is more than one can hold."""
     if len(markdown) > MAX_UNITS:
         return None
-    tree = read_markdown(storable(markdown))
+    tree = read_whole(storable(markdown))
     if not is_long and not any(map(_gains, tree)):
         return None
     blocks = [rich for block in _with_sources_folded(tree) for rich in _as_blocks(block)]
