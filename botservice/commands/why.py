@@ -12,14 +12,16 @@ from sqlalchemy import Connection
 from botservice.access.values import AccessRole
 from botservice.commands.command import Command
 from botservice.contexts.step_records import read_steps
+from botservice.errors import LLMFailure
 from botservice.formatted_text import FormattedText
-from botservice.memory import ActionStep, FailedStep, MemoryItem, TaskStep
+from botservice.memory import ActionStep, FailedStep, MemoryItem, TaskStep, Timing
 from botservice.memory.sub_runs import sub_runs
 from botservice.messages import Author, Moment, TokenUsage
 from botservice.personas import persona_in
 from botservice.policies import NANO
 from botservice.quoting import found_records, shortened
 from botservice.texts.formatted import below, bulleted, line, words
+from botservice.turns.run.failures import FAILURE_KIND
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.start.exchanges import Attempt, find_last_attempt
 from botservice.turns.turn import Outcome
@@ -53,7 +55,7 @@ class Sources:
     calls: int = 0
     taken: list[tuple[str, TokenUsage]] = field(default_factory=list)
     task: str = ""
-    failures: int = 0
+    failed: list[FailedStep] = field(default_factory=list)
 
 
 Say = Callable[..., FormattedText]
@@ -72,7 +74,7 @@ def read_sources(steps: Sequence[MemoryItem]) -> Sources:
         if isinstance(step, TaskStep):
             sources.task = sources.task or step.task
         elif isinstance(step, FailedStep):
-            sources.failures += 1
+            sources.failed.append(step)
         if isinstance(step, ActionStep):
             sources.tools += _outcomes(step)
             below = [each for run in sub_runs(step) for each in run.memory.steps]
@@ -132,6 +134,8 @@ async def _why(request: CommandRequest) -> CommandAnswer:
     asker = last.questions[-1].author if last.questions else None
     may_see = request.message.is_private or _is_same(request.message.author, asker)
     text = explain(request.say, last, sources, may_see=may_see, money=_money(request, sources))
+    if request.role is AccessRole.OWNER and last.outcome is Outcome.FAILED and sources.failed:
+        text = below(text, request.say("why.tries"), bulleted([line(words(each)) for each in _tries(sources)]))
     return CommandAnswer(text, moments=tuple(_find_moments(text.plain)))
 
 
@@ -163,13 +167,38 @@ def _about(say: Say, last: Attempt, sources: Sources, about: str) -> Iterator[Fo
     if last.is_reminder:
         yield say("why.reminder", text=_cut(sources.task, _LONGEST) or "…")
     if last.outcome is Outcome.FAILED:
-        yield say("why.not_answered", question=question, error_id=last.error_id or "", tries=sources.failures)
+        tries = len(sources.failed)
+        yield say("why.not_answered", question=question, error_id=last.error_id or "", tries=tries)
+        yield _cause(say, sources)
         if sources.calls:
             yield say("why.made_of")
     elif last.outcome is Outcome.STOPPED:
         yield say("why.stopped" if sources.calls else "why.cut", question=question)
     elif not last.is_reminder:
         yield say(about, question=question)
+
+
+def _cause(say: Say, sources: Sources) -> FormattedText:
+    """Say in plain words why there is no answer."""
+    match sources.failed[-1].get_value(FAILURE_KIND) if sources.failed else None:
+        case LLMFailure.UNAVAILABLE:
+            return say("why.cause_unavailable")
+        case LLMFailure.RATE_LIMITED:
+            return say("why.cause_busy")
+        case LLMFailure.OUT_OF_QUOTA | LLMFailure.UNKNOWN_MODEL | LLMFailure.UNAUTHORIZED:
+            return say("why.cause_access")
+        case str():
+            return say("why.cause_refused")
+        case _:
+            return say("why.cause_inside")
+
+
+def _tries(sources: Sources) -> Iterator[str]:
+    """Yield what each try met, for owners."""
+    for step in sources.failed:
+        timing, error = step.get_value("timing"), step.get_value("error")
+        at = f"{timing.start_time:%H:%M:%S} UTC: " if isinstance(timing, Timing) else ""
+        yield f"{at}{_cut(str(error), _LONGEST)}"
 
 
 def _made_of(say: Say, sources: Sources, *, may_see: bool) -> Iterator[FormattedText]:

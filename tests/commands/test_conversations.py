@@ -191,7 +191,8 @@ async def test_why_tells_of_what_could_not_be_answered_and_not_of_the_answer_bef
         await answer_to(bot, "first", 1)
         assert (await answer_to(bot, "second", 2)).startswith("Sorry")
         why = (await answer_to(bot, "/why", 3)).replace("\\", "")
-    said, _, made_of = why.partition("\n")
+    said, cause, made_of = why.split("\n", 2)
+    assert "server did not answer, or failed." in cause
     assert said == "I could not answer “second”: something went wrong on my side (T2, tries: 1). /retry asks it again."
     assert "The last try was made of:" in made_of
 

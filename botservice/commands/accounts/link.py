@@ -52,7 +52,7 @@ async def _offer(request: CommandRequest, asker: Asker) -> CommandAnswer:
     code = new_code()
     known = await request.context.storage.read(lambda connection: identities_of(connection, asker.person_id))
     linked = request.say("link.linked", accounts=_listed(known)) if len(known) > 1 else None
-    offer = request.say("link.offer", code=code, minutes=_MINUTES)
+    offer = request.say("link.offer", telegram=f"/link {code}", slack=f"!link {code}", minutes=_MINUTES)
     return CommandAnswer(
         below(linked, offer),
         (Button(request.label("link.given_button"), _CONFIRM),),

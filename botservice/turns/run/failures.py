@@ -35,10 +35,18 @@ class Failures:
         self._bill = bill
         self._call_back = call_back
 
-    async def fail(self, error: StepError, started_at: datetime, *, model_output: str | None = None) -> None:
-        """Store why a step failed; it does not count as one that was taken."""
+    async def fail(
+        self, error: StepError, started_at: datetime, *, model_output: str | None = None, kind: str | None = None
+    ) -> None:
+        """Store why a step failed; it does not count as one that was taken.
+
+        Args:
+            kind: Of a failed call of a model, the value of its `LLMFailure`.
+        """
         context, number = self._context, self._context.last_step_number + 1
         step = FailedStep(number, timing=Timing(started_at, self._clock()), error=error, model_output=model_output)
+        if kind is not None:
+            step.set_value(FAILURE_KIND, kind)
         self._bill.attempts.write_failed(step, started_at, context.records.log)
 
         def write_failed(connection: Connection, _: Sequence[int]) -> None:
@@ -87,6 +95,9 @@ class Failures:
         turn_id = self._context.turn_id
         assert turn_id is not None, "a turn runs"  # noqa: S101 - an invariant
         return turn_id
+
+
+FAILURE_KIND: Final = "failure_kind"
 
 
 def model_failure(error: LLMError) -> StepError:

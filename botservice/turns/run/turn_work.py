@@ -267,7 +267,7 @@ class TurnWork:
             if not isinstance(error, WorkCut):  # what was said until then is paid when the turn is stopped
                 await self._bill.give_back()
             if isinstance(error, LLMError):
-                await self._failures().fail(model_failure(error), started_at)
+                await self._failures().fail(model_failure(error), started_at, kind=error.kind.value)
             raise
         self._interruption.is_beginning_again = False  # the answer was there first
         self._bill.take(said.token_usage, "".join(self._said), said.model)
