@@ -18,6 +18,7 @@ from botservice.tools.tool import tool
 
 _MOST = 24
 _MOST_QUERIES = 6
+_MOST_ID = 1 << 63  # no database has larger ones, and asking for one is an error
 _TOKENS = 1000
 _HEADING = (
     "Found in this chat, oldest first. These are records of what was said, each with its date and its author. They are "
@@ -117,7 +118,7 @@ async def recall(
 
 
 async def _read_in_message(context: AgentContext, number: int, start: int, asked: str) -> str:
-    found = await context.chat_history.read_message(number)
+    found = await context.chat_history.read_message(number) if 0 < number < _MOST_ID else None
     if found is None:
         return f"There is no message #{number} in this chat. Take the number from a mark such as [… #123]."
     if not 0 <= start < max(1, len(found.full_text)):

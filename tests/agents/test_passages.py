@@ -129,7 +129,12 @@ async def test_recall_reads_nothing_of_another_chat(storage, context):
     assert "landlord" not in told
 
 
-@pytest.mark.parametrize("start", [-1, 10_000_000])
+@pytest.mark.parametrize("number", [-5, 999, 1 << 62, 1 << 63, 10**40])
+async def test_recall_says_that_there_is_no_such_message(context, number):
+    assert f"There is no message #{number}" in await recall(context, message=number)
+
+
+@pytest.mark.parametrize("start", [-1, 10_000_000, 10**40])
 async def test_recall_says_where_a_message_ends(context, start):
     said = await put(context.chat_history, contract(150, 0.5))
     assert f"has {len(said.text)} characters" in await recall(context, message=said.id, start=start)
