@@ -251,6 +251,8 @@ class PromptBuilder:
             steps=0 if is_complete else len(context.completed_steps),
         )
         prompt.facts = {"max_tokens": self.max_tokens, "found": _scores(pieces.found), "left_out": left_out}
+        if pieces.found:
+            prompt.facts["coverage"] = round(max(hit.coverage for hit in pieces.found), 2)
         prompt.model, prompt.conversation = self.model, (context.id, context.context_keys)
         return prompt
 

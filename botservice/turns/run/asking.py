@@ -254,8 +254,11 @@ class Attempts:
         newest = self._attempts[-_MOST_ATTEMPTS:]
         values: dict[str, Any] = {"model_attempts": [each.as_record(since) for each in newest]}
         facts = dict(self._prompt.facts) if isinstance(self._prompt, Prompt) else {}
-        if self._offered:
+        coverage = facts.pop("coverage", None)
+        if self._offered or coverage is not None:
             facts["tools"] = self._offered
+        if coverage is not None:  # the order is stored: what is newer comes last
+            facts["coverage"] = coverage
         if facts and facts != self._written:  # most of the time they are those of the step before
             values["prompt_facts"] = self._written = facts
         step.set_values_from_dict(values)

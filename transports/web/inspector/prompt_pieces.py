@@ -82,6 +82,7 @@ class Picture:
         tokens: As the server counted them, where it did.
         left_out: What did not fit, with the reason.
         hits: The ids of the messages that searching found, with their scores.
+        coverage: How much of what was asked for the best of them has, from 0 to 1, where that is known.
     """
 
     pieces: Sequence[Piece]
@@ -91,6 +92,7 @@ class Picture:
     left_out: Sequence[str]
     tools: Sequence[str]
     hits: Sequence[tuple[int, float]]
+    coverage: float | None = None
     changes: Changes | None = None
 
 
@@ -112,7 +114,7 @@ class PromptPainter:
         model, usage, max_tokens = step.get_value("model"), step.get_value("token_usage"), self._facts.get("max_tokens")
         name = model if isinstance(model, str) else ""
         sizes = [self._size(message, name) for message in messages]
-        usage = usage if isinstance(usage, TokenUsage) else None
+        usage, coverage = usage if isinstance(usage, TokenUsage) else None, self._facts.get("coverage")
         measured = 0 if usage is None else usage.input_tokens
         return Picture(
             pieces=self._pieces(section_names(step, messages), sizes, usage, name),
@@ -122,6 +124,7 @@ class PromptPainter:
             left_out=_left_out(self._facts.get("left_out")),
             tools=[visible(str(each)) for each in listed(self._facts.get("tools"))],
             hits=_hits(self._facts.get("found")),
+            coverage=coverage if isinstance(coverage, float) else None,
             changes=None if before is None else _compare(_messages(before), messages, sizes),
         )
 
