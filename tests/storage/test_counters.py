@@ -126,7 +126,8 @@ def _undo_migration(url: str) -> None:
         for table in ("turn_figures", "pending_calls", "tool_grants", *later):
             connection.execute(text(f"DROP TABLE {table}"))
         of_facts = [("facts", column) for column in ("set_by", "valid_from", "valid_to", "ended_by")]
-        later_columns = (("messages", "is_all_own"), ("contexts", "untrusted_at"))
+        of_slack = [("slack_installations", each) for each in ("refresh_token", "token_expires_at", "refreshing_until")]
+        later_columns = (("messages", "is_all_own"), ("contexts", "untrusted_at"), *of_slack)
         for table, column in (("turns", "question_id"), ("deliveries", "replaces"), *of_facts, *later_columns):
             connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
         for column in ("message_count", "last_message_id"):
