@@ -31,7 +31,7 @@ class Server:
 
     def __init__(self, url: str):
         self._engine = create_engine(make_url(url).set(drivername="postgresql+psycopg"), isolation_level="AUTOCOMMIT")
-        self.url = f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3Dodd,public,pg_catalog"
+        self.url = f"{url}{'&' if '?' in url else '?'}options=-csearch_path%3Dpublic,odd,pg_catalog"
 
     def set_ahead(self, hours: int) -> None:
         self.run(
