@@ -106,7 +106,8 @@ class Storage:
         Raises:
             SettingsError: url is no address of a database, or encryption_key is too short.
             DatabaseInUse: another process works on this SQLite file, which is not up to date (when it is entered).
-            SchemaMismatch: the tables are older than this program, or too new for it (when it is entered).
+            SchemaMismatch: the tables are older than this program, or too new for it, or hold a part of a copy (when it
+                is entered).
             UnsuitableDatabase: a pooler stands before Postgres that does not keep sessions or leaves out the schema, or
                 its encoding is not UTF-8 (when it is entered).
             StorageUnavailable: the database does not answer, or cannot be written (when it is entered).
@@ -347,6 +348,7 @@ class Storage:
                 check_sessions(self._read_engine)
             with self._read_engine.connect() as connection:
                 version, oldest = schema.read_version(connection), None
+                schema.check_whole(connection)
                 if version is not None and version > schema.SCHEMA_VERSION:
                     oldest = schema.read_oldest_compatible(connection)
             if self._migrates and (version is None or version < schema.SCHEMA_VERSION):

@@ -32,6 +32,8 @@ from botservice.storage.url import DatabaseUrl
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
 SCHEMA_VERSION = "0026"
 
+COPY_MARK = "botservice_copy"
+"""The table that a database has while it is copied to: until the copy is whole, its triggers do nothing."""
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _OWN_FILE = "name another file in DATABASE_URL"
 _OWN_SCHEMA = (
@@ -102,6 +104,19 @@ def read_oldest_compatible(connection: Connection) -> str | None:
     if not _find_tables(connection, "schema_compatibility"):
         return None
     return connection.execute(text("SELECT min(oldest_version) FROM schema_compatibility")).scalar_one_or_none()
+
+
+def check_whole(connection: Connection) -> None:
+    """Check that a database is not the target of a copy that was cut off.
+
+    Raises:
+        SchemaMismatch: it is.
+    """
+    if _find_tables(connection, COPY_MARK):
+        raise SchemaMismatch(
+            "the database holds a part of a copy: run the same `botservice copy` again, which goes on where it was, "
+            "or empty the database"
+        )
 
 
 def try_writing(connection: Connection) -> None:

@@ -34,17 +34,14 @@ from botservice.storage import DatabaseUrl
 from botservice.storage.claims import SharedFile
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.limits import StorageLimits
-from botservice.storage.schema import check_version, migrate, read_version
+from botservice.storage.schema import COPY_MARK, check_version, check_whole, migrate, read_version
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.triggers import make_observing_triggers, make_triggers
 
 _ROWS_AT_ONCE: Final = 500
 _NOT_COPIED: Final = frozenset({"schema_compatibility"})  # the target has its own
 _MARK: Final = Table(
-    "botservice_copy",
-    MetaData(),
-    Column("table_name", Text, primary_key=True),
-    Column("last_key", Text, nullable=False),
+    COPY_MARK, MetaData(), Column("table_name", Text, primary_key=True), Column("last_key", Text, nullable=False)
 )
 """How far a copy has come: the key of the last row of each table. It is in the target until the copy is whole."""
 _OTHERS: Final = text(
@@ -73,7 +70,7 @@ def copy_database(source_url: str, target_url: str, progress: Progress = unwatch
     Raises:
         SettingsError: an address is wrong, or both are one database.
         DatabaseInUse: a service runs on one of them.
-        SchemaMismatch: the source has the tables of another version.
+        SchemaMismatch: the source has the tables of another version, or a part of a copy.
         StorageError: the target holds something else, or what arrived differs from what was sent.
     """
     source, target = DatabaseUrl.parse(source_url), DatabaseUrl.parse(target_url)
@@ -89,6 +86,8 @@ def copy_database(source_url: str, target_url: str, progress: Progress = unwatch
             with engine.begin() as connection:
                 check_version(read_version(connection), remedy=f"run `botservice migrate` on {where.name} first")
             _check_unused(engine, where)
+        with giving.begin() as connection:
+            check_whole(connection)
         with taking.begin() as connection:
             _begin(connection, source)
         _copy_all(giving, taking, progress)

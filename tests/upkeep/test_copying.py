@@ -119,6 +119,26 @@ async def test_a_copy_that_was_cut_off_goes_on(source, target):
         copy_database(source, target)
 
 
+async def test_nothing_works_on_a_part_of_a_copy(source, target, tmp_path):
+    await fill(source, chats=2)
+
+    def cut(_done, _total, note):
+        if note == "messages":
+            raise Cut
+
+    with pytest.raises(Cut):
+        copy_database(source, target, cut)
+    for migrates in (True, False):
+        with pytest.raises(SchemaMismatch, match="part of a copy: run the same `botservice copy` again"):
+            async with Storage.open(target, migrate=migrates):
+                pass
+    with pytest.raises(SchemaMismatch, match="part of a copy"):
+        copy_database(target, f"sqlite:///{tmp_path}/third.db")
+    copy_database(source, target)
+    async with Storage.open(target, encryption_key=KEY):
+        pass
+
+
 async def test_a_target_with_something_in_it_stays_as_it_is(source, target):
     await fill(source, chats=1)
     migrate(DatabaseUrl.parse(target))
