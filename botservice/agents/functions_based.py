@@ -231,7 +231,7 @@ class FunctionsBasedAgent(Agent):
                     shorter = await self._builder(int(size * fraction), self._kept_out_of(context)).build(context)
                     prompt = _with_tail(shorter, tail)
                     continue
-                isolation = isolation or self._isolate(context, prompt, error)
+                isolation = self._isolate(context, prompt, error, isolation)
                 prompt = _with_tail(await self._without(context, isolation), tail)
             else:
                 if isolation is not None:
@@ -248,14 +248,16 @@ class FunctionsBasedAgent(Agent):
     def _model_name(self) -> str:
         return str(getattr(self.llm, "model", ""))
 
-    def _isolate(self, context: AgentContext, prompt: Prompt, error: LLMError) -> Isolation:
-        """Begin to look for the part of a prompt that the model refuses.
+    def _isolate(self, context: AgentContext, prompt: Prompt, error: LLMError, begun: Isolation | None) -> Isolation:
+        """Begin to look for the part of a prompt that the model refuses, or go on with that.
 
         Raises:
-            LLMError: it is the refusal, and not about a part.
+            LLMError: it is the error, and not about a part: a server that fails meanwhile says nothing about one.
         """
         if not may_be_one_message(error):
             raise error
+        if begun is not None:
+            return begun
         first, end = prompt.sections().get("window", (0, 0))
         shown = (source for place, source in prompt.sources().items() if first <= place < end)
         asked = _asked(context)

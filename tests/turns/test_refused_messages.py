@@ -154,6 +154,22 @@ async def test_a_failure_of_the_server_is_no_reason_to_look_for_a_message(contex
         await llm.close()
 
 
+async def test_a_server_that_fails_while_the_refused_part_is_looked_for_blames_nothing(context, storage):
+    refuse, failures = refusing("Odd."), [server_error(503)]
+
+    def reply(body):
+        said = refuse(body)
+        return failures.pop() if said == "fine" and "what is this?" in json.dumps(body) and failures else said
+
+    with OpenAIApi.running(reply) as api:
+        service = serve(storage, llm := model(api))
+        answer = await service.prompt(context, "what is this?", attachments=[PNG])
+        assert "could not see cat.png" in answer.text
+        assert (await service.prompt(context, "and now?")).text == "fine"
+        assert "what is this?" in json.dumps(api.bodies()[-1]), "its words stay"
+        await llm.close()
+
+
 async def test_a_refusal_is_forgotten_after_a_day(context, storage):
     with OpenAIApi.running(providers_text_only) as api:
         service = serve(storage, llm := model(api))
