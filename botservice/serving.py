@@ -63,8 +63,6 @@ _MAX_HEAD_BYTES = 16 * 1024
 _OUT_SECONDS = 10.0  # what a PaaS gives between SIGTERM and SIGKILL
 _REFUSED_SECONDS = 3.0  # nothing can be stored any more: there is nothing to wait for
 # Where each PaaS says that it is one, and that its disk does not outlive a deployment.
-logger = logging.getLogger(__name__)
-
 _THROWAWAY_DISKS = ("DYNO", "RENDER", "RAILWAY_ENVIRONMENT", "K_SERVICE", "FLY_APP_NAME", "KUBERNETES_SERVICE_HOST")
 
 
