@@ -105,7 +105,7 @@ async def test_what_is_asked_for_is_found_by_the_words_written_down(sqlite_stora
     assert statistics.fmean(recalls) >= 0.95
     whole = await positions_by_question(sqlite_storage, SearchIndexes(), "2", one_of=3)
     same = [set(some[2][:3]) == set(other[2][:3]) for some, other in zip(found, whole, strict=True)]
-    assert statistics.fmean(same) >= 0.85
+    assert statistics.fmean(same) >= 0.8
 
 
 @pytest.mark.slow

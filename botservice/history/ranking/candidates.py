@@ -27,7 +27,7 @@ Positions = NDArray[np.int64]
 
 _BITS: Final = 2
 _WIDTH: Final = 1 << _BITS  # messages of a stretch
-_BESIDE: Final = np.float32(0.9)  # what is left of a word from one stretch to the next
+_BESIDE: Final = np.float32(0.6)  # what is left of a word from one stretch to the next: half of it in many chats
 _SHORTLIST: Final = 8  # messages for each one that is wanted
 
 
