@@ -331,7 +331,7 @@ async def running(
         await stack.enter_async_context(_with_toolsets(service, are_used=has_worker))
         await _start_models(settings, service, storage, stack)
         options, max_turns = service.options, settings.max_turns
-        worker = Worker(storage, options, transports, commands=service.commands, max_turns=max_turns, share=share)
+        worker = Worker(storage, options, (), commands=service.commands, max_turns=max_turns, share=share)
         pressure = Pressure(max_waiting=settings.max_waiting)
         await stack.enter_async_context(pressure.watching(storage))
         inbox = Inbox(
@@ -346,15 +346,21 @@ async def running(
             stack.push_async_callback(transport.close)
         if has_worker:
             await stack.enter_async_context(_working(settings, service, storage, worker))
-        refused = await _start_transports(transports, inbox, storage, stack)
+        refused = await _start_transports(transports, inbox, storage, worker, stack)
         warnings = [*refused, *await _find_warnings(storage)]
         yield Application(settings, service, storage, worker if has_worker else None, transports, warnings)
 
 
 async def _start_transports(
-    transports: Sequence[ServedTransport], inbox: Inbox, storage: Storage, stack: contextlib.AsyncExitStack
+    transports: Sequence[ServedTransport],
+    inbox: Inbox,
+    storage: Storage,
+    worker: Worker,
+    stack: contextlib.AsyncExitStack,
 ) -> list[str]:
     """Start every transport, and return why some platforms are not reached: the others go on without them.
+
+    The worker works for those that have started. What was asked on the others waits until their token is accepted.
 
     Raises:
         SettingsError: no platform accepts its token.
@@ -369,6 +375,7 @@ async def _start_transports(
             logger.error("transport.refused", extra={"transport": transport.name, "reason": str(error)})  # noqa: TRY400 - its text says it all
             refused.append(error)
         else:
+            worker.take_on(transport)
             started.add(transport.name)
     if refused and started <= set(_SHOWN_HERE):
         raise refused[0]

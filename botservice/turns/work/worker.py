@@ -174,6 +174,10 @@ class Worker:
         """Return whether it works on a context at the moment."""
         return context_id in self._busy
 
+    def take_on(self, transport: Transport) -> None:
+        """Work for one more transport from now on."""
+        self._transports[transport.name] = transport
+
     async def start(self) -> None:
         """Begin to work, first on what an earlier process left behind."""
         self._is_stopping = self._context_work.is_closing = False
@@ -276,7 +280,7 @@ class Worker:
             self._clock(),
             self._transports,
             beginnings=SUSPICIOUS_BEGINNINGS if self._lanes.suspects.is_full else self._context_work.beginnings_not_yet,
-            resending=[name for name in self._transports if not self._lanes.of_delivery(name, 1).is_full],
+            resending=[name for name in list(self._transports) if not self._lanes.of_delivery(name, 1).is_full],
             is_thorough=next(self._looks) % _THOROUGH_EVERY == 0,
         )
         new = [each for each in due if each.context_id not in self._busy and each.context_id not in resting]
