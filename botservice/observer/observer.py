@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from botservice.access.access import Access
 from botservice.budgets.budgets import Budgets
 from botservice.contexts.context import AgentContext
-from botservice.errors import BotServiceError, BudgetExceeded, ClaimLost, DatabaseInUse, LLMError
+from botservice.errors import BotServiceError, BudgetExceeded, ClaimLost, DatabaseInUse, LLMError, StorageUnavailable
 from botservice.history.notes import NOTES_TOKENS
 from botservice.llm.chat import ChatLLM
 from botservice.llm.tokens import count_aside, counter_for
@@ -203,6 +203,17 @@ class Observer:
         return self._next_look is not None
 
     async def _attend(self, context_id: int, claim: Claim) -> int:
+        """Attend to a conversation, and return the number of calls; what is wrong with one holds up no other."""
+        try:
+            return await self._read_due(context_id, claim)
+        except (ClaimLost, StorageUnavailable):
+            raise
+        except Exception:
+            logger.exception("observer.failed", extra={"context": context_id})
+            await self._put_off(context_id, self._clock() + _BACKOFF[-1], claim)
+            return 0
+
+    async def _read_due(self, context_id: int, claim: Claim) -> int:
         """Read at most one due stretch of a conversation; schedule the next look; return the number of calls."""
         now = self._clock()
         up_to, again_at = await self._storage.read(partial(self._agenda.next_end, context_id=context_id, now=now))

@@ -4,9 +4,10 @@ import asyncio
 import json
 
 from observer.observing import Clock, first_words, observer_of, open_chat, say, texts_of, tokens, told
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from botservice import ChatResponse
+from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.observing import observed
 
 
@@ -45,6 +46,24 @@ async def test_a_call_that_hangs_holds_up_no_other_conversation(storage):
             while not await texts_of(late):  # noqa: ASYNC110 - a database tells nobody
                 await asyncio.sleep(0.01)
     assert await texts_of(stuck) == []
+
+
+async def test_a_conversation_that_cannot_be_read_cuts_off_no_other(storage, caplog):
+    clock, model = Clock(), HangingModel()
+    broken = await open_chat(storage, "broken")
+    await say(broken, "broken " + tokens(400), at=clock.now)
+    others = [await open_chat(storage, str(number)) for number in range(3)]
+    for other in others:
+        await say(other, "early " + tokens(400), at=clock.now)
+    spoil = update(messages).where(messages.c.context_id == broken.id).values(said_by_others="{")
+    await storage.write(lambda connection: connection.execute(spoil))
+    clock.pass_by(minutes=30)
+    observer = observer_of(storage, model, clock)
+    assert await observer.catch_up() == 3
+    assert all([await texts_of(other) for other in others])
+    assert "observer.failed" in caplog.text
+    assert await observer.catch_up() == 0, "it is put off, and not tried again at once"
+    assert caplog.text.count("observer.failed") == 1
 
 
 async def test_what_is_due_is_read_before_all_conversations_have_been_looked_at(storage):
