@@ -1,6 +1,7 @@
 """What a worker does with what came in."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select, update
@@ -9,6 +10,7 @@ from turns.messenger import PATIENCE_SECONDS, HastyClock, Messenger, echo, messa
 from botservice import AgentContext, LLMError, Storage
 from botservice.errors import DeliveryError, DeliveryRefused
 from botservice.storage.tables.conversations import deliveries, turns
+from botservice.turns.due_contexts import put_off
 from botservice.turns.inbox import Inbox
 from botservice.turns.retry_policies import SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 
@@ -34,6 +36,20 @@ async def test_a_message_is_answered_once_however_often_it_is_delivered(storage)
         ("user", "bye"),
         ("assistant", "re: bye"),
     ]
+
+
+async def test_parts_that_were_put_off_behind_something_that_is_gone_do_not_wait(storage):
+    messenger = Messenger()
+    messenger.belong_together = lambda known, event: all(b"part" in each.raw for each in (*known, event))
+    async with office(storage, echo, messenger=messenger, is_started=False) as bot:
+        await bot.write("part 1", order=1)
+        await bot.write("part 2", order=2)
+        now = datetime.now(UTC)
+        await storage.write(lambda connection: put_off(connection, 1, now + timedelta(hours=1), now))
+        await bot.worker.start()
+        await bot.write("other", order=3)
+        await messenger.shows("1", "re: part 2", "re: other")
+    assert [text for role, text in await history(storage) if role == "user"] == ["part 1", "part 2", "other"]
 
 
 async def test_the_same_message_twice_in_one_commit_is_one_message(storage):

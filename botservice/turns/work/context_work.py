@@ -436,7 +436,7 @@ class ContextWork:
         parts = self._parts.find(connection, turn, begun.context)
         if parts is None:
             return begun
-        return parts if parts.are_complete else None
+        return parts if parts.context is not None or self._is_due(parts.parts[-1]) else None
 
     def _claimed_turn(self, connection: Connection, turn: Turn, controls: Controls) -> Begun | Unreadable:
         try:

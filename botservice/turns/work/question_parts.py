@@ -14,7 +14,7 @@ from botservice.storage import Claim, Storage
 from botservice.turns.run_options import RunOptions
 from botservice.turns.start.joining import find_parts, join_queued, join_running, may_begin_again
 from botservice.turns.transport import Transport
-from botservice.turns.turn import Turn, TurnStatus, is_due
+from botservice.turns.turn import Turn, TurnStatus
 from botservice.turns.work.failed_turns import FailedTurns
 
 logger = logging.getLogger(__name__)
@@ -28,13 +28,11 @@ class NewParts:
 
     Attributes:
         context: The conversation, if that turn has begun.
-        are_complete: Whether nothing more seems to follow.
     """
 
     turn: Turn
     parts: Sequence[Turn]
     context: AgentContext | None = None
-    are_complete: bool = True
 
 
 class QuestionParts:
@@ -52,7 +50,7 @@ class QuestionParts:
         """Return the parts of the question of the next turn; None if there are none, or too late for that turn."""
         parts = find_parts(connection, turn, self._transports[turn.transport])
         if parts and turn.status is TurnStatus.QUEUED:
-            return NewParts(turn, parts, are_complete=is_due(parts[-1], self._options.clock()))
+            return NewParts(turn, parts)
         return NewParts(turn, parts, context) if parts and may_begin_again(connection, turn, context) else None
 
     async def have_come(self, turn: Turn) -> bool:
