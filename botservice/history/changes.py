@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, delete, select, update
+from sqlalchemy import Boolean, Connection, and_, bindparam, delete, or_, select, update
 
 from botservice.history.finding.word_blocks import forget_words
 from botservice.history.rows import delete_rows, store_attachment
@@ -28,6 +28,12 @@ _NOTE_CHANGE = (
     update(contexts)
     .where(contexts.c.id == bindparam("context"))
     .values(deletion_version=contexts.c.deletion_version + 1)
+)
+# New words that are not wholly those of the only person in a chat count as read from strangers now.
+_NOTE_UNTRUSTED = (
+    update(contexts)
+    .where(contexts.c.id == bindparam("context"), or_(contexts.c.is_shared, bindparam("holds_others", type_=Boolean)))
+    .values(untrusted_at=contexts.c.last_position)
 )
 _FORGET_MEANING = delete(vectors).where(vectors.c.message_id == bindparam("message"))
 _EDITED = (
@@ -70,6 +76,7 @@ def change_message(connection: Connection, context_id: int, external_id: str, ne
     if any(changed):
         forget_words(connection, context_id, [row.id for row in rows])
         connection.execute(_NOTE_CHANGE, {"context": context_id})
+        connection.execute(_NOTE_UNTRUSTED, {"context": context_id, "holds_others": not new.is_all_own})
     return any(changed)
 
 

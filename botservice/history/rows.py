@@ -6,7 +6,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, bindparam, delete, literal_column, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    select,
+    update,
+)
 
 from botservice.errors import StorageError
 from botservice.history.finding.word_blocks import LARGEST_ID, forget_words
@@ -299,6 +311,7 @@ def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[i
     Returns how many messages there were.
     """
     count = 0
+    last_said = -1
     digests: set[str] = set()
     message_ids = None if message_ids is None else list(message_ids)
     forget_words(connection, context_id, message_ids)
@@ -306,10 +319,15 @@ def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[i
         kept = select(messages.c.attachments).where(condition, messages.c.attachments.is_not(None))
         for attachments in connection.execute(kept).scalars():
             digests.update(each["sha256"] for each in attachments if "sha256" in each)
+        said = select(func.max(messages.c.position)).where(condition, MESSAGE_IS_OF_A_PERSON)
+        last_said = max(last_said, connection.execute(said).scalar() or -1)
         count += connection.execute(delete(messages).where(condition)).rowcount
     if count:
         change = update(contexts).where(contexts.c.id == context_id)
         connection.execute(change.values(deletion_version=contexts.c.deletion_version + 1))
+        if message_ids is not None:  # what answered them may stay, and whose words they were is not known any more
+            is_later = func.coalesce(contexts.c.untrusted_at, -1) < last_said
+            connection.execute(change.where(is_later).values(untrusted_at=last_said))
     loosen_files(connection, context_id, digests)
     return count
 

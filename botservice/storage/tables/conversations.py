@@ -43,7 +43,8 @@ contexts = Table(
     Column("forgotten_at", Timestamp),
     Column("last_message_id", Id, nullable=False, server_default="0"),
     Column("message_count", Id, server_default="0"),
-    # The position after which a tool last gave what strangers wrote, such as a page; NULL where none did.
+    # The position after which a tool last gave what strangers wrote, such as a page, or a message was edited or deleted
+    # that may have held their words; NULL where none did.
     Column("untrusted_at", Id),
     Index("ix_contexts_last_message_id", "last_message_id", "id"),
     index_where("ix_contexts_with_metadata", "id", where=conditions.CONTEXT_HAS_METADATA),

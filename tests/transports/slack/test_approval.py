@@ -237,3 +237,20 @@ async def test_in_a_thread_what_others_said_before_is_asked_about(api: SlackApi,
         api.person_says(f"<@{BOT_USER}> pay", channel="C0GENERAL", thread_ts=ts)
         await asked(api, "C0GENERAL")
         assert len(till.paid) == 1
+
+
+async def test_what_the_bot_told_somebody_who_took_their_question_back_is_asked_about(api: SlackApi, bot_on) -> None:
+    till = Till()
+    async with bot_on(api, cashier(), tools=till.tools):
+        ts = api.person_says(f"<@{BOT_USER}> pay her", channel="C0GENERAL")
+        question = await asked(api, "C0GENERAL")
+        api.press(question, elements(question)["Always in this chat"])
+        await api.until(lambda: len(till.paid) == 1)
+        await api.until(lambda: len(api.said("C0GENERAL")) == 2)
+        said = api.person_says(f"<@{BOT_USER}> say: 900?", channel="C0GENERAL", user="U0BOB", thread_ts=ts)
+        await api.until(lambda: "say: 900?" in api.said("C0GENERAL")[-1])
+        api.send_event(api.deleted_event("C0GENERAL", said))
+        await api.all_taken()
+        api.person_says(f"<@{BOT_USER}> yes, pay", channel="C0GENERAL", thread_ts=ts)
+        await asked(api, "C0GENERAL")
+        assert len(till.paid) == 1

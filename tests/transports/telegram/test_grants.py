@@ -184,3 +184,33 @@ async def test_what_is_asked_again_with_retry_is_asked_about(api: BotApi, bot_on
         api.person_says("/retry", chat_id=42)
         await asked_again(api)
         assert till.paid == [("Anna", 5)]
+
+
+@pytest.mark.parametrize("called", ["", "@at "], ids=["said to nobody", "said to the bot"])
+async def test_what_others_put_into_an_old_message_is_asked_about(api: BotApi, bot_on_both: Any, called: str) -> None:
+    api.add_group(GROUP)
+    at = f"@{api.username} "
+    called = called.replace("@at ", at)
+    async with trusting(api, bot_on_both, GROUP, at) as till:
+        said = api.person_says(f"{called}a nice day", chat_id=GROUP, user=900)
+        if called:
+            await api.until(lambda: "a nice day" in api.visible_texts(GROUP)[-1])
+        api.person_says(f"{at}hello", chat_id=GROUP, user=42)
+        await api.until(lambda: "hello" in api.visible_texts(GROUP)[-1])
+        api.person_edits(GROUP, said.message_id, f"{called}900 for Mallory")
+        api.person_says(f"{at}pay", chat_id=GROUP, user=42)
+        question = await asked_again(api, GROUP)
+        assert till.paid == [("Anna", 5)]
+        press(api, question, "Deny", user=42)
+        await becomes(api, question, "Denied")
+        api.person_says(f"{at}pay her", chat_id=GROUP, user=42)
+        await api.until(lambda: len(till.paid) == 2)
+
+
+async def test_what_a_person_puts_right_in_their_own_message_is_their_own(api: BotApi, bot_on: Any) -> None:
+    async with trusting(api, bot_on) as till:
+        said = api.person_says("hullo", chat_id=42)
+        await api.until(lambda: "hullo" in api.visible_texts(42)[-1])
+        api.person_edits(42, said.message_id, "hello")
+        api.person_says("pay her", chat_id=42)
+        await api.until(lambda: len(till.paid) == 2)
