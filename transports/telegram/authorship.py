@@ -22,6 +22,8 @@ NOT_TYPED: Final = frozenset(
         "managed_bot_created",
     }
 )
+# Entities that mark words of a message as quoted.
+QUOTES: Final = ("blockquote", "expandable_blockquote")
 
 
 def is_typed(message: object) -> bool:

@@ -10,7 +10,7 @@ from botservice.messages import CommandCall
 from botservice.people.names import DIRECT_TOPIC, GUEST
 from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
-from transports.telegram.authorship import is_typed
+from transports.telegram.authorship import QUOTES, is_typed
 
 logger = logging.getLogger(__name__)
 
@@ -222,10 +222,18 @@ def place_of(update: object) -> tuple[int, int] | None:
 def command_of(message: object, bot: BotIdentity) -> CommandCall | None:
     """Return the command that a person typed to this bot, or None: what others wrote, or a bot sent, gives none."""
     text = field(message, "text")
-    if not isinstance(text, str) or not is_typed(message):
+    if not isinstance(text, str) or not is_typed(message) or _begins_with_quote(message):
         return None
     # Until Telegram was reached, nobody knows what the bot is called.
     return parse_command(text, is_called=lambda name: bot.username is None or bot.is_called(name))
+
+
+def _begins_with_quote(message: object) -> bool:
+    """Return whether the first words of a message are quoted: then they are somebody's, and not its author's."""
+    entities = field(message, "entities")
+    return isinstance(entities, list) and any(
+        field(each, "type") in QUOTES and field(each, "offset") == 0 for each in entities
+    )
 
 
 def is_press(update: object) -> bool:

@@ -29,6 +29,8 @@ WRITTEN_ELSEWHERE: dict[str, dict[str, Any]] = {
     "guest_bot_caller_chat": {"guest_bot_caller_chat": CHANNEL},
     "reply_markup": {"reply_markup": {"inline_keyboard": [[{"text": "Open", "url": "https://example.org"}]]}},
     "suggested_post_info": {"suggested_post_info": {"state": "pending"}},
+    "a quotation": {"entities": [{"type": "blockquote", "offset": 0, "length": 9}]},
+    "a long quotation": {"entities": [{"type": "expandable_blockquote", "offset": 0, "length": 9}]},
     "a bot that writes itself": {"from": OTHER_BOT},
 }
 # With these, a text is its sender's own, and written here.

@@ -16,7 +16,7 @@ from botservice.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
 from transports.files.documents import Fetched
 from transports.markdown_links import link
-from transports.telegram.authorship import is_typed
+from transports.telegram.authorship import QUOTES, is_typed
 from transports.telegram.inbound_events import (
     GUEST_MESSAGE,
     BotIdentity,
@@ -36,7 +36,6 @@ from transports.telegram.incoming.files import Files, SentFile, sent_files
 
 _MESSAGES: Final = ("message", "edited_message", GUEST_MESSAGE)
 _LATEST_DATE: Final = 2**33
-_QUOTES: Final = ("blockquote", "expandable_blockquote")
 _RECORDINGS: Final = ("voice", "video_note")
 _NAME: Final = re.compile(r"(?<!\w)@\w+")
 
@@ -146,7 +145,7 @@ def _is_all_own(message: Body, is_only_text: bool, references: Sequence[Referenc
     if _author(message) is None or message.get("sender_chat") is not None:
         return False
     if any(not each.is_of_assistant for each in references) or any(
-        e.get("type") in _QUOTES for e, _ in _entities(message)
+        e.get("type") in QUOTES for e, _ in _entities(message)
     ):
         return False
     is_recording = any(message.get(name) is not None for name in _RECORDINGS) and message.get("caption") is None
