@@ -17,6 +17,8 @@ WORDINGS = [
 ]
 
 HELLO: Final = [{"role": "user", "content": "hello"}]
+PIXEL: Final = "data:image/png;base64,iVBORw0KGgo="
+TOOLS: Final = [{"type": "function", "function": {"name": "add", "description": "", "parameters": {"type": "object"}}}]
 SHAPES: Final[dict[str, Callable[[str], str]]] = {
     "an object": lambda text: json.dumps({"error": {"message": text, "code": 400}}),
     "a list": lambda text: json.dumps([{"error": {"message": text, "code": 400}}]),
@@ -107,4 +109,27 @@ async def test_a_field_is_left_out_however_its_refusal_is_worded(api: OpenAIApi,
     assert [(await llm.chat(HELLO)).text, (await llm.chat(HELLO)).text] == ["hi", "hi"]
     assert len(api.requests()) == 3, "it is remembered"
     assert api.bodies()[-1].get("max_tokens") == (50 if name == "max_completion_tokens" else None)
+    await llm.close()
+
+
+@pytest.mark.parametrize(
+    "words", ["this server does not support images", "tools are not supported", "unknown field: 'temperature'"]
+)
+async def test_what_is_refused_with_and_without_a_field_takes_nothing_away_for_later(
+    api: OpenAIApi, words: str
+) -> None:
+    """The words may be those of a template or of a person that a server repeats, and about something else."""
+    shown = [{"type": "text", "text": "what is it?"}, {"type": "image_url", "image_url": {"url": PIXEL}}]
+    prompt = [{"role": "user", "content": shown}]
+    llm = OpenAIChatLLM("m", base_url=api.base_url, api_key="none", temperature=0.5)
+    api.reply = lambda _: Recorded(json.dumps({"error": {"message": words}}).encode(), "application/json", 400)
+    with pytest.raises(LLMError):
+        await llm.chat(prompt, TOOLS)
+    assert len(api.requests()) == 2, "it was asked once without"
+    api.reply = lambda _: "a dot"
+    assert (await llm.chat(prompt, TOOLS)).left_out == ()
+    sent = api.bodies()[-1]
+    assert PIXEL in json.dumps(sent)
+    assert sent["tools"]
+    assert sent["temperature"] == 0.5
     await llm.close()

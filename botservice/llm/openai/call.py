@@ -68,6 +68,7 @@ class OpenAICall:
         self._answer: OpenAIAnswer | None = None
         self._left_wire: LLMError | None = None
         self._left_out: frozenset[str] = frozenset()
+        self._gone_without: frozenset[str] = frozenset()
 
     @property
     def path(self) -> str:
@@ -112,7 +113,9 @@ class OpenAICall:
         return self._leave_out(error) or self._change_wire(error) or self._leave_out_items(error)
 
     def remember(self) -> None:
-        """Remember what the server has accepted."""
+        """Remember what the server has accepted: only an answer shows that a refusal was about what was left out."""
+        if self._gone_without:
+            self._limits.refuse(self._gone_without)
         if self._left_out:
             self._limits.note_seals(self._left_out)
         if self._left_wire is not None:
@@ -128,7 +131,7 @@ class OpenAICall:
         self._options = replace(self._options, refused=self._options.refused | names)
         if self.body() == body:  # it is about something else
             return False
-        self._limits.refuse(names)
+        self._gone_without |= names
         if name == WEB_SEARCH:
             logger.warning("model.no_web_search", extra={"model": self._options.model})
         return True
