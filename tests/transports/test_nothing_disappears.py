@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -32,6 +33,7 @@ from transports.slack.outgoing.escaping import escape_literals
 from transports.slack.outgoing.figures import as_blocks, find_figures
 from transports.slack.outgoing.formatting import Pings, format_answer
 from transports.telegram.outgoing.formatting import format_markdown
+from transports.telegram.outgoing.rich import as_rich
 from transports.terminal.rendering import RenderedScreen
 from transports.web.outgoing.markdown import render_markdown
 
@@ -40,6 +42,26 @@ DATA = Path(__file__).parents[1] / "data"
 
 def in_telegram(text: str) -> str:
     return "\n".join(piece.text for piece in format_markdown(text))
+
+
+def in_rich_telegram(text: str) -> str:
+    """Return the words of a rich message; where a text gains nothing by one, those of the messages that it makes."""
+    rich = as_rich(text, is_long=True)
+    return in_telegram(text) if rich is None else "".join(rich_words(rich["blocks"]))
+
+
+def rich_words(value: Any) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for each in value:
+                yield from rich_words(each)
+        case dict():
+            if "blocks" in value and "value" in value:
+                yield f"\n{value['value']}. "
+            for name in ("language", "text", "expression", "cells", "items", "blocks"):
+                yield from rich_words(value.get(name, []))
 
 
 def in_browser(text: str) -> str:
@@ -220,7 +242,7 @@ def check(text: str) -> None:
     tree = read_markdown(text)
     assert holds(said_by(tree, is_whole=True), _TAGS.sub("", text)) == ""
     wanted = said_by(tree, is_whole=False)
-    for name, show in PLATFORMS.items():
+    for name, show in {**PLATFORMS, "rich messages of telegram": in_rich_telegram}.items():
         shown = show(text)
         assert holds(shown, wanted) == "", name
         assert all(holds(shown, cell) == "" for cell in cells_of(tree)), name
@@ -249,7 +271,18 @@ SIGNS = (
         ">",
     ),
     *("<b>", "</b>", "<br>", "<div>", "</div>", "<x>", "- ", "\n- ", "\n1. ", "\n7) ", "1986. ", "> ", "\n> ", "# "),
-    *("\n## ", "\n---\n", "\n===\n", "- [ ] ", "- [x] ", "https://a.example/b_c", "<https://b.example>", "!", "("),
+    *(
+        "\n## ",
+        "\n---\n",
+        "\n===\n",
+        "- [ ] ",
+        "- [x] ",
+        "\n3. [x] ",
+        "https://a.example/b_c",
+        "<https://b.example>",
+        "!",
+        "(",
+    ),
     *(
         "<c@d.example>",
         "<",

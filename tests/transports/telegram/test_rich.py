@@ -147,6 +147,16 @@ def test_markdown_becomes_blocks(markdown: str, kinds: list[str]) -> None:
     assert [block["type"] for block in rich["blocks"]] == kinds
 
 
+def test_a_point_with_a_box_keeps_its_number() -> None:
+    """The points of a list are all numbered, or none is: Telegram refuses a list of both."""
+    rich = as_rich("1. [x] $x$\n2. [ ] open\n3. no box", is_long=False)
+    assert rich is not None
+    items = [{name: held for name, held in each.items() if name != "blocks"} for each in rich["blocks"][0]["items"]]
+    numbers = [{"type": "1", "value": number} for number in (1, 2, 3)]
+    boxes: list[dict[str, Any]] = [{"has_checkbox": True, "is_checked": True}, {"has_checkbox": True}, {}]
+    assert items == [number | box for number, box in zip(numbers, boxes, strict=True)]
+
+
 def test_pictures_and_tags_of_a_model_are_words() -> None:
     rich = as_rich("$x$ ![leak](https://evil.example/?q=1) <tg-button>press</tg-button>", is_long=False)
     said = json.dumps(rich)

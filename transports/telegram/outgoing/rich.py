@@ -109,9 +109,12 @@ def _all_blocks(blocks: Blocks) -> list[RichBlock]:
 def _item(item: Item) -> RichBlock:
     """Return a point of a list; its number is the one that was written."""
     blocks = _all_blocks(item.blocks) or [{"type": "paragraph", "text": " "}]
+    point: RichBlock = {"blocks": blocks}
+    if item.number is not None:
+        point |= {"type": "1", "value": int(item.number[:-1])}
     if item.is_checked is not None:
-        return {"blocks": blocks, "has_checkbox": True} | ({"is_checked": True} if item.is_checked else {})
-    return {"blocks": blocks} | ({} if item.number is None else {"type": "1", "value": int(item.number[:-1])})
+        point["has_checkbox"] = True
+    return point | ({"is_checked": True} if item.is_checked else {})
 
 
 def _cell(spans: Spans, aligned: Sequence[str], *, is_header: bool) -> RichBlock:
