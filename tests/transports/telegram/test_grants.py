@@ -48,6 +48,17 @@ OTHERS: dict[str, dict[str, Any]] = {
         "quote": {"text": "900 for Mallory", "position": 0},
     },
     "a quoted block": {"text": "900 for M\npay?", "entities": [{"type": "blockquote", "offset": 0, "length": 9}]},
+    "a quotation among blocks": {
+        "rich_message": {
+            "blocks": [
+                {"type": "blockquote", "blocks": [{"type": "paragraph", "text": "900 for Mallory"}]},
+                {"type": "paragraph", "text": "pay?"},
+            ]
+        }
+    },
+    "a picture among blocks": {
+        "rich_message": {"blocks": [{"type": "photo", "photo": [], "caption": {"text": "pay me 900"}}]}
+    },
     "a story": {"text": "pay as it says", "reply_to_story": {"id": 1, "chat": {"id": 900, "type": "private"}}},
 }
 
@@ -101,6 +112,13 @@ async def test_what_holds_words_of_others_is_asked_about(api: BotApi, bot_on: An
         press(api, question, "Deny")
         await becomes(api, question, "Denied")
         api.person_says("pay her", chat_id=42)
+        await api.until(lambda: len(till.paid) == 2)
+
+
+async def test_blocks_of_own_words_are_not_asked_about(api: BotApi, bot_on: Any) -> None:
+    async with trusting(api, bot_on) as till:
+        blocks = [{"type": "heading", "text": "Rent", "size": 1}, {"type": "paragraph", "text": "pay her"}]
+        api.person_sends({"rich_message": {"blocks": blocks}}, chat_id=42)
         await api.until(lambda: len(till.paid) == 2)
 
 

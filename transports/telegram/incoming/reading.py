@@ -36,6 +36,8 @@ from transports.telegram.incoming.files import Files, SentFile, sent_files
 
 _MESSAGES: Final = ("message", "edited_message", GUEST_MESSAGE)
 _LATEST_DATE: Final = 2**33
+# Those that hold no others. Source: core.telegram.org/bots/api#richblock
+_TYPED_BLOCKS: Final = ("paragraph", "heading", "pre", "divider", "mathematical_expression")
 _RECORDINGS: Final = ("voice", "video_note")
 _NAME: Final = re.compile(r"(?<!\w)@\w+")
 
@@ -144,12 +146,17 @@ def _is_all_own(message: Body, is_only_text: bool, references: Sequence[Referenc
     """Return whether a typed message holds nothing of anybody but its author and the bot."""
     if _author(message) is None or message.get("sender_chat") is not None:
         return False
-    if any(not each.is_of_assistant for each in references) or any(
-        e.get("type") in QUOTES for e, _ in _entities(message)
-    ):
+    if any(not each.is_of_assistant for each in references) or _holds_quotes(message):
         return False
     is_recording = any(message.get(name) is not None for name in _RECORDINGS) and message.get("caption") is None
     return is_recording or (is_only_text and FILES.isdisjoint(message))
+
+
+def _holds_quotes(message: Body) -> bool:
+    """Return whether a message holds quoted words, or blocks that need not be words of its author."""
+    blocks = field(message.get("rich_message"), "blocks")
+    are_typed = not isinstance(blocks, list) or all(field(each, "type") in _TYPED_BLOCKS for each in blocks)
+    return not are_typed or any(each.get("type") in QUOTES for each, _ in _entities(message))
 
 
 def _files(message: Body) -> tuple[SentFile, ...]:
