@@ -1,15 +1,18 @@
 """Answers fit into Slack's messages, wherever they are cut, and ping nobody."""
 
 import itertools
+import json
 import re
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from botservice.texts.formatted import line, words
 from transports.slack.outgoing.escaping import escape_literals
 from transports.slack.outgoing.figures import as_blocks, find_figures
 from transports.slack.outgoing.formatting import Pings, format_answer, split_markdown, stable_part, without_pings
+from transports.slack.outgoing.rich_text import format_service_text
 
 NOBODY = Pings()
 PINGS = re.compile(r"<!(channel|here|everyone|subteam)|<@U|(?<![\w.@/])@(channel|here|everyone)\b(?!\.\w)")
@@ -118,3 +121,11 @@ SIGNS = st.lists(
 def test_what_was_shown_of_a_growing_text_stays(text: str, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(text)))
     assert escape_literals(without_pings(text, NOBODY)).startswith(stable_part(text[:cut], NOBODY))
+
+
+@pytest.mark.parametrize("name", ["<!channel>", "<@U1>", "@here", "<!subteam^S1|team>"])
+def test_the_words_beside_rich_text_ping_nobody_where_the_release_before_sends_them(name: str) -> None:
+    (message,) = format_service_text(line("Allowed by ", words(name), "."))
+    assert message["text"] == without_pings(message["text"], Pings())
+    assert name not in message["text"]
+    assert name in json.dumps(message["rich"]), "where nothing is a mention, it stands as it is"

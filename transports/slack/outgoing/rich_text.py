@@ -7,6 +7,7 @@ from typing import Any, Final
 from botservice.formatted_text import Block, Blocks, CodeBlock, FormattedText, List, Paragraph, Span
 from botservice.messages import storable
 from transports.formatted_pieces import in_pieces
+from transports.slack.outgoing.formatting import Pings, without_pings
 
 # A message takes about 12,000 characters in all its blocks. Source: github.com/slackapi/bolt-js/issues/2509.
 MAX_CHARACTERS: Final = 6_000
@@ -16,9 +17,16 @@ Element = dict[str, Any]
 
 
 def format_service_text(text: FormattedText) -> list[dict[str, Any]]:
-    """Return the messages that a formatted text makes, in order: each as plain words, and as elements of rich text."""
+    """Return the messages that a formatted text makes, in order: each as plain words, and as elements of rich text.
+
+    The words ping nobody: the release before, which may run alongside, sends them as Markdown.
+    """
     pieces = in_pieces(text.blocks, MAX_CHARACTERS)
-    return [{"text": storable(FormattedText(each).plain), "rich": list(_elements(each))} for each in pieces]
+    return [{"text": _plain_words(FormattedText(each)), "rich": list(_elements(each))} for each in pieces]
+
+
+def _plain_words(text: FormattedText) -> str:
+    return without_pings(storable(text.plain), Pings())
 
 
 def rich_text(elements: list[Element]) -> Element:
