@@ -133,3 +133,39 @@ async def test_what_is_refused_with_and_without_a_field_takes_nothing_away_for_l
     assert sent["tools"]
     assert sent["temperature"] == 0.5
     await llm.close()
+
+
+async def test_one_picture_that_a_server_cannot_read_takes_no_other_one_away(
+    api: OpenAIApi, llm: OpenAIChatLLM
+) -> None:
+    said = json.dumps({"error": {"message": "Could not process image", "type": "invalid_request_error"}})
+
+    def reply(body: dict[str, Any]) -> Recorded | str:
+        is_damaged = "damaged" in json.dumps(body["messages"])
+        return Recorded(said.encode(), "application/json", 400) if is_damaged else "a dot"
+
+    api.reply = reply
+    whole, damaged = PIXEL, "data:image/png;base64,damaged"
+    shown = [
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]} for url in (whole, damaged)
+    ]
+    assert (await llm.chat(shown)).left_out == ("image/png",)
+    assert (await llm.chat(shown)).text == "a dot"
+    assert len(api.requests()) == 3, "it is remembered"
+    assert all(whole in json.dumps(body["messages"]) for body in api.bodies())
+
+
+@pytest.mark.parametrize("is_damaged_first", [True, False])
+async def test_pictures_of_which_any_may_be_damaged_hold_up_no_answer(
+    api: OpenAIApi, llm: OpenAIChatLLM, is_damaged_first: bool
+) -> None:
+    def reply(body: dict[str, Any]) -> Recorded | str:
+        is_damaged = "damaged" in json.dumps(body["messages"])
+        return Recorded(b"Could not process image", "text/plain", 400) if is_damaged else "a dot"
+
+    api.reply = reply
+    urls = [PIXEL, *(PIXEL.replace("Kg", f"Kg{each}") for each in ("AAAA", "BBBB"))]
+    urls.insert(0 if is_damaged_first else 3, "data:image/png;base64,damaged")
+    shown = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]} for url in urls]
+    assert (await llm.chat(shown)).text == "a dot"
+    assert len(api.requests()) == (3 if is_damaged_first else 2)

@@ -26,7 +26,14 @@ from botservice.llm.openai.error_table import (
     TOOLS,
     WEB_SEARCH,
 )
-from botservice.llm.openai.message_forms import digests, find_left_out, is_input, with_short_ids, without_input
+from botservice.llm.openai.message_forms import (
+    digests,
+    find_left_out,
+    is_input,
+    newest_digests,
+    with_short_ids,
+    without_input,
+)
 from botservice.llm.openai.options import CallOptions, ServerLimits, Wire
 from botservice.llm.openai.prompt_caching import BREAKPOINT, KEY, copy_marks
 from botservice.llm.openai.responses_answers import ResponsesAnswer
@@ -126,7 +133,7 @@ class OpenAICall:
         name = error.refused
         if name is None or not (name in _CAN_BE_LEFT_OUT or is_input(name)) or name in self._options.refused:
             return False
-        names = digests(self._messages) if name == ONE_IMAGE else frozenset({name})
+        names = self._pictures_refused() if name == ONE_IMAGE else frozenset({name})
         body = self.body()
         self._options = replace(self._options, refused=self._options.refused | names)
         if self.body() == body:  # it is about something else
@@ -135,6 +142,11 @@ class OpenAICall:
         if name == WEB_SEARCH:
             logger.warning("model.no_web_search", extra={"model": self._options.model})
         return True
+
+    def _pictures_refused(self) -> frozenset[str]:
+        """Return the pictures of which one is refused: earlier ones were taken, so it is a new one, if that helps."""
+        newest = newest_digests(self._messages, self._options.refused)
+        return digests(self._messages) if self._gone_without & digests(self._messages) else newest
 
     def _change_wire(self, error: LLMError) -> bool:
         other = _POINTS_TO.get((self.wire, error.refused))

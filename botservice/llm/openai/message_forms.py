@@ -30,6 +30,14 @@ def digests(messages: Sequence[ChatMessage]) -> frozenset[str]:
     return frozenset(_digest(part) for part in _parts(messages) if part.get("type") == "image_url")
 
 
+def newest_digests(messages: Sequence[ChatMessage], refused: Collection[str]) -> frozenset[str]:
+    """Return what tells the pictures apart that the newest message with any has, of those that are still sent."""
+    for message in reversed(messages):
+        if found := frozenset(each for each in digests([message]) if each not in refused):
+            return found
+    return frozenset()
+
+
 def is_digest(name: str) -> bool:
     """Return whether a name of what is refused stands for one picture."""
     return _DIGEST.fullmatch(name) is not None
