@@ -70,7 +70,11 @@ async def test_parallel_calls_are_put_together_from_their_chunks(api: OpenAIApi,
     )
 
 
-@pytest.mark.parametrize("written", ['{"a": 1', "[1, 2]", '"text"', "add 1 and 2", "[" * 100_000])
+NUMBERS = ['{"a": NaN}', '{"a": [-Infinity]}', '{"a": 1e999}', '{"a": ' + "9" * 400 + "}"]
+DEEP = ['{"a": ' * levels + "1" + "}" * levels for levels in (66, 20_000)]
+
+
+@pytest.mark.parametrize("written", ['{"a": 1', "[1, 2]", '"text"', "add 1 and 2", "[" * 100_000, *NUMBERS, *DEEP])
 async def test_arguments_that_are_no_object_are_kept_as_they_were(
     api: OpenAIApi, llm: OpenAIChatLLM, written: str
 ) -> None:

@@ -6,7 +6,7 @@ import json
 import pytest
 from crash.warm import processes
 from standins import openai_providers as providers
-from standins.openai_api import Failure, OpenAIApi, Reply, server_error
+from standins.openai_api import Failure, OpenAIApi, Reply, ToolUse, server_error
 from standins.patience import PATIENT
 
 from botservice import AgentContext, FallbackLLM, OpenAIChatLLM, Storage
@@ -130,3 +130,20 @@ async def test_an_answer_that_a_filter_cut_says_so(context, storage):
         await llm.close()
     assert answer.text.startswith("Half of\n\n(The model's server ended my answer here")
     assert (await context.load_memory()).steps[-1].finish_reason == FinishReason.FILTERED
+
+
+@pytest.mark.parametrize("written", ['{"a": NaN}', '{"a": 1e999}', '{"a": -Infinity}', '{"a": ' * 70 + "1" + "}" * 70])
+async def test_arguments_that_no_program_expects_are_an_error_to_the_model(context, storage, written):
+    given = []
+
+    def reply(body):
+        results = [message["content"] for message in body["messages"] if message["role"] == "tool"]
+        given[:] = results
+        return "I see." if results else ToolUse("add", written)
+
+    with OpenAIApi.running(reply) as api:
+        service, llm = make_service(storage, model(api))
+        assert (await service.prompt(context, "go")).text == "I see."
+        await llm.close()
+    assert len(given) == 1
+    assert "the arguments of add are not a JSON object, or it is nested too deep" in given[0]
