@@ -22,7 +22,8 @@ def checkout(tmp_path):
     """A small repository with what the command changes."""
     (tmp_path / "scripts").mkdir()
     (tmp_path / "botservice").mkdir()
-    shutil.copy(ROOT / "scripts" / "release", tmp_path / "scripts" / "release")
+    for name in ("release", "release.py"):
+        shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts" / name)
     (tmp_path / "botservice" / "__init__.py").write_text('__version__ = "0.1.0"\n')
     (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n- New.\n\n## 0.1.0 (2026-01-01)\n")
     git(tmp_path, "init", "-q")
