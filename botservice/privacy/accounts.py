@@ -17,7 +17,7 @@ from botservice.privacy.names_left import forget_notices
 from botservice.privacy.own_messages import contexts_of
 from botservice.privacy.records import erase_from_records
 from botservice.privacy.rights import IS_NEEDED
-from botservice.storage.blobs import read_blobs
+from botservice.storage.blobs import find_holding
 from botservice.storage.chunks import chunks
 from botservice.storage.orphaned_files import loosen_all_files
 from botservice.storage.ranges import is_by
@@ -112,8 +112,7 @@ def _erase_from_system_prompts(connection: Connection, context_id: int, words: s
     in_context = turns.c.context_id == context_id
     kept = select(turns.c.system_prompt).where(in_context, turns.c.system_prompt.is_not(None)).distinct()
     for chunk in chunks(list(connection.execute(kept).scalars())):
-        found = read_blobs(connection, context_id, chunk, needs_all=True)
-        gone = [digest for digest, data in found.items() if words.encode("utf-8", "surrogatepass") in data]
+        gone = find_holding(connection, context_id, chunk, [words])
         cleared = update(turns).where(in_context, turns.c.system_prompt.in_(gone)).values(system_prompt=None)
         connection.execute(cleared)
         connection.execute(delete(blobs).where(blobs.c.context_id == context_id, blobs.c.sha256.in_(gone)))

@@ -31,7 +31,7 @@ from botservice.privacy.clearing_long_chats import bites
 from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.own_messages import contexts_of
 from botservice.storage import Storage
-from botservice.storage.blobs import read_blobs
+from botservice.storage.blobs import find_holding
 from botservice.storage.chunks import chunks
 from botservice.storage.ranges import sure_up_to
 from botservice.storage.tables.conversations import blobs, deliveries, prompt_log, steps, tool_calls, turns
@@ -257,13 +257,7 @@ def _long_texts(
     """Return the long texts of prompts that hold a text; without them, such a prompt says that it was deleted."""
     contents = select(type_coerce(prompt_log.c.content, Text)).where(_is_of(prompt_log, context_id, turn_ids))
     digests = {each for content in connection.execute(contents).scalars() for each in _TEXT_BLOB.findall(content)}
-    sought = [text.encode("utf-8", "surrogatepass") for text in texts]
-    return [
-        digest
-        for chunk in chunks(digests)
-        for digest, data in read_blobs(connection, context_id, chunk, needs_all=True).items()
-        if any(each in data for each in sought)
-    ]
+    return [each for chunk in chunks(digests) for each in find_holding(connection, context_id, chunk, texts)]
 
 
 def _delete_blobs(connection: Connection, digests: Collection[str], context_id: int) -> None:

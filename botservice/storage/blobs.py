@@ -47,18 +47,10 @@ def store_blob(connection: Connection, context_id: int, data: bytes) -> str:
     return digest
 
 
-def read_blobs(
-    connection: Connection, context_id: int, digests: Collection[str], *, needs_all: bool = False
-) -> dict[str, bytes]:
+def read_blobs(connection: Connection, context_id: int, digests: Collection[str]) -> dict[str, bytes]:
     """Read the bytes that a context has under these SHA-256 digests.
 
     What is encrypted with a key that the storage does not have is left out: a chat must go on without its old files.
-
-    Args:
-        needs_all: Whether a file that cannot be decrypted is an error instead.
-
-    Raises:
-        StorageError: needs_all is set, and the storage has no key for a file, or another one.
     """
     found: dict[str, bytes] = {}
     for chunk in chunks(digests):
@@ -69,10 +61,17 @@ def read_blobs(
             try:
                 found[row.sha256] = _decrypt(connection, row.data) if row.is_encrypted else row.data
             except StorageError as error:
-                if needs_all:
-                    raise
                 _warn_once(str(error))
     return found
+
+
+def find_holding(
+    connection: Connection, context_id: int, digests: Collection[str], texts: Collection[str]
+) -> list[str]:
+    """Find the blobs of long texts that hold one of some texts, or may: of one whose key is lost, nobody can tell."""
+    sought = [text.encode("utf-8", "surrogatepass") for text in texts]
+    found = read_blobs(connection, context_id, digests)
+    return [each for each in digests if each not in found or any(text in found[each] for text in sought)]
 
 
 @functools.cache

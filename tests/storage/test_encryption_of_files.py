@@ -3,8 +3,20 @@
 import pytest
 from sqlalchemy import select
 
-from botservice import AgentContext, Attachment, SettingsError, Storage, StorageError
+from botservice import (
+    AgentContext,
+    AgentService,
+    Attachment,
+    Author,
+    FunctionsBasedAgent,
+    ScriptedChatLLM,
+    SettingsError,
+    Storage,
+    StorageError,
+)
 from botservice.cli.doctor import check_everything
+from botservice.contexts.context import set_metadata
+from botservice.privacy.forgetting import forget_person
 from botservice.settings import Settings
 from botservice.storage.blobs import check_readable
 from botservice.storage.rekeying import encrypt_files, give_up_unreadable
@@ -60,6 +72,24 @@ async def test_files_whose_key_is_lost_are_given_up_on_demand_and_the_others_sta
         await storage.read(check_readable)
         await put(storage)
         assert await get(storage) == [SECRET, b"another file", SECRET]
+
+
+async def test_a_person_is_forgotten_though_the_key_of_what_prompts_held_is_lost(storage_url):
+    ann = Author("telegram", "42", "Ann")
+    async with Storage.open(storage_url, encryption_key=OLD) as storage:
+        context = await AgentContext.get_or_create(storage, {"chat": "1"})
+        persona = {"text": "A pirate called Swordfish", "by": "telegram:42"}
+        await storage.write(lambda c: set_metadata(c, context_id=context.id, key="persona", value=persona))
+        context = await AgentContext.get_or_create(storage, {"chat": "1"})
+        await context.chat_history.append_user_message("Be a pirate", author=ann)
+        agent = FunctionsBasedAgent(llm=ScriptedChatLLM(["aye"]), prompt="Be brief.")
+        await AgentService(agent, storage).prompt(context, "hello", author=Author("telegram", "7", "Bob"))
+        assert await stored(storage)
+    async with Storage.open(storage_url, encryption_key=NEW) as storage:
+        await forget_person(storage, ann)
+        context = await AgentContext.get_or_create(storage, {"chat": "1"})
+        assert not context.metadata
+        assert await stored(storage) == [], "nobody can tell what they held"
 
 
 async def test_what_was_stored_before_is_encrypted_on_demand_and_old_keys_can_go(storage_url):
