@@ -38,6 +38,7 @@ _NOTE_UNTRUSTED = (
 )
 _MOST_KEY_BYTES: Final = 4_096
 _MOST_KEY_LEVELS: Final = 8
+_LARGEST_KEY: Final = 10**300  # Python writes no numbers of more than some thousand digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,10 @@ def _checked(value: Any, levels: int) -> Any:
     Raises:
         InvalidContextKeys: there is no JSON for it, or it is nested too deep.
     """
-    if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and isfinite(value)):
+    is_number = isinstance(value, int) or (isinstance(value, float) and isfinite(value))
+    if is_number and abs(value) > _LARGEST_KEY:
+        raise InvalidContextKeys("numbers in context keys must not exceed 1e300: use a string")
+    if value is None or is_number or isinstance(value, str):
         return value
     if not isinstance(value, (Mapping, list, tuple)):
         raise InvalidContextKeys(f"context keys must be JSON values, and {value!r:.80} is none; use str(…)")

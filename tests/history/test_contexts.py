@@ -140,6 +140,8 @@ ENDLESS["a"] = ENDLESS
         ({"a": float("nan")}, "must be JSON values, and nan"),
         ({"a": float("-inf")}, "must be JSON values"),
         ({"a": "x" * 4_097}, "must not exceed 4096 bytes"),
+        ({"a": 10**5_000}, "numbers in context keys must not exceed"),
+        ({"a": -(10**5_000)}, "numbers in context keys must not exceed"),
         (DEEP, "deeper than 8 levels"),
         (ENDLESS, "deeper than 8 levels"),
     ],
