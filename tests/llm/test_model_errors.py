@@ -169,3 +169,10 @@ async def test_pictures_of_which_any_may_be_damaged_hold_up_no_answer(
     shown = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]} for url in urls]
     assert (await llm.chat(shown)).text == "a dot"
     assert len(api.requests()) == (3 if is_damaged_first else 2)
+
+
+def test_a_page_that_never_ends_its_tags_is_read_once() -> None:
+    """A pattern that looked for each end anew took a minute for so much."""
+    assert read_error(b"<style" * 30_000, 502).text.strip() == ""
+    assert read_error(b"<" * 180_000, 502).text == "<" * 8_000
+    assert read_error(b"<p>Bad <b>gateway</b></p><style>a{}</style>", 502).text.split() == ["Bad", "gateway"]

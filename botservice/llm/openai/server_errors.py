@@ -38,7 +38,8 @@ _FIRST_OF_SERVERS: Final = 500
 _OF_MODELS: Final = re.compile(r"\bmodel\b", re.IGNORECASE)
 _MIME_TYPE: Final = re.compile(r"\b(?:image|application|audio|video|text)/[a-z0-9.+-]{1,60}", re.IGNORECASE)
 _OF_TYPES: Final = (IMAGE, ONE_IMAGE, FILE, AUDIO)
-_MARKUP: Final = re.compile(r"<(style|script)\b.*?</\1>|<[^>]*>", re.IGNORECASE | re.DOTALL)
+# One without an end reaches to the end, so that each sign is looked at once.
+_MARKUP: Final = re.compile(r"<(style|script)\b.*?(?:</\1>|\Z)|<[^<>]*>", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
