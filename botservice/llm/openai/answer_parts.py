@@ -11,7 +11,7 @@ from botservice.messages import TokenUsage, ToolCall
 
 _DEEPEST: Final = 64  # levels of arguments
 _MOST_DIGITS: Final = 300  # of a number; the largest float has 309
-_FENCE: Final = re.compile(r"\s*```\w*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+_FENCE: Final = "```"
 _PREFIX: Final = re.compile(r"(?:functions?|tools?|default_api)[.:]|(?:functions?|tools?)__(?=\w)")
 _AFTER_NAME: Final = re.compile(r"<\|.*|:\d+$", re.DOTALL)  # tokens of a template, or the number of the call
 _EMPTY: Final = "{}"
@@ -138,8 +138,9 @@ def read_tool_call(call_id: str, name: str, arguments: str) -> ToolCall:
 
 def _arguments(arguments: str) -> Any:
     """Return the arguments of a call, in a code fence or encoded twice as well; None if unreadable."""
-    if fenced := _FENCE.fullmatch(arguments):
-        arguments = fenced[1]
+    inner = arguments.strip()
+    if inner.startswith(_FENCE) and inner.endswith(_FENCE) and "\n" in inner:
+        arguments = inner.partition("\n")[2].removesuffix(_FENCE)
     try:
         parsed = _parse(arguments) if arguments.strip() else {}
         if isinstance(parsed, str):
