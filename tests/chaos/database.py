@@ -63,7 +63,7 @@ class PostgresDatabase:
         self._server = server
         self.relay = relay
         self._direct = make_url(server.get_uri()).set(drivername="postgresql+psycopg")
-        options = "-csearch_path%3Dodd,public,pg_catalog"
+        options = "-csearch_path%3Dpublic,odd,pg_catalog"
         self.url = f"postgresql://postgres@127.0.0.1:{relay.port}/postgres?options={options}"
         self._execute(_ODD_CLOCK)
 
