@@ -10,10 +10,22 @@ from attacks.patterns import LENGTH, hostile_texts, is_only_matched, patterns, r
 SUSPICIOUS_SECONDS = 0.03
 # Four times the text takes a linear one four times as long, a quadratic one sixteen times.
 MOST_TIMES_AS_LONG = 9
-# Made of words of ours when it runs, and of nothing foreign.
-KNOWN: set[str] = set()
-# What owners write in their settings, and what the demo asks of short texts alone.
-HARMLESS = ("botservice.settings", "botservice.policies", "botservice.llm.demo._TIME")
+# Made of words of ours when it runs, of the bot's own name, of a tool's, or of a number of ticks.
+KNOWN: set[str] = {
+    "botservice.llm.demo",
+    "botservice.llm.demo_calls",
+    "botservice.llm.demo_sentences",
+    "botservice.llm.openai.error_table",
+    "transports.slack.outgoing.escaping",
+    "transports.telegram.incoming.reading",
+}
+# What owners write in their settings, what the demo asks of short texts alone, and templates of ours.
+HARMLESS = (
+    "botservice.settings",
+    "botservice.policies",
+    "botservice.llm.demo._TIME",
+    "botservice.texts.formatted._FENCE",
+)
 
 
 def seconds(pattern: re.Pattern[str] | re.Pattern[bytes], text: str, *, is_searched: bool) -> float:
@@ -47,7 +59,7 @@ def test_every_pattern_is_found() -> None:
     found = {name for room in rooms() for name in patterns(room)}
     assert len(found) > 60
     assert "transports.slack.outgoing.formatting._USER[0]" in found
-    assert set(unread_calls()) == KNOWN
+    assert {each.partition(":")[0] for each in unread_calls()} == KNOWN
 
 
 @pytest.mark.slow

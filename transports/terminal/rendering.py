@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import re
 import shutil
 from typing import Final
 
@@ -21,7 +20,6 @@ _FRAME_SECONDS: Final = 0.08
 _ROOM: Final = 4  # lines of a terminal that stay free while an answer grows
 _THINKING: Final = "thinking"
 _WRITING: Final = "writing"
-_EMPTY_LINE: Final = re.compile(r"\n[ \t]*\n\s*\Z")
 
 
 class RenderedScreen:
@@ -70,7 +68,7 @@ class RenderedScreen:
             done, self._open = split_blocks(self._open)
             if done:
                 self._print(_markdown(done))
-                if _EMPTY_LINE.search(done):
+                if done.count("\n", len(done.rstrip())) > 1:
                     self._print(Text())
 
     def activity(self, text: str) -> None:
