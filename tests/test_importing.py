@@ -92,15 +92,7 @@ def test_a_server_is_ready_without_the_clients_of_what_is_off_or_not_yet_asked(
     assert {"uvicorn", "transports.web.app"} <= loaded
     of_what_is_off = {"mcp", "openai", "telegram", "slack_bolt", "slack_sdk", "prompt_toolkit", "httpx", "cryptography"}
     assert of_what_is_off & loaded == set()
-    of_what_nobody_asked_for = {
-        "jinja2",
-        "markdown_it",
-        "rich",
-        "botservice.again",
-        "botservice.tools.mcp",
-        "numpy",
-        "stopwordsiso",
-    }
+    of_what_nobody_asked_for = {"jinja2", "rich", "botservice.again", "botservice.tools.mcp", "numpy", "stopwordsiso"}
     assert of_what_nobody_asked_for & loaded == set()
 
 

@@ -213,7 +213,7 @@ def _text(value: object) -> str:
 def _link(words: str, address: str) -> str:
     """Return a link in Slack's markup."""
     target = re.sub(r"&(?!(?:amp|lt|gt);)", "&amp;", address)
-    shown = re.sub(r"<[^|>]*\|?([^>]*)>", r"\1", words).replace("|", "¦")
+    shown = re.sub(r"<(?:[^|<>]*\|)?([^<>]*)>", r"\1", words).replace("|", "¦")
     return f"<{target}|{shown}>" if shown and shown != target else f"<{target}>"
 
 

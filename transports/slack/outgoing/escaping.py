@@ -17,7 +17,7 @@ from transports.markdown.tables import split_cells
 _FENCE: Final = re.compile(r"[ \t>]*(`{3,}|~{3,})")
 _ITEM: Final = re.compile(r"([ \t]*)(\d{1,9})([.)][ \t])")
 _BULLET: Final = re.compile(r"[ \t]*(?:[-+*]|\d{1,9}[.)])[ \t]")
-_DELIMITERS: Final = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
+_DELIMITERS: Final = re.compile(r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+(?:\|[ \t]*+)?")
 _DEFINITION: Final = re.compile(r" {0,3}\[([^\]\n]+)\]:")
 _PIECES: Final = re.compile(
     r"(?P<path>(?<=\w)\\(?=\*\.\w))|(?P<formula>\\[(\[])|!?\[\]\((?P<bare>[^()\s]+)\)"
