@@ -278,7 +278,7 @@ def _sign_in_routes(application: Application) -> list[BaseRoute]:
                 break
         return name, language, code
 
-    return [sign_in_route(CALLBACK_PATH, finish)] if servers else []
+    return [sign_in_route(CALLBACK_PATH, finish, application.service.name)] if servers else []
 
 
 def _has_two_lengths(scope: Scope) -> bool:

@@ -186,6 +186,7 @@ class WebTransport:
             shown = Route(f"{LINK_PATH}/{{secret}}", gate.secure(links.show))
             shown.methods = {"GET"}  # without the HEAD that comes along
             routes += [shown, Route(f"{LINK_PATH}/{{secret}}", gate.secure(links.open, changes=True), methods=["POST"])]
+            routes += [Route(path, gate.secure(links.show_without_secret)) for path in (LINK_PATH, f"{LINK_PATH}/")]
         if self._access.mode is not Mode.OFF or self._access.has_links:
             routes.append(Route("/web/static/{name}", gate.secure(assets.serve)))
             routes.append(Route("/web/app.webmanifest", gate.secure(self._pages.manifest)))

@@ -19,7 +19,7 @@ from transports.files.size_limits import BROWSER_FILES, BROWSER_FILES_BYTES
 from transports.suggested_questions import find_starters, preferred_language
 from transports.web import inbound_events
 from transports.web.backend import Backend, Refusal
-from transports.web.conversations.conversation_list import find_chat_of, find_mine
+from transports.web.conversations.conversation_list import find_chat, find_chat_of, find_mine
 from transports.web.entering.gate import path_number
 from transports.web.entering.owner_token import Access, Mode
 from transports.web.entering.sessions import (
@@ -52,6 +52,7 @@ _MAX_DECISION_BYTES: Final = 10_000
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")  # in the name of a file that is saved
 
 _GONE: Final = "This file is not there any more."
+_UNKNOWN: Final = "There is no such conversation in this browser: it was deleted, or it is another person's."
 
 ReadFile = Callable[[Connection, str, int, int], Attachment | None]
 """Returns a file of a row by its place in it."""
@@ -174,12 +175,20 @@ class Chat:
         """Return which conversation a page shows: the one that its address names, or the newest."""
         named = request.query_params.get("conversation")
         if named is not None:
-            chat_of(session, named)
-            return named
+            return await self._find_named(session, named, is_new="new" in request.query_params)
         if self._backend.opened is None:
             return FIRST
         found = await self._backend.opened.read(lambda connection: find_mine(connection, session, limit=1))
         return found[0].name if found else FIRST
+
+    async def _find_named(self, session: str, name: str, *, is_new: bool) -> str:
+        """Return the conversation that an address names, which is there, or is begun with its first message."""
+        chat, storage = chat_of(session, name), self._backend.opened
+        if name != FIRST and not is_new and storage is not None:
+            context_id = await storage.read(lambda connection: find_chat(connection, chat), is_short=True)
+            if context_id is None:
+                raise Refusal(404, _UNKNOWN)
+        return name
 
     async def _accept(self, chat: str, *events: InboundEvent) -> Response:
         is_new = await self._backend.inbox.accept(inbound_events.NAME, events) > 0

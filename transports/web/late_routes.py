@@ -26,7 +26,8 @@ class LateRoutes(BaseRoute):
         """Answer a request."""
         if self._router is None:
             self._router = Router(await self.routes(), redirect_slashes=False)
-        await self._router(scope, receive, send)
+        path = scope["path"].rstrip("/")  # an address is the same with a slash behind it
+        await self._router({**scope, "path": path}, receive, send)
 
     async def routes(self) -> Sequence[BaseRoute]:
         """Return the routes."""

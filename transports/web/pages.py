@@ -99,12 +99,17 @@ class Pages:
         return self.show("app.webmanifest", headers=headers)
 
     def refuse(self, request: Request, status: int, text: str, headers: Mapping[str, str] | None = None) -> Response:
-        """Answer in plain words that something is not to be had: a page to a person, JSON to the page's script."""
-        if request.url.path.startswith("/web/") and not request.url.path.startswith(("/web/login", "/web/link/")):
+        """Answer in plain words that something is not to be had: a page to a person, JSON to the page's script.
+
+        Only a browser that a person leads to an address asks for HTML; scripts of the pages and programs do not.
+        """
+        path = request.url.path
+        if is_for_a_person(request):
+            values = {"title": HTTPStatus(status).phrase, "text": text, "is_inspector": is_of_inspector(path)}
+            return self.show("problem.html", status=status, headers=headers, **values)
+        if path.startswith("/web/"):
             return JSONResponse({"error": text}, status, headers={**HEADERS, **(headers or {})})
-        if "text/html" not in request.headers.get("accept", ""):
-            return PlainTextResponse(f"{text}\n", status, headers={**HEADERS, **(headers or {})})
-        return self.show("problem.html", status=status, headers=headers, title=HTTPStatus(status).phrase, text=text)
+        return PlainTextResponse(f"{text}\n", status, headers={**HEADERS, **(headers or {})})
 
     @property
     def exception_handlers(self) -> Mapping[Any, Any]:
@@ -120,6 +125,16 @@ class Pages:
     async def on_crash(self, request: Request, error: Exception) -> Response:  # noqa: ARG002 - Starlette's signature
         """Answer where something went wrong that should not; the traceback is for the log alone."""
         return self.refuse(request, 500, _WORDS[HTTPStatus.INTERNAL_SERVER_ERROR])
+
+
+def is_for_a_person(request: Request) -> bool:
+    """Return whether the answer to a request is shown as a page, rather than read by a script or a program."""
+    return "text/html" in request.headers.get("accept", "")
+
+
+def is_of_inspector(path: str) -> bool:
+    """Return whether a path is one of the inspector's."""
+    return f"{path}/".startswith("/inspect/")
 
 
 @lru_cache(maxsize=1)

@@ -5,28 +5,28 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from botservice.errors import BotServiceError
+from botservice.setting_choices import DEFAULT_BOT_NAME
 from botservice.texts import in_language
+from transports.notice_page import notice_headers, write_notice
 
 Finish = Callable[[str, Mapping[str, str]], Awaitable[tuple[str | None, str | None, str]]]
 """Takes the server in the address and the query; returns where the person signed in, their language and a code."""
 
 _LONGEST_QUERY: Final = 8_000
-_HEADERS: Final = {
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
-}
 
 logger = logging.getLogger(__name__)
 
 
-def sign_in_route(path: str, finish: Finish) -> Route:
+def sign_in_route(path: str, finish: Finish, bot_name: str | None = None) -> Route:
     """Return the route that people come back to, below a path; what it says repeats nothing of the address."""
+
+    def show(status: int, text: str, language: str | None) -> Response:
+        page = write_notice(bot_name or DEFAULT_BOT_NAME, text, language=language or "en")
+        return Response(page, status, headers=notice_headers())
 
     async def answer(request: Request) -> Response:
         server, language, code = None, None, ""
@@ -35,11 +35,10 @@ def sign_in_route(path: str, finish: Finish) -> Route:
                 server, language, code = await finish(request.path_params["server"], dict(request.query_params))
         except BotServiceError as error:
             logger.warning("web.not_signed_in", extra={"reason": type(error).__name__})
-            text = "This is not possible at the moment: ask for a new link in a minute.\n"
-            return PlainTextResponse(text, 503, headers=_HEADERS)
+            return show(503, "This is not possible at the moment: ask for a new link in a minute.", None)
         key = "sign_in.failed" if server is None else "sign_in.done"
         text = in_language(key, language, server=server or "", code=code)
-        return PlainTextResponse(f"{text}\n", 400 if server is None else 200, headers=_HEADERS)
+        return show(400 if server is None else 200, text, language)
 
     route = Route(f"{path}/{{server}}", answer)
     route.methods = {"GET"}  # without the HEAD that comes along: who only looks where a link leads uses up no state

@@ -45,6 +45,7 @@ async def test_a_workspace_installs_the_bot_is_answered_and_removes_it(
         page = await install(api, bot.url, "T0777")
         assert page.status_code == 200
         assert "Team T0777" in page.text
+        assert 'href="https://slack.com/app_redirect?app=' in page.text
         api.person_says("hello", team="T0777")
         await api.until(api.said)
         [(team, token)] = await installed(sqlite_storage)
@@ -108,6 +109,11 @@ async def test_a_return_that_nobody_began_installs_nothing(
         headers = {"cookie": f"slack-app-oauth-state={cookie}"} if cookie else {}
         answer = await client.get(f"{bot.url}/slack/oauth_redirect", params=params, headers=headers)
     assert answer.status_code == status
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src 'sha256-")
+    assert '<main class="card">' in answer.text
+    assert '<a class="button" href="/slack/install">Start again</a>' in answer.text
+    assert ("cancelled" in answer.text) == ("error" in params)
     assert await installed(sqlite_storage) == []
 
 

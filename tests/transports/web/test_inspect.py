@@ -160,10 +160,20 @@ async def test_an_inspector_with_nothing_to_show_says_so(site):
 
 async def test_what_is_not_there_is_said_so(site):
     visitor = await site.visitor()
-    for path in ("/inspect/7", "/inspect/7/7", "/inspect/x", "/inspect/-1", f"/inspect/{'9' * 30}"):
+    told = {
+        "/inspect/7": "There is no such conversation",
+        "/inspect/7/7": "There is no such turn",
+        "/inspect/t/7": "There is no such turn",
+        "/inspect/x": "There is nothing at this address",
+        "/inspect/-1": "There is nothing at this address",
+        f"/inspect/{'9' * 30}": "This is not there",
+    }
+    for path, reason in told.items():
         response = await visitor.client.get(path, headers=PAGE)
         assert response.status_code == 404, path
-        assert "not" in words(response.text)
+        assert reason in words(response.text)
+        assert 'href="/inspect"' in response.text
+        assert 'href="/"' in response.text
 
 
 async def test_a_turn_is_found_in_its_own_conversation_alone(run_site):

@@ -1,4 +1,4 @@
-"""The page of a turn: its line of time, its prompts piece by piece, its requests, and what can be done about it."""
+"""The page of a turn: its timeline, its prompts piece by piece, its requests, and what can be done about it."""
 
 import html
 import json
@@ -63,7 +63,7 @@ async def test_a_turns_first_step_is_the_first_whatever_came_before(run_site):
     assert "Step 2" not in page
 
 
-async def test_a_line_of_time_leads_from_accepting_to_delivering(run_site):
+async def test_a_timeline_leads_from_accepting_to_delivering(run_site):
     async with run_site([CALL, "It is 5"], tools=[add]) as site:
         page = await read(await said(site, "2 + 3?"), "/inspect/1/1")
     told = words(page)

@@ -45,12 +45,16 @@ def test_who_comes_back_with_their_state_is_told_to_which_server_they_signed_in(
 def test_a_stranger_learns_nothing_and_is_led_nowhere(query: str) -> None:
     answer = browser().get(f"/mcp/callback/wiki?{query}")
     assert answer.status_code == 400
-    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'; style-src 'sha256-")
     assert answer.headers["x-content-type-options"] == "nosniff"
     assert answer.headers["referrer-policy"] == "no-referrer", "a code is in the address"
     assert answer.headers["cache-control"] == "no-store"
     assert "location" not in answer.headers
-    assert not any(each in answer.text for each in ("<", "evil", "guessed", "wiki", "123456", GOOD))
+    told = answer.text.partition("<main")[2].partition("</main>")[0]
+    assert told.count("<p") == 1
+    assert not any(each in answer.text for each in ("<script", "<img", "href", "evil", "guessed", "wiki", "123456"))
+    assert GOOD not in told
 
 
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "DELETE", "OPTIONS"])

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from slack_bolt.adapter.starlette.async_handler import to_async_bolt_request, to_starlette_response
 from slack_bolt.oauth.async_callback_options import AsyncCallbackOptions, AsyncFailureArgs, AsyncSuccessArgs
@@ -15,12 +16,13 @@ from slack_sdk.oauth.token_rotation.async_rotator import AsyncTokenRotator
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.web.async_slack_response import AsyncSlackResponse
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from botservice.errors import BotServiceError
 from botservice.storage import Storage
 from botservice.storage.encryption import Cipher
+from transports.notice_page import notice_headers, write_notice
 from transports.slack.manifest import bot_scopes
 from transports.slack.workspaces.installations import STATE_SECONDS, InstallationStore, StateStore
 from transports.slack.workspaces.token_rotation import TokenRotation
@@ -29,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 INSTALL_PATH = "/slack/install"
 REDIRECT_PATH = "/slack/oauth_redirect"
+_START_AGAIN = ("Start again", INSTALL_PATH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,25 +115,38 @@ class Installing:
             return _later()
         except Exception as error:  # noqa: BLE001 - a border: the address is open to anybody, whatever they put into it
             logger.warning("slack.not_installed", extra={"reason": type(error).__name__})
-            return PlainTextResponse("This is not how Slack sends people back.\n", 400)
+            return to_starlette_response(_incomplete(400))
 
 
 def _later() -> Response:
-    return PlainTextResponse("This is not possible at the moment: try again in a minute.\n", 503)
+    text = "This is not possible at the moment. Try again in a minute."
+    return to_starlette_response(_page(503, "Not now", text, _START_AGAIN))
 
 
 async def _succeed(args: AsyncSuccessArgs) -> BoltResponse:
-    name = args.installation.team_name or args.installation.enterprise_name or "the workspace"
-    return _page(200, f"The bot is installed in {name}. You can close this page and write to it in Slack.")
+    installation = args.installation
+    name = installation.team_name or installation.enterprise_name or "the workspace"
+    # https://docs.slack.dev/interactivity/deep-linking: the conversation with the app, in any client.
+    place = {"app": installation.app_id, "team": installation.team_id}
+    address = f"https://slack.com/app_redirect?{urlencode({key: each for key, each in place.items() if each})}"
+    way = ("Open it in Slack", address) if installation.app_id else None
+    return _page(200, "Installed", f"The bot is installed in {name}. You can write to it in Slack now.", way)
 
 
 async def _fail(args: AsyncFailureArgs) -> BoltResponse:
     logger.warning("slack.not_installed", extra={"reason": args.reason})
     if args.reason == "access_denied":
-        return _page(200, "Nothing was installed.")
-    text = "The installation was not completed. Start again from the page that sent you to Slack."
-    return _page(args.suggested_status_code, text)
+        return _page(200, "Not installed", "You cancelled in Slack, so nothing was installed.", _START_AGAIN)
+    return _incomplete(args.suggested_status_code)
 
 
-def _page(status: int, text: str) -> BoltResponse:
-    return BoltResponse(status=status, headers={"content-type": "text/plain; charset=utf-8"}, body=f"{text}\n")
+def _incomplete(status: int) -> BoltResponse:
+    text = (
+        "The installation was not completed: the way back from Slack was too old, or it was not Slack's. Start again."
+    )
+    return _page(status, "Not installed", text, _START_AGAIN)
+
+
+def _page(status: int, title: str, text: str, way: tuple[str, str] | None) -> BoltResponse:
+    headers: dict[str, str | Sequence[str]] = {name.lower(): each for name, each in notice_headers().items()}
+    return BoltResponse(status=status, headers=headers, body=write_notice(title, text, way=way))

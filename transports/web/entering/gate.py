@@ -25,7 +25,7 @@ from transports.web.entering.owner_token import (
     cookie_name,
 )
 from transports.web.entering.sessions import EndedLogins, browser_of, set_cookie
-from transports.web.pages import HEADERS, Pages
+from transports.web.pages import HEADERS, Pages, is_for_a_person, is_of_inspector
 
 logger = logging.getLogger(__name__)
 
@@ -165,11 +165,9 @@ class Gate:
             raise Refusal(403, _FOREIGN)
 
     def _ask_to_log_in(self, request: Request, target: str, *, status: int, has_failed: bool = False) -> Response:
-        path = request.url.path
-        is_script = path.startswith("/web/") and path != "/web/login"
         has_token, has_links = self._access.mode is Mode.TOKEN, self._access.has_links
         headers = _CHALLENGE if has_token else {}
-        if is_script or "text/html" not in request.headers.get("accept", ""):
+        if not is_for_a_person(request):
             return self._pages.refuse(request, status, "This needs ADMIN_TOKEN." if has_token else _A_LINK, headers)
         values = {"target": target, "has_failed": has_failed, "has_token": has_token, "has_links": has_links}
         hint = in_language("web.login_hint", language_of(request))
@@ -229,7 +227,7 @@ def path_number(request: Request, name: str) -> int:
 
 def _safe_target(path: str) -> str:
     """Return the page to show after a login: never one of another site."""
-    return path if path.startswith("/inspect") else "/"
+    return path if is_of_inspector(path) else "/"
 
 
 def _is_of_chat(path: str) -> bool:

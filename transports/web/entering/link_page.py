@@ -32,6 +32,10 @@ class Links:
         account = asker.label.plain
         return self._page(request, 200, _say(request, "web.page_whose", account=account))
 
+    async def show_without_secret(self, request: Request) -> Response:
+        """Answer a link that was cut off before its secret: it is none, and nobody guesses one by it."""
+        return self._page(request, 404)
+
     async def open(self, request: Request) -> Response:
         """Use a link up and log the browser in."""
         cookie = await self._browsers.open(request.path_params["secret"])

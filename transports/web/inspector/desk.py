@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from botservice.service import AgentService
 
 NOT_THERE: Final = "This is not there, or not any more."
+NO_CONVERSATION: Final = "There is no such conversation: it was deleted, or it never was."
+NO_TURN: Final = "There is no such turn: it was deleted with its conversation, or it never was."
 
 
 class Desk:
@@ -54,14 +56,14 @@ class Desk:
 
 
 @contextlib.contextmanager
-def refusing(prefix: str = "") -> Iterator[None]:
-    """Turn the errors of the block into refusals: what is not there, and with a prefix, what cannot be done."""
+def refusing(prefix: str = "", missing: str = NOT_THERE) -> Iterator[None]:
+    """Turn the errors of the block into refusals: what is missing, and with a prefix, what cannot be done."""
     try:
         yield
     except StorageUnavailable:
         raise
     except StorageError:
-        raise Refusal(404, NOT_THERE) from None
+        raise Refusal(404, missing) from None
     except BotServiceError as error:
         raise Refusal(409, f"{prefix}{error}.") from None
 

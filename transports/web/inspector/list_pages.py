@@ -22,7 +22,7 @@ from botservice.overview.turn_search import LOOKED_AT, Cursor, FoundPage, Order,
 from botservice.turns.waiting.records import list_waiting
 from transports.web.backend import Refusal
 from transports.web.entering.gate import path_number
-from transports.web.inspector.desk import NOT_THERE, Desk, show_seconds
+from transports.web.inspector.desk import NO_CONVERSATION, NO_TURN, Desk, show_seconds
 from transports.web.inspector.steps import show_text
 from transports.web.inspector.turn_lines import TurnLine, read_last_messages, read_turn_lines, show_waiting
 from transports.web.pages import HEADERS
@@ -120,7 +120,7 @@ class Inspector:
 
         title, lines, page = await storage.read(query, is_long=True)
         if title is None:
-            raise Refusal(404, NOT_THERE)
+            raise Refusal(404, NO_CONVERSATION)
         noted = await storage.read(lambda connection: read_notes(connection, context_id))
         response = self._desk.pages.show(
             "inspect_context.html",
@@ -136,7 +136,7 @@ class Inspector:
         turn_id = path_number(request, "turn")
         context_id = await self._desk.storage.read(lambda connection: find_context_of(connection, turn_id))
         if context_id is None:
-            raise Refusal(404, NOT_THERE)
+            raise Refusal(404, NO_TURN)
         return RedirectResponse(f"/inspect/{context_id}/{turn_id}", status_code=303, headers=HEADERS)
 
     async def _list_contexts(self, request: Request) -> Response:

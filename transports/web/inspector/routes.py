@@ -15,7 +15,7 @@ from transports.web.backend import Refusal
 from transports.web.entering.gate import Endpoint, Gate, path_number, read_form
 from transports.web.inspector.ask_again_page import AgainPage
 from transports.web.inspector.charts_page import ChartsPage
-from transports.web.inspector.desk import Desk, refusing
+from transports.web.inspector.desk import NO_CONVERSATION, NO_TURN, Desk, refusing
 from transports.web.inspector.list_pages import Inspector
 from transports.web.inspector.turn_page import TurnPage
 from transports.web.pages import HEADERS
@@ -42,7 +42,7 @@ class Actions:
     async def retry(self, request: Request) -> Response:
         """Have a turn tried again, and show it."""
         turn_id, storage = path_number(request, "turn"), self._desk.storage
-        with refusing():
+        with refusing(missing=NO_TURN):
             await retry_turn(storage, turn_id, storage.now())
         return _go(f"/inspect/t/{turn_id}")
 
@@ -50,7 +50,7 @@ class Actions:
         """End a turn without an answer, and show it."""
         await _check_confirmed(request)
         turn_id, storage = path_number(request, "turn"), self._desk.storage
-        with refusing():
+        with refusing(missing=NO_TURN):
             await drop_turn(storage, turn_id, storage.now())
         return _go(f"/inspect/t/{turn_id}")
 
@@ -58,7 +58,7 @@ class Actions:
         """Delete a conversation with all that belongs to it, and show those that are left."""
         await _check_confirmed(request)
         context_id, storage = path_number(request, "context"), self._desk.storage
-        with refusing():
+        with refusing(missing=NO_CONVERSATION):
             await forget_context(storage, context_id)
         await storage.scrub()
         return _go("/inspect")
@@ -66,7 +66,7 @@ class Actions:
     async def export(self, request: Request) -> Response:
         """Answer with all that is kept of a conversation, as a file."""
         context_id = path_number(request, "context")
-        with refusing():
+        with refusing(missing=NO_CONVERSATION):
             found = await export_context(self._desk.storage, context_id)
         text = redact(json.dumps(found, indent=2, ensure_ascii=True, default=str))
         name = f'attachment; filename="conversation-{context_id}.json"'

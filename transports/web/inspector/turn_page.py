@@ -1,4 +1,4 @@
-"""The page of a turn: its line of time, its steps with their prompts, its deliveries, and what can be done about it."""
+"""The page of a turn: its timeline, its steps with their prompts, its deliveries, and what can be done about it."""
 
 import json
 import shlex
@@ -24,7 +24,7 @@ from botservice.turns.waiting.calls import WaitingCall
 from botservice.turns.waiting.records import find_of_turn
 from transports.web.backend import Refusal
 from transports.web.entering.gate import path_number
-from transports.web.inspector.desk import NOT_THERE, Desk, refusing, show_seconds
+from transports.web.inspector.desk import NO_TURN, NOT_THERE, Desk, refusing, show_seconds
 from transports.web.inspector.prompt_pieces import Picture, PromptPainter
 from transports.web.inspector.steps import show_steps, show_text
 from transports.web.inspector.turn_lines import show_excerpt, show_state, show_waiting, turn_seconds
@@ -98,7 +98,7 @@ class TurnPage:
         return PlainTextResponse(write_curl(made), headers=HEADERS)
 
     async def _read_turn(self, context_id: int, turn_id: int) -> TurnRecord:
-        with refusing():
+        with refusing(missing=NO_TURN):
             return (await read_turns(self._desk.storage, context_id, turn_id))[0]
 
     def _paint(self, steps: Sequence[MemoryItem], before: MemoryItem | None) -> list[Picture | None]:
@@ -128,7 +128,7 @@ def _read_around(
     details = read_details(connection, context_id, turn_id)
     title = read_titles(connection, [context_id]).get(context_id)
     if details is None or title is None:
-        raise Refusal(404, NOT_THERE)
+        raise Refusal(404, NO_TURN)
     return details, title, list(find_of_turn(connection, turn_id))
 
 

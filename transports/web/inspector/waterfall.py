@@ -1,4 +1,4 @@
-"""When what happened in a turn: from being accepted to being delivered, as bars along one line of time."""
+"""When what happened in a turn: from being accepted to being delivered, as bars along a timeline."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

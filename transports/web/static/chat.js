@@ -148,7 +148,7 @@ document.addEventListener("complain", ({ detail }) => complain(detail));
 
 document.getElementById("new").addEventListener("click", async () => {
   const answer = await post("/web/new", {});
-  if (answer.ok) location.assign(`/?conversation=${answer.said.conversation}`);
+  if (answer.ok) location.assign(`/?conversation=${answer.said.conversation}&new`);
   else complain(answer.error);
 });
 
