@@ -149,7 +149,9 @@ async def _traced() -> AsyncIterator[None]:
 
 def _joined_terminals(settings: Settings, service: AgentService) -> Sequence[ServedTransport]:
     """Return the transport that `botservice chat` of other processes joins, if the database is that of the settings."""
-    return joined_terminals(settings.database_url) if service.storage is None else []
+    if service.storage is not None:
+        return []
+    return joined_terminals(settings.database_url, service.name or settings.bot_name)
 
 
 async def work(

@@ -86,7 +86,9 @@ async def _chat_here(
     from botservice.app import running
     from transports.terminal.app import TerminalTransport
 
-    terminal = TerminalTransport(session_id=session, lines=lines, screen=screen)
+    terminal = TerminalTransport(
+        session_id=session, lines=lines, screen=screen, bot_name=service.name or settings.bot_name
+    )
     stopping: set[asyncio.Task[None]] = set()
     async with running(settings, service, [terminal]):
         conversation = asyncio.create_task(terminal.converse())

@@ -58,6 +58,17 @@ async def test_an_answer_that_grows_looks_in_the_end_as_one_that_came_at_once(sc
         assert shown in whole
 
 
+async def test_the_name_of_the_bot_stands_above_each_answer(screen, target):
+    screen.introduce("Ada\x1b[2J")
+    screen.begin()
+    screen.show("First.\n\nSecond")
+    screen.answer("First.\n\nSecond.")
+    screen.end("")
+    screen.begin()
+    screen.answer("Third.")
+    assert target.getvalue().split() == ["Ada\\x1b[2J", "First.", "Second.", "Ada\\x1b[2J", "Third."]
+
+
 async def test_a_block_stays_once_it_is_complete(screen, target):
     screen.begin()
     screen.show("First.\n\nSecond")

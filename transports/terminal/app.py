@@ -58,6 +58,7 @@ class TerminalTransport:
         lines: Lines | None = None,
         screen: Screen | None = None,
         is_interactive: bool | None = None,
+        bot_name: str | None = None,
     ) -> None:
         """Make one.
 
@@ -65,6 +66,7 @@ class TerminalTransport:
             source: What is read, as it comes, where lines does not say otherwise; by default the standard input.
             target: What is written to where screen does not say otherwise; by default the standard output.
             is_interactive: Whether a person watches; by default whether the source is a terminal.
+            bot_name: What stands before answers; nothing where it has no name of its own.
         """
         source = source or sys.stdin
         self._keys = {"transport": self.name, "session_id": session_id}
@@ -72,6 +74,7 @@ class TerminalTransport:
         self._is_interactive = source.isatty() if is_interactive is None else is_interactive
         self._lines = lines or PlainLines(source)
         self._screen = screen or PlainScreen(target or sys.stdout, is_interactive=self._is_interactive)
+        self._bot_name = bot_name
         self._inbox: Inbox
         self._storage: Storage
         self._asked: str | None = None  # the key of the question that is being answered
@@ -96,6 +99,8 @@ class TerminalTransport:
 
     async def converse(self) -> None:
         """Answer line after line until the input ends or the output is closed."""
+        if self._bot_name is not None:
+            self._screen.introduce(self._bot_name)
         while not self._screen.is_gone:
             self._screen.prompt()
             line = await self._lines.next()

@@ -14,7 +14,9 @@ from transports.terminal.screens import Screen
 
 LONGEST_LINE: Final = 16 * 1024 * 1024
 _LONGEST_PATH: Final = 100  # bytes; sun_path has 104 on some systems (unix(7), unix(4))
-_SHOWS: Final = ["prompt", "begin", "show", "activity", "progress", "restart", "stopped", "answer", "end", "earlier"]
+_SHOWS: Final = (
+    *("introduce", "prompt", "begin", "show", "activity", "progress", "restart", "stopped", "answer", "end", "earlier"),
+)
 _ENDED: Final = "the service has ended; what was said is kept: run `botservice chat` again"
 
 

@@ -40,9 +40,10 @@ class JoinedTerminals:
     read = staticmethod(TerminalTransport.read)
     plan = staticmethod(TerminalTransport.plan)
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, bot_name: str | None = None) -> None:
         """Make one that is reached at a socket."""
         self._path = path
+        self._bot_name = bot_name
         self._terminals: dict[str, TerminalTransport] = {}
         self._missed: FIFOCache[str, deque[Delivery]] = FIFOCache(_MOST_SESSIONS)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -119,7 +120,9 @@ class JoinedTerminals:
             await writer.drain()
             return
         is_interactive = hello.get("is_interactive") is True
-        terminal = TerminalTransport(session_id=session, lines=wire, screen=wire, is_interactive=is_interactive)
+        terminal = TerminalTransport(
+            session_id=session, lines=wire, screen=wire, is_interactive=is_interactive, bot_name=self._bot_name
+        )
         await terminal.start(self._inbox, self._storage)
         self._terminals[session] = terminal
         tasks = [asyncio.create_task(each) for each in (wire.receive(terminal), self._talk(session, terminal))]
@@ -173,6 +176,7 @@ class _Wire:
             return
         self._writer.write(json.dumps([what, *values]).encode() + b"\n")
 
+    introduce = partialmethod(send, "introduce")
     prompt = partialmethod(send, "prompt")
     begin = partialmethod(send, "begin")
     show = partialmethod(send, "show")
@@ -192,11 +196,12 @@ class _Wire:
         self.send("note", text, is_waiting, is_plain)
 
 
-def joined_terminals(database_url: str) -> list[JoinedTerminals]:
+def joined_terminals(database_url: str, bot_name: str | None = None) -> list[JoinedTerminals]:
     """Return what takes in chats of other processes, where they would otherwise be refused: on an SQLite file."""
     url = DatabaseUrl.parse(database_url)
     path = None if url.path is None else socket_of(url.path)
-    return [] if path is None or not hasattr(socket, "AF_UNIX") or os.name != "posix" else [JoinedTerminals(path)]
+    can_join = hasattr(socket, "AF_UNIX") and os.name == "posix"
+    return [] if path is None or not can_join else [JoinedTerminals(path, bot_name)]
 
 
 def _parse(line: bytes) -> Mapping[str, Any]:

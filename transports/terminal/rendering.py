@@ -31,6 +31,7 @@ class RenderedScreen:
         self._live: Live | None = None
         self._drawing: asyncio.Task[None] | None = None
         self._spinner = Spinner("dots", style="cyan")
+        self._speaker = self._opening = ""
         self._shown = ""  # of the answer, as it came
         self._open = ""  # of that, what may still become something else
 
@@ -38,12 +39,17 @@ class RenderedScreen:
         """Say what there is to do."""
         self._print(Text(HELP, style="dim"))
 
+    def introduce(self, name: str) -> None:
+        """Take note of the bot's name, which stands above its answers."""
+        self._speaker = visible(name)
+
     def prompt(self) -> None:
         """Do nothing: whatever reads lines asks for them."""
 
     def begin(self) -> None:
         """Begin to wait."""
         self._shown = self._open = ""
+        self._opening = self._speaker
         self._label(_THINKING)
         if self._live is None:
             self._live = Live(
@@ -62,6 +68,7 @@ class RenderedScreen:
         text = visible(piece)
         if not self._shown:
             self._label(_WRITING)
+            self._name_speaker()
         self._shown += text
         self._open += text
         if "\n" in text:
@@ -101,6 +108,7 @@ class RenderedScreen:
         rest = self._open + text.removeprefix(self._shown) if is_rest else text
         if not is_rest:
             self._keep_open()
+            self._name_speaker()
         self._shown = self._open = ""
         self._halt()
         if rest.strip():
@@ -121,6 +129,12 @@ class RenderedScreen:
         """Show a message that answers no question, such as a reminder."""
         self._keep_open()
         self._print(Text(visible(text)) if is_plain else _markdown(visible(text)))
+
+    def _name_speaker(self) -> None:
+        """Show the bot's name above the first of an answer."""
+        opening, self._opening = self._opening, ""
+        if opening:
+            self._print(Text(opening, style="bold"))
 
     def _keep_open(self) -> None:
         """Let what was shown of an answer stay as it is."""

@@ -12,6 +12,9 @@ class Screen(Protocol):
 
     is_gone: bool
 
+    def introduce(self, name: str) -> None:
+        """Take note of the bot's name, which stands before its answers."""
+
     def prompt(self) -> None:
         """Ask for a line, where whatever reads lines does not do so itself."""
 
@@ -53,6 +56,7 @@ class PlainScreen:
         self.is_gone = False
         self._target = target
         self._is_interactive = is_interactive
+        self._speaker = self._opening = ""
         self._shown = ""
         self._is_in_line = False  # in one that the next thing to be shown does not go on with
 
@@ -61,6 +65,10 @@ class PlainScreen:
         if self._is_interactive:
             self._write(f"{HELP}\n")
 
+    def introduce(self, name: str) -> None:
+        """Take note of the bot's name, which stands before its answers if a person watches."""
+        self._speaker = f"{visible(name)}> " if self._is_interactive else ""
+
     def prompt(self) -> None:
         """Ask for a line, if a person watches."""
         if self._is_interactive:
@@ -68,13 +76,13 @@ class PlainScreen:
 
     def begin(self) -> None:
         """Take note that something was asked."""
-        self._shown = ""
+        self._shown, self._opening = "", self._speaker
 
     def show(self, piece: str) -> None:
         """Write the next piece of an answer."""
         text = visible(piece)
         self._shown += text
-        self._write(text)
+        self._write(self._named(text))
 
     def activity(self, text: str) -> None:
         """Write what is being done."""
@@ -103,7 +111,7 @@ class PlainScreen:
         """Write an answer, or the rest of it."""
         text = visible(text)
         is_rest = bool(self._shown) and text.startswith(self._shown)
-        self._write(f"{text.removeprefix(self._shown) if is_rest else self._break() + text}\n")
+        self._write(f"{text.removeprefix(self._shown) if is_rest else self._break() + self._named(text)}\n")
 
     def end(self, text: str) -> None:
         """Write what is said in the place of an answer."""
@@ -122,6 +130,11 @@ class PlainScreen:
         self._shown = ""
         if is_prompted:
             self.prompt()
+
+    def _named(self, text: str) -> str:
+        """Return text, with the bot's name before the first of an answer."""
+        opening, self._opening = self._opening, ""
+        return opening + text
 
     def _break(self) -> str:
         return "\n" if self._shown else ""
