@@ -72,9 +72,9 @@ def settings(tmp_path, monkeypatch, sqlite_url) -> Settings:
 
 
 @contextlib.asynccontextmanager
-async def served(settings, script=echo, tools=()) -> AsyncIterator[AgentService]:
+async def served(settings, script=echo, tools=(), bot_name=None) -> AsyncIterator[AgentService]:
     service = AgentService(FunctionsBasedAgent(tools, ScriptedChatLLM(script), search_k=0))
-    async with running(settings, service, joined_terminals(settings.database_url)):
+    async with running(settings, service, joined_terminals(settings.database_url, bot_name)):
         yield service
 
 
@@ -128,6 +128,24 @@ async def test_an_answer_grows_and_the_tool_that_works_is_named(settings, tmp_pa
         await screen.until("you> ")
         typed.lines.put_nowait("count")
         await screen.until("(count…)\nI counted to 2.\n\nyou> ")
+        typed.lines.put_nowait(None)
+        await talking
+
+
+async def test_the_name_of_the_bot_stands_before_its_answer_once(settings, tmp_path):
+    @tool
+    async def count() -> str:
+        """Count."""
+        return "2"
+
+    script = [ChatResponse("Let me see.", [ToolCall("1", "count", {})]), "I counted to 2."]
+    async with served(settings, script, [count], bot_name="Ada"):
+        screen, typed = Screen(), Typed()
+        chat = await joined(tmp_path)
+        talking = asyncio.create_task(chat.converse("s", typed, screen, is_interactive=True))
+        await screen.until("you> ")
+        typed.lines.put_nowait("count")
+        await screen.until("Ada> Let me see.\n(count…)\nI counted to 2.\n\nyou> ")
         typed.lines.put_nowait(None)
         await talking
 

@@ -253,10 +253,13 @@ class TurnWork:
 
     async def _ask(self, call: Callable[[AgentContext], Coroutine[Any, Any, T]], started_at: datetime) -> T:
         """Return what the agent says, with the retries that the model's failures deserve."""
+        has_asked = False
 
         async def ask() -> T:
-            if self._said and self._live is not None and not self._checks:
+            nonlocal has_asked
+            if has_asked and self._said and self._live is not None and not self._checks:
                 self._live.on_restart()
+            has_asked = True  # until then, what was said is of the step before
             self._said.clear()
             return await self._bill.attempts.make(call(self._context))
 
