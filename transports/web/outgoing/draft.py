@@ -2,17 +2,15 @@
 
 import asyncio
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from botservice.messages import ToolCall
 from botservice.tools.threads import run_in_thread
-from botservice.turns.waiting.arguments import readable
 from transports.web.outgoing.sections import Sections
+from transports.web.outgoing.tool_cards import RunningCalls
 
 if TYPE_CHECKING:
     from transports.markdown.reading import References
 
-_MOST: Final = 30  # calls; of more, the newest
 LONGEST_DRAFT: Final = 500_000  # characters; the stored answer has the rest
 
 # For each character that comes, so many of the open block may be formatted again: it is, as soon as enough has come for
@@ -28,40 +26,6 @@ _LAST_MARKS: Final = re.compile(r"(?:[*_~]{1,3}|`{1,2})$")
 _OPEN_FORMULA: Final = re.compile(r"\\\[(?:(?!\\\])[\s\S])*$")
 _MARKED: Final = ("**", "~~", "`")
 _LONGEST: Final = 20_000  # characters; a longer section is shown as it stands
-
-
-class ShownCalls:
-    """What a page shows of calls: the name, the arguments as people read them, without secrets, and the state."""
-
-    def __init__(self) -> None:
-        self.version = 0
-        self._calls: list[tuple[ToolCall, dict[str, Any]]] = []
-
-    @property
-    def shown(self) -> list[dict[str, Any]]:
-        """The newest calls as JSON, in the order in which they began."""
-        return [shown for _, shown in self._calls]
-
-    def begin(self, call: ToolCall) -> None:
-        """Show a call that begins."""
-        arguments, _ = readable(call.arguments)
-        shown = {"name": call.name, "arguments": arguments, "state": "running", "said": ""}
-        self._calls = [*self._calls, (call, shown)][-_MOST:]
-        self.version += 1
-
-    def note_progress(self, call: ToolCall, text: str) -> None:
-        """Show what a call says of its work."""
-        self._change(call, said=text)
-
-    def end(self, call: ToolCall, *, is_error: bool) -> None:
-        """Show what became of a call."""
-        self._change(call, state="failed" if is_error else "done")
-
-    def _change(self, call: ToolCall, **changes: str) -> None:
-        for held, shown in self._calls:
-            if held is call:
-                shown.update(changes)
-                self.version += 1
 
 
 class Draft:
@@ -80,7 +44,7 @@ class Draft:
         self.open_block = ""
         self.activity: str | None = None
         self.progress: tuple[str, str] | None = None
-        self.calls = ShownCalls()
+        self.calls = RunningCalls()
         self.is_closed = False
         self.formatted = 0
         self._sections = Sections()

@@ -131,8 +131,8 @@ class PageStream:
             yield format_event("notice", notice, cursor)
         for waiting in news.waiting:
             yield format_event("waiting", waiting)
-        for message_id in news.unanswered:
-            yield format_event("stopped", {"id": message_id})
+        for question in news.unanswered:
+            yield format_event("stopped", question)
         is_news = self._is_in_trouble or news.is_working != self._is_working
         is_answered = not news.is_working and (
             news.span.messages or news.span.notices

@@ -1,5 +1,6 @@
 """What people were told that is no part of the conversation: apologies, answers to commands, questions, warnings."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from botservice.turns.turn import Outcome, TurnStatus
 from transports.web.inbound_events import NAME, read_post
 from transports.web.outgoing.formatted import render_formatted
 from transports.web.outgoing.outbound import ASIDE, Shown, iso, show_buttons
+from transports.web.outgoing.tool_cards import Card, read_cards
 
 _END: Final = datetime(9999, 12, 31, tzinfo=UTC)
 
@@ -52,7 +54,7 @@ _IS_ASIDE: Final = type_coerce(deliveries.c.payload, Text).startswith(f'{{"{ASID
 
 _NOTICES: Final = (
     select(
-        *(deliveries.c.id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.replaces),
+        *(deliveries.c.id, deliveries.c.turn_id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.replaces),
         func.coalesce(_ASKED_AT, deliveries.c.created_at).label("created_at"),
         turns.c.outcome,
         or_(_IS_COMMAND, and_(turns.c.outcome == Outcome.REFUSED.value, ~_IS_ASKED)).label("is_command"),
@@ -92,10 +94,16 @@ def read_notices(
     """Return what people were told of a time and of turns from one on, oldest first."""
     sought = {"context": context_id, "from_turn": from_turn, "after": after_id, "since": since, "until": until}
     rows = execute(connection, _NOTICES, sought).all()
-    return [_show_notice(row) for row in rows if row.payload]  # what is forgotten has none
+    cards = read_cards(connection, context_id, {row.turn_id for row in rows if _is_trouble(row)})
+    # What is forgotten has no payload. The calls of a turn stand at the first of what it was said to have failed with.
+    return [_show_notice(row, cards.pop(row.turn_id, [])) for row in rows if row.payload]
 
 
-def _show_notice(row: Any) -> Shown:
+def _is_trouble(row: Any) -> bool:
+    return bool(row.outcome == Outcome.FAILED.value)
+
+
+def _show_notice(row: Any, calls: Sequence[Card]) -> Shown:
     from transports.web.outgoing.markdown import render_markdown
 
     text, formatted = str(row.payload.get("text", "")), row.payload.get("formatted")
@@ -105,7 +113,7 @@ def _show_notice(row: Any) -> Shown:
         for index, each in enumerate(row.payload.get("files", ()))
     ]
     shown = {"id": row.id, "place": row.replaces or row.id, "text": text, "at": iso(row.created_at), "files": files}
-    shown |= {"is_trouble": row.outcome == Outcome.FAILED.value, "is_aside": _is_aside(row), "asked": _asked_by(row)}
+    shown |= {"is_trouble": _is_trouble(row), "calls": calls, "is_aside": _is_aside(row), "asked": _asked_by(row)}
     return shown | {"blocks": blocks, "buttons": show_buttons(row.buttons)}
 
 

@@ -15,14 +15,14 @@ _asks = messages.alias("asks")
 _STOPPED: Final = turns.c.outcome == Outcome.STOPPED.value
 _HAS_ANSWER: Final = select(_answers.c.id).where(_answers.c.answers_turn_id == turns.c.id).exists()
 
-# By the number of the one turn that a message may be about, so that no other is looked at.
-_TURN_OF_MESSAGE: Final = func.coalesce(
+TURN_OF_MESSAGE: Final = func.coalesce(
     messages.c.answers_turn_id,
     select(events.c.turn_id).where(events.c.id == messages.c.event_id).correlate(messages).scalar_subquery(),
 )
+"""The one turn that a message may be about."""
 IS_STOPPED: Final = (
     select(literal(1))
-    .where(turns.c.id == _TURN_OF_MESSAGE, _STOPPED, or_(messages.c.answers_turn_id.is_not(None), ~_HAS_ANSWER))
+    .where(turns.c.id == TURN_OF_MESSAGE, _STOPPED, or_(messages.c.answers_turn_id.is_not(None), ~_HAS_ANSWER))
     .correlate(messages)
     .exists()
     .label("is_stopped")
@@ -36,7 +36,7 @@ _RECENT: Final = (
     .limit(_MOST_LOOKED_AT)
 )
 _UNANSWERED: Final = (
-    select(func.max(_asks.c.id))
+    select(turns.c.id.label("turn_id"), func.max(_asks.c.id).label("message_id"))
     .join(events, events.c.id == _asks.c.event_id)
     .join(turns, turns.c.id == events.c.turn_id)
     .where(turns.c.id.in_(_RECENT), _STOPPED, ~_HAS_ANSWER)
@@ -45,7 +45,7 @@ _UNANSWERED: Final = (
 )
 
 
-def find_unanswered(connection: Connection, context_id: int, from_turn: int) -> list[int]:
-    """Return the questions of turns that were stopped before the first word, among the newest turns from one on."""
+def find_unanswered(connection: Connection, context_id: int, from_turn: int) -> dict[int, int]:
+    """Return the questions by their turns that were stopped before the first word, of the newest turns from one on."""
     rows = execute(connection, _UNANSWERED, {"context": context_id, "from_turn": from_turn}).all()
-    return [row[0] for row in rows]
+    return {row.turn_id: row.message_id for row in rows}

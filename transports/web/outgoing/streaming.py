@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 from botservice.messages import ToolCall
 from transports.web.inbound_events import session_in
-from transports.web.outgoing.draft import Draft, ShownCalls
+from transports.web.outgoing.draft import Draft
+from transports.web.outgoing.tool_cards import RunningCalls
 
 
 class Channel:
@@ -90,7 +91,7 @@ class LiveAnswer:
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
-        self._calls = ShownCalls()
+        self._calls = RunningCalls()
         self._is_begun = False
         self._begin_again()
         channel.note_stored()

@@ -1,5 +1,6 @@
 """Reading what a page shows of a session from storage: messages, what waits, and what could not be answered."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Self
@@ -19,7 +20,8 @@ from botservice.turns.turn import StoredEvent, TurnStatus
 from transports.web.inbound_events import NAME, context_keys, read_event
 from transports.web.outgoing.notices import read_notices
 from transports.web.outgoing.outbound import Shown, iso, show_message
-from transports.web.outgoing.stopped_turns import IS_STOPPED, find_unanswered
+from transports.web.outgoing.stopped_turns import IS_STOPPED, TURN_OF_MESSAGE, find_unanswered
+from transports.web.outgoing.tool_cards import read_cards
 
 PAGE: Final = 100  # messages
 
@@ -46,7 +48,9 @@ _BEGINNING: Final = datetime(1, 1, 1, tzinfo=UTC)
 def _shown_messages(condition: ColumnElement[bool]) -> Select[Any]:
     """Return the query for the newest messages for which a condition holds, and for one more."""
     return (
-        OF_CONTEXT.add_columns(messages.c.answers_turn_id, _BUTTONS, _VERDICT, IS_STOPPED)
+        OF_CONTEXT.add_columns(
+            messages.c.answers_turn_id, TURN_OF_MESSAGE.label("turn_id"), _BUTTONS, _VERDICT, IS_STOPPED
+        )
         .where(IS_SAID, condition)
         .order_by(messages.c.position.desc())
         .limit(PAGE + 1)
@@ -134,7 +138,8 @@ class News:
         begins_anew: Whether what the page shows may be gone, or is too far back: it starts with this.
         waiting: What was accepted and is not in the history yet.
         is_working: Whether a turn waits or runs.
-        unanswered: Questions whose turn was stopped before the first word, as far as the page may not know it.
+        unanswered: Questions whose turn was stopped before the first word, as far as the page may not know it, with the
+            calls of that turn.
     """
 
     cursor: Cursor = Cursor()
@@ -143,7 +148,7 @@ class News:
     waiting: list[Shown] = field(default_factory=list)
     seen: Seen = Seen()
     is_working: bool = False
-    unanswered: list[int] = field(default_factory=list)
+    unanswered: list[Shown] = field(default_factory=list)
 
 
 def read_news(connection: Connection, session: str, cursor: Cursor, seen: Seen) -> News:
@@ -172,7 +177,7 @@ def read_news(connection: Connection, session: str, cursor: Cursor, seen: Seen) 
         waiting,
         Seen(event_id, min(each for each in (first_open, first_waiting, next_turn) if each is not None)),
         is_working=first_open is not None,
-        unanswered=find_unanswered(connection, context.id, seen.turn_id),
+        unanswered=_read_unanswered(connection, context.id, seen.turn_id),
     )
 
 
@@ -190,7 +195,7 @@ def read_earlier(connection: Connection, session: str, before_id: int) -> Span:
     rows, has_earlier = _read_rows(connection, _BEFORE_POSITION, context.id, position=before.position)
     begin = rows[0].created_at if has_earlier else _BEGINNING
     notices = read_notices(connection, context.id, since=begin, until=before.created_at)
-    return Span([show_message(row) for row in rows], notices, has_earlier)
+    return Span(_show(connection, context.id, rows), notices, has_earlier)
 
 
 def read_file(connection: Connection, session: str, message_id: int, index: int) -> Attachment | None:
@@ -233,7 +238,14 @@ def _read_span(connection: Connection, context_id: int, since: Cursor, from_turn
         rows, has_earlier = _read_rows(connection, _AFTER_POSITION, context_id, position=position)
     begin = rows[0].created_at if has_earlier else _BEGINNING
     notices = read_notices(connection, context_id, since.notice_id, from_turn, since=begin)
-    return Span([show_message(row) for row in rows], notices, has_earlier)
+    return Span(_show(connection, context_id, rows), notices, has_earlier)
+
+
+def _show(connection: Connection, context_id: int, rows: Sequence[Any]) -> list[Shown]:
+    """Return rows of messages for the page; an answer, or a question without one, with the calls of its turn."""
+    turn_ids = [row.turn_id if row.is_stopped else row.answers_turn_id for row in rows]
+    cards = read_cards(connection, context_id, turn_ids)
+    return [show_message(row) | {"calls": cards.get(each, [])} for row, each in zip(rows, turn_ids, strict=True)]
 
 
 def _read_rows(connection: Connection, query: Select[Any], context_id: int, **values: int) -> tuple[list[Any], bool]:
@@ -255,6 +267,12 @@ def _show_waiting(event: StoredEvent) -> Shown | None:
         return None
     files = len(message.attachments)
     return {"client_id": message.external_id, "text": message.text, "at": iso(event.received_at), "files": files}
+
+
+def _read_unanswered(connection: Connection, context_id: int, from_turn: int) -> list[Shown]:
+    questions = find_unanswered(connection, context_id, from_turn)
+    cards = read_cards(connection, context_id, questions)
+    return [{"id": message_id, "calls": cards.get(turn_id, [])} for turn_id, message_id in questions.items()]
 
 
 def _read_first_waiting(connection: Connection, context_id: int) -> int | None:

@@ -1,7 +1,7 @@
 // Files that are to go with a message: picked, pasted or dropped; what does not fit is named before anything is sent.
 
 import { icon } from "./icons.js";
-import { element } from "./view.js";
+import { element } from "./element.js";
 
 const IMAGES = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 const maxFiles = Number(document.body.dataset.maxFiles);

@@ -79,7 +79,7 @@ const handlers = {
     putDraft(at, blocks);
   },
   calls: ({ calls }) => showCalls(calls),
-  stopped: ({ id }) => view.markStopped(id),
+  stopped: (question) => view.markStopped(question),
   progress: ({ activity }) => (state.activity = activity),
   draft_end: () => {
     Object.assign(state, { activity: "", isWriting: false });

@@ -2,10 +2,11 @@
 
 import { decode, encode, setUpAttaching } from "./attaching.js";
 import { setUpCompletion } from "./completion.js";
+import { element } from "./element.js";
 import { conversation, newId } from "./posting.js";
 import { dropUnsent, forgetOthers, forgetUnsent, isGone, isOld, keepUnsent, readUnsent } from "./unsent.js";
 import { nextWait, postUnsent, sendElsewhere } from "./unsent.js";
-import { dropWaiting, element, showWaiting } from "./view.js";
+import { dropWaiting, showWaiting } from "./view.js";
 
 const limits = document.body.dataset;
 const maxText = Number(limits.maxText);

@@ -1,10 +1,10 @@
 // The list of conversations: found, opened, renamed, deleted. Beside the chat where there is room, else in a drawer.
 
 import { announce } from "./announcing.js";
+import { element } from "./element.js";
 import { icon } from "./icons.js";
 import { conversation, post } from "./posting.js";
 import { forgetUnsent } from "./unsent.js";
-import { element } from "./view.js";
 
 const NARROW = matchMedia("(max-width: 60rem)");
 const UNTIL_SOUGHT = 200; // milliseconds without a key

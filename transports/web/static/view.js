@@ -2,7 +2,9 @@
 
 import { askAgain, attachActions } from "./actions.js";
 import { putBlocks } from "./blocks.js";
-import { awaitAnswer, clearDraft, takeBody } from "./draft.js";
+import { callsOf } from "./calls.js";
+import { awaitAnswer, clearDraft, takeBody, takeCalls } from "./draft.js";
+import { element } from "./element.js";
 
 const log = document.getElementById("log");
 const waiting = document.getElementById("waiting");
@@ -12,13 +14,6 @@ const service = document.body.dataset.service;
 const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
-
-export function element(tag, attributes = {}, ...children) {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.append(...children);
-  return made;
-}
 
 function timeOf(at) {
   const moment = new Date(at);
@@ -76,12 +71,13 @@ function buttonsOf(buttons) {
   return row;
 }
 
-function messageElement(message, body = element("div", { class: "body" })) {
+function messageElement(message, body = element("div", { class: "body" }), cards = undefined) {
   const isUser = message.role === "user";
   const who = isUser ? message.name || "You" : service;
   const made = element("li", { class: `message ${isUser ? "user" : "assistant"}`, id: `message-${message.id}` });
   made.dataset.at = message.at;
   made.append(element("span", { class: "unseen" }, `${who}: `));
+  if (!isUser && message.calls?.length) made.append(callsOf(message.calls, cards));
   if (message.blocks?.length) made.append(fillBody(body, message.blocks));
   else if (message.text && isUser) made.append(bodyOf(message.text));
   if (message.files.length) made.append(filesOf(message.files));
@@ -89,13 +85,14 @@ function messageElement(message, body = element("div", { class: "body" })) {
   const meta = element("div", { class: "meta" }, timeOf(message.at));
   if (isUser && message.name) meta.prepend(element("span", {}, message.name));
   made.append(meta);
-  if (message.is_stopped) addMark(made, isUser);
+  if (message.is_stopped) addMark(made, isUser, message.calls);
   attachActions(made, message);
   return made;
 }
 
-function addMark(made, isQuestion) {
+function addMark(made, isQuestion, calls) {
   if (made.querySelector(".mark")) return;
+  if (isQuestion && calls?.length) made.querySelector(".meta").before(callsOf(calls));
   made.querySelector(".meta").before(markOf(isQuestion ? "Stopped before an answer" : "Stopped"));
 }
 
@@ -105,6 +102,7 @@ function noticeElement(notice) {
   made.dataset.at = notice.at;
   made.dataset.row = notice.id;
   made.tabIndex = -1; // where the focus goes when its buttons go
+  if (notice.calls?.length) made.append(callsOf(notice.calls));
   if (notice.asked) made.append(element("div", { class: "asked" }, notice.asked));
   made.append(fillBody(element("div", { class: "body" }), notice.blocks));
   if (notice.files?.length) made.append(filesOf(notice.files));
@@ -133,7 +131,7 @@ function insertByTime(made) {
 export function showMessage(message) {
   const known = document.getElementById(`message-${message.id}`);
   const isAnswer = message.role === "assistant";
-  const made = isAnswer && !known ? messageElement(message, takeBody()) : messageElement(message);
+  const made = isAnswer && !known ? messageElement(message, takeBody(), message.calls?.length ? takeCalls() : undefined) : messageElement(message);
   if (message.client_id) made.dataset.clientId = message.client_id;
   findWaiting(message.client_id)?.remove();
   if (known) known.replaceWith(made);
@@ -158,7 +156,7 @@ export function showNotice(notice) {
 }
 
 export function showEarlier(page) {
-  log.prepend(...page.messages.filter((each) => !document.getElementById(`message-${each.id}`)).map(messageElement));
+  log.prepend(...page.messages.filter((each) => !document.getElementById(`message-${each.id}`)).map((each) => messageElement(each)));
   for (const notice of page.notices) showNotice(notice);
 }
 
@@ -194,9 +192,9 @@ export function dropAccepted() {
   for (const each of waiting.querySelectorAll(".accepted")) each.remove();
 }
 
-export function markStopped(id) {
+export function markStopped({ id, calls }) {
   const made = document.getElementById(`message-${id}`);
-  if (made) addMark(made, true);
+  if (made) addMark(made, true, calls);
 }
 
 // Shows that an answer is to come, as long as it would stand below its question.

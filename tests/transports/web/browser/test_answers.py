@@ -112,6 +112,53 @@ async def test_a_tool_at_work_is_a_card_that_can_be_opened_and_stays_open(run_si
         is_free.set()
         await expect(page.answers).to_contain_text("It is a word.")
         await expect(page.locator("#draft .call")).to_have_count(0)
+        stored = page.answers.locator(".call")
+        await expect(stored.get_by_role("region", name="Result")).to_have_text("a word")  # it stays open
+        await page.reload()
+        await expect(stored.locator("summary")).to_contain_text("look_up")
+        await expect(stored.locator(".said")).to_contain_text(" s")
+        await expect(stored.locator("pre").first).to_be_hidden()
+        await stored.locator("summary").click()
+        await expect(stored.get_by_role("region", name="Arguments")).to_contain_text("word: <i>x</i>")
+        await expect(stored).not_to_contain_text("correct horse")
+
+
+async def test_many_calls_are_one_line_that_says_how_many_failed(run_site, open_page):
+    @tool
+    async def halve(number: int) -> int:
+        """Halve an even number."""
+        if number % 2:
+            raise ValueError("odd")
+        return number // 2
+
+    calls = [[ToolCall(str(each), "halve", {"number": each}) for each in range(4)]]
+    async with run_site([*calls, "done"], tools=[halve]) as site:
+        page = await open_page(site.url)
+        await page.say("halve")
+        everything = page.answers.locator(".call.all > summary")
+        await expect(everything).to_have_text("4 tool calls, 2 failed")
+        await everything.click()
+        cards = page.answers.locator(".call .call")
+        await expect(cards.locator(".state")).to_have_text(["", "failed", "", "failed"])
+        await cards.nth(1).locator("summary").click()
+        await expect(cards.nth(1).get_by_role("region", name="Error")).to_contain_text("odd")
+
+
+async def test_calls_of_a_turn_without_an_answer_stay_too(run_site, open_page):
+    @tool
+    async def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    call = ToolCall("", "add", {"a": 2, "b": 3})
+    async with run_site([call, LLMError("no such key", is_transient=False)], tools=[add]) as site:
+        page = await open_page(site.url)
+        await page.say("add")
+        card = page.locator("#log .trouble .call")
+        await expect(card).to_contain_text("add")
+        await page.reload()
+        await card.locator("summary").click()
+        await expect(card.get_by_role("region", name="Result")).to_have_text("5")
 
 
 async def test_a_stop_before_the_first_word_leaves_a_mark_everywhere_and_retry_asks_again(

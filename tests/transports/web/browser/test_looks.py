@@ -46,7 +46,7 @@ async def test_every_page_fits_and_can_be_read_light_and_dark(run_site, open_pag
             if address == CHAT:
                 await expect(page.answers).to_have_count(1)
                 await expect(page.get_by_role("textbox", name="Message")).to_be_in_viewport()
-                block = page.locator("pre").first
+                block = page.locator(".code pre").first
                 assert await block.evaluate("each => getComputedStyle(each).overflowX") == "auto"
                 if options is PHONE:
                     assert await block.evaluate("each => each.scrollWidth > each.clientWidth")
