@@ -153,10 +153,11 @@ class LLMError(BotServiceError):
         status_code: What the server answered with, where it answered.
         code: The server's own word for it, such as "insufficient_quota", where it has one.
         refused: What the server does not take, where its error says so: "image", "image/heic", "tools", a field.
+        wording: By which words of its own the server says so, without those of anybody else.
         failed_for_seconds: How long before this error the first failure was, where several models were asked.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - each is told apart by whoever catches it
         self,
         message: str,
         *,
@@ -166,6 +167,7 @@ class LLMError(BotServiceError):
         status_code: int | None = None,
         code: str | None = None,
         refused: str | None = None,
+        wording: str | None = None,
         failed_for_seconds: float = 0.0,
     ) -> None:
         super().__init__(message)
@@ -175,6 +177,7 @@ class LLMError(BotServiceError):
         self.status_code = status_code
         self.code = code
         self.refused = refused
+        self.wording = wording
         self.failed_for_seconds = failed_for_seconds
 
 

@@ -3,17 +3,22 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from botservice.agents.agent import Action, Agent, FinishAction, Plan
 from botservice.agents.agent_tool import agents_among
 from botservice.agents.checks import FinalAnswerCheck, checked_checks
-from botservice.agents.isolation import Isolation, IsolationRecord, KeptOut, find_not_seen, may_be_one_message
+from botservice.agents.isolation import find_not_seen
+from botservice.agents.model_refusals import SharedRefusals
+from botservice.agents.narrowing import Narrowing
 from botservice.agents.prompt import Prompt, PromptBuilder, estimate_tokens
 from botservice.agents.sources import with_sources
 from botservice.checking.arguments import check, check_can, check_listed
 from botservice.contexts.context import AgentContext
-from botservice.errors import ContextOverflow, InvalidTool, LLMError
+from botservice.contexts.kept_out import UNBOUNDED, KeptOut, PromptBounds, note_told, write_kept_out
+from botservice.errors import InvalidTool, LLMError
 from botservice.history import MessageSelector, SteadyWindowMessageSelector
 from botservice.history.notes import NOTES_TOKENS
 from botservice.llm.asking import ask, offered_to
@@ -39,7 +44,6 @@ DEFAULT_WINDOW_TOKENS = 4000
 DEFAULT_SEARCH_K = 24
 DEFAULT_SEARCH_TOKENS = 1000
 DEFAULT_MAX_PROMPT_TOKENS = 100_000
-_SHRINKING = (0.5, 0.25, 0.125)
 _PLAN_REQUEST = (
     "Before you go on: write down in a few lines what is known, what is still missing, and the steps that you will "
     "take. Do not take them yet."
@@ -133,7 +137,7 @@ class FunctionsBasedAgent(Agent):
         own_tools = check_listed("tools=", tools, remedy="give a list: tools=[…]")
         self.toolsets = check_listed("toolsets=", toolsets, remedy="give a list: toolsets=[…]")
         self._check_parts()
-        self._isolated = IsolationRecord()
+        self._refusals = SharedRefusals(llm)
         self.tools = _by_name([*own_tools, *self.skills.tools])
         self._toolbox = Toolbox(self.toolsets)
         if self.toolsets and FIND_TOOL in self.tools:
@@ -174,7 +178,7 @@ class FunctionsBasedAgent(Agent):
         """Build the chat-completions messages of the next call. Nothing that is stored changes."""
         if not context.memory.system_prompt.system_prompt:  # before the first run
             context.memory.system_prompt = context.system_prompt_for(self.prompt, self.skills.prompt)
-        return await self._builder(self.max_prompt_tokens, self._kept_out_of(context)).build(context)
+        return await self._builder(context.bounds).build(context)
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
         """Return the calls that the model wants, or its answer. Changes nothing."""
@@ -182,7 +186,7 @@ class FunctionsBasedAgent(Agent):
         prompt, response = await self._ask(context, [tool.schema for tool in offered])
         if response.tool_calls:
             return Action(response.tool_calls, response.text or None, prompt, **_facts(response))
-        return self._finish(context, prompt, response, response.text)
+        return await self._finish(context, prompt, response, response.text)
 
     async def finish(self, context: AgentContext) -> FinishAction:
         """Return what the model answers without tools."""
@@ -190,7 +194,7 @@ class FunctionsBasedAgent(Agent):
         said = response.text
         if response.tool_calls and is_blank(said):
             said = in_language("answer.steps_used_up", context.language)
-        return self._finish(context, prompt, response, said)
+        return await self._finish(context, prompt, response, said)
 
     async def plan(self, context: AgentContext) -> Plan:
         """Return what the model means to do over the next steps."""
@@ -210,76 +214,68 @@ class FunctionsBasedAgent(Agent):
         A prompt that is too long is shortened; of one that is refused, the part is looked for that the model refuses.
         """
         tools = offered_to(self.llm, tools)
-        prompt = _with_tail(await self.build_prompt(context), tail)
+        await self._refusals.refresh(context.storage)
+        prompt = await self._build(context, tail)
         options: dict[str, Any] = {}
         if is_streamed and context.on_text is not None:
             options["on_text"] = context.on_text
         if context.on_thought is not None and getattr(self.llm, "shows_thoughts", False):
             options["on_thought"] = context.on_thought
-        fractions, size, isolation = iter(_SHRINKING), 0, None
+        narrowing = None
         while True:
             if context.before_call is not None:
                 await context.before_call(prompt, tools)
             try:
                 response = await self._chat(prompt, tools, options)
             except LLMError as error:
-                if type(self).build_prompt is not FunctionsBasedAgent.build_prompt:
-                    raise
-                fraction = next(fractions, None) if isinstance(error, ContextOverflow) and not isolation else None
-                if fraction is not None:
-                    size = size or estimate_tokens(prompt)
-                    shorter = await self._builder(int(size * fraction), self._kept_out_of(context)).build(context)
-                    prompt = _with_tail(shorter, tail)
-                    continue
-                isolation = self._isolate(context, prompt, error, isolation)
-                prompt = _with_tail(await self._without(context, isolation), tail)
+                narrowing = narrowing or self._narrowing(context, prompt)
+                refused = prompt
+                while prompt == refused:  # one that is as it was is refused as it was
+                    prompt = await self._build(context, tail, await narrowing.next_bounds(error))
             else:
-                if isolation is not None:
-                    self._note_kept_out(context, isolation.found(), is_told=not isolation.is_earlier)
+                if narrowing is not None and narrowing.isolation is not None:
+                    found = narrowing.isolation.found()
+                    prompt.kept_out = replace(found, is_told=not narrowing.isolation.is_earlier)
+                    await self._keep_out(context, prompt.kept_out)
                 return prompt, response
+            finally:
+                await self._refusals.store(context.storage)
 
-    def _kept_out_of(self, context: AgentContext) -> KeptOut:
-        return self._isolated.kept_out(context.id, self._model_name())
+    async def _build(
+        self, context: AgentContext, tail: Sequence[ChatMessage], bounds: PromptBounds = UNBOUNDED
+    ) -> Prompt:
+        """Return a prompt that keeps to bounds."""
+        context.bounds = bounds
+        try:
+            prompt: Sequence[ChatMessage] = await self.build_prompt(context)
+        finally:
+            context.bounds = UNBOUNDED
+        return _with_tail(prompt if isinstance(prompt, Prompt) else Prompt(prompt), tail)
 
-    def _note_kept_out(self, context: AgentContext, kept_out: KeptOut, *, is_told: bool) -> None:
-        self._isolated.note(context.id, self._model_name(), kept_out, is_told=is_told)
-        logger.warning("model.message_kept_out", extra={"context": context.id, "model": self._model_name()})
+    async def _keep_out(self, context: AgentContext, kept_out: KeptOut) -> None:
+        """Store what the prompts of a context go without from now on."""
+        now, model = context.storage.now(), self._model_name()
+        await context.storage.write(lambda connection: write_kept_out(connection, context.id, model, kept_out, now))
+        logger.warning("model.message_kept_out", extra={"context": context.id, "model": model})
 
     def _model_name(self) -> str:
         return str(getattr(self.llm, "model", ""))
 
-    def _isolate(self, context: AgentContext, prompt: Prompt, error: LLMError, begun: Isolation | None) -> Isolation:
-        """Begin to look for the part of a prompt that the model refuses, or go on with that.
-
-        Raises:
-            LLMError: it is the error, and not about a part: a server that fails meanwhile says nothing about one.
-        """
-        if not may_be_one_message(error):
-            raise error
-        if begun is not None:
-            return begun
+    def _narrowing(self, context: AgentContext, prompt: Prompt) -> Narrowing:
+        """Return what finds a prompt that the model takes, in the place of one that it has refused."""
         first, end = prompt.sections().get("window", (0, 0))
         shown = (source for place, source in prompt.sources().items() if first <= place < end)
         asked = _asked(context)
         window = [each for each in shown if isinstance(each, Message) and each not in asked]
-        return Isolation(asked, window, self._kept_out_of(context), error)
+        return Narrowing(asked, window, prompt.kept_out, estimate_tokens(prompt), partial(self._keep_out, context))
 
-    async def _without(self, context: AgentContext, isolation: Isolation) -> Prompt:
-        """Return the next prompt to try.
-
-        Raises:
-            LLMError: there is none left; it is the first refusal.
-        """
-        kept_out = isolation.next_try()
-        if kept_out is None:
-            self._note_kept_out(context, isolation.blame_question(), is_told=True)
-            raise isolation.error
-        return await self._builder(self.max_prompt_tokens, kept_out).build(context)
-
-    def _finish(self, context: AgentContext, prompt: Prompt, response: ChatResponse, text: str) -> FinishAction:
+    async def _finish(self, context: AgentContext, prompt: Prompt, response: ChatResponse, text: str) -> FinishAction:
         said = with_sources(text, response.sources, context.language) if response.sources else text
-        not_seen = find_not_seen(_asked(context), response.left_out, self._kept_out_of(context))
-        is_without = self._isolated.take_notice(context.id, self._model_name())
+        not_seen = find_not_seen(_asked(context), response.left_out, prompt.kept_out)
+        is_without = not prompt.kept_out.is_told
+        if is_without:
+            model = self._model_name()
+            await context.storage.write(lambda connection: note_told(connection, context.id, model))
         return FinishAction(said, prompt=prompt, not_seen=not_seen, is_without_earlier=is_without, **_facts(response))
 
     async def _chat(
@@ -296,7 +292,7 @@ class FunctionsBasedAgent(Agent):
             raise LLMError("the model gave an empty answer")
         return response
 
-    def _builder(self, max_tokens: int, kept_out: KeptOut) -> PromptBuilder:
+    def _builder(self, bounds: PromptBounds) -> PromptBuilder:
         return PromptBuilder(
             system_prompt=self.prompt,
             skills=self.skills.prompt,
@@ -305,9 +301,9 @@ class FunctionsBasedAgent(Agent):
             search_tokens=self.search_tokens,
             memory_keys=self.memory_keys,
             model=getattr(self.llm, "model", None),
-            max_tokens=max_tokens,
+            max_tokens=self.max_prompt_tokens if bounds.max_tokens is None else bounds.max_tokens,
             notes_tokens=self.notes_tokens,
-            kept_out=kept_out,
+            kept_out=bounds.kept_out,
         )
 
 

@@ -1,85 +1,16 @@
 """Keeping out of prompts what a model refuses: one picture or one sentence must not silence a conversation."""
 
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import replace
 from typing import Final
 
+from botservice.contexts.kept_out import NOTHING_KEPT_OUT, KeptOut
 from botservice.errors import ContextOverflow, LLMError, LLMFailure
-from botservice.history.shown import is_image, mention
+from botservice.history.shown import is_image
 from botservice.messages import Message
 
-_REMEMBERED_SECONDS: Final = 86_400.0
-_MOST_CONVERSATIONS: Final = 10_000
 _MAYBE: Final = (LLMFailure.UNSUPPORTED_INPUT, LLMFailure.CONTENT_FILTER)
 _STATUSES: Final = (400, 404, 413, 422)
-
-
-@dataclass(frozen=True, slots=True)
-class KeptOut:
-    """What of a conversation a prompt goes without.
-
-    Attributes:
-        up_to: Nothing older than this message, nor the message itself, is shown; 0 for no limit.
-        messages: Single messages that are not shown.
-        files_of: Messages of which the text is shown alone.
-        is_question_alone: Neither earlier messages nor notes nor anything found is shown.
-    """
-
-    up_to: int = 0
-    messages: frozenset[int] = frozenset()
-    files_of: frozenset[int] = frozenset()
-    is_question_alone: bool = False
-
-    def shows(self, message: Message) -> bool:
-        """Return whether an earlier message may stand in the prompt."""
-        number = message.id or 0
-        return not self.is_question_alone and number > self.up_to and number not in self.messages
-
-    def shown(self, message: Message) -> Message:
-        """Return a message as it may be shown."""
-        if message.id not in self.files_of or not message.attachments:
-            return message
-        named = "\n".join([message.text, *map(mention, message.attachments)]).strip()
-        return replace(message, text=named, attachments=(), token_count=None)
-
-
-NOTHING_KEPT_OUT: Final = KeptOut()
-
-
-@dataclass(slots=True)
-class _Record:
-    expires: float
-    kept_out: KeptOut = NOTHING_KEPT_OUT
-    is_told: bool = True
-
-
-@dataclass(slots=True)
-class IsolationRecord:
-    """What was found out about the conversations of a model, for a day, by this process."""
-
-    clock: Callable[[], float] = time.monotonic
-    _of: dict[tuple[int, str], _Record] = field(default_factory=dict)
-
-    def kept_out(self, context_id: int, model: str) -> KeptOut:
-        """Return what the prompts of a conversation go without."""
-        found = self._of.get((context_id, model)) if self._of else None
-        return NOTHING_KEPT_OUT if found is None or found.expires < self.clock() else found.kept_out
-
-    def take_notice(self, context_id: int, model: str) -> bool:
-        """Return whether the person is to be told that something earlier is left out; true once."""
-        found = self._of.get((context_id, model)) if self._of else None
-        is_due = found is not None and not found.is_told
-        if found is not None:
-            found.is_told = True
-        return is_due
-
-    def note(self, context_id: int, model: str, kept_out: KeptOut, *, is_told: bool = True) -> None:
-        """Take note of what has to be kept out."""
-        self._of.pop((context_id, model), None)
-        self._of[context_id, model] = _Record(self.clock() + _REMEMBERED_SECONDS, kept_out, is_told)
-        while len(self._of) > _MOST_CONVERSATIONS:
-            del self._of[next(iter(self._of))]
 
 
 def may_be_one_message(error: LLMError) -> bool:

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, select
 
 from botservice.agents.fitting import Pieces, Scales, count_left_out, fit
-from botservice.agents.isolation import NOTHING_KEPT_OUT, KeptOut
 from botservice.contexts.context import AgentContext
+from botservice.contexts.kept_out import IS_KEPT_OUT, NOTHING_KEPT_OUT, KeptOut, read_kept_out
 from botservice.contexts.waiting_calls import describe_waiting
 from botservice.history import MessageSelector
 from botservice.history.chat_history import Recall
@@ -61,8 +61,8 @@ _NOT_KEPT = "[what the person had open: not kept]"
 
 T = TypeVar("T")
 # Most chats have nothing of all this: one question for all of it.
-_KNOWN = select(ARE_SHOWN.label("notes"), ARE_KNOWN.label("facts"))
-_Known = tuple[list[StoredNote], list[Fact], str]  # notes, facts, which calls wait
+_KNOWN = select(ARE_SHOWN.label("notes"), ARE_KNOWN.label("facts"), IS_KEPT_OUT.label("kept_out"))
+_Known = tuple[list[StoredNote], list[Fact], str, KeptOut]  # notes, facts, which calls wait, what the model refuses
 
 
 class Prompt(list[ChatMessage]):
@@ -73,11 +73,13 @@ class Prompt(list[ChatMessage]):
     Attributes:
         model: The name of the model that it is made for, where it has one.
         conversation: The id and the keys of the context that it is made for, where there is one.
+        kept_out: What of the conversation it goes without, because the model refuses it.
         facts: How it was made, as JSON values without anybody's words: for a later look into it.
     """
 
     model: str | None = None
     conversation: tuple[int, Mapping[str, str]] | None = None
+    kept_out: KeptOut = NOTHING_KEPT_OUT
 
     def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
         super().__init__(messages)
@@ -199,7 +201,7 @@ class PromptBuilder:
     model: str | None
     max_tokens: int
     notes_tokens: int = 0
-    kept_out: KeptOut = NOTHING_KEPT_OUT
+    kept_out: KeptOut | None = None  # None for what is stored
 
     async def build(self, context: AgentContext) -> Prompt:
         """Return the prompt for what a context holds now, at most max_tokens long."""
@@ -209,11 +211,11 @@ class PromptBuilder:
         shared = _shared_names(recall, question)
         shared_found = _shared_names(recall, question, authors_of(recall.found))
         notes, person, waiting = self._describe_known(context, recall.beside, shared_found)
+        kept: KeptOut = recall.beside[-1]
         start, parts = start_of_work(memory, context.task), context.question_parts
         window = [*_without(recall.window, parts), *parts] if parts else recall.window  # a selector leaves none out
         found = self._fit_again(recall.found, question, counter, shared_found)
-        if self.kept_out is not NOTHING_KEPT_OUT:
-            kept = self.kept_out
+        if kept is not NOTHING_KEPT_OUT:
             window = [kept.shown(each) for each in window if each in parts or kept.shows(each)]
             found = [hit for hit in found if kept.shows(hit.message)]
             question = question and kept.shown(question)
@@ -240,7 +242,7 @@ class PromptBuilder:
             self.max_tokens,
             _scales(counter, shared, shared_found),
             steps=memory.newest_rendered(start, len(memory.steps), keys),
-            earlier=memory.newest_rendered(0, 0 if self.kept_out.is_question_alone else start - is_task, keys),
+            earlier=memory.newest_rendered(0, 0 if kept.is_question_alone else start - is_task, keys),
         )
         prompt = _assemble(pieces)
         left_out = count_left_out(
@@ -254,6 +256,7 @@ class PromptBuilder:
         if pieces.found:
             prompt.facts["coverage"] = round(max(hit.coverage for hit in pieces.found), 2)
         prompt.model, prompt.conversation = self.model, (context.id, context.context_keys)
+        prompt.kept_out = kept
         return prompt
 
     async def _recall(self, context: AgentContext) -> Recall:
@@ -268,16 +271,20 @@ class PromptBuilder:
         )
 
     def _read_known(self, connection: Connection, context: AgentContext, now: datetime) -> _Known:
-        """Return the notes of a context, what may be told of the person who asks, and which calls wait for a word."""
+        """Return the notes, what may be told of the person who asks, which calls wait, and what is kept out."""
         question = context.chat_history.last_user_message
         author = (question and question.author) or Author()
         account = {"platform": storable(author.platform or ""), "platform_id": storable(author.id or "")}
-        (known,) = execute(connection, _KNOWN, {"context": context.id, **account}).all()
+        model = self.model or ""
+        (known,) = execute(connection, _KNOWN, {"context": context.id, "of_model": model, "now": now, **account}).all()
         noted = read_notes(connection, context.id, is_shown=True) if known.notes and self.notes_tokens else []
         is_told = known.facts and not is_guest(context.context_keys)
         facts = visible_facts(connection, context.id, author, with_ended=True) if is_told else []
         waiting = describe_waiting(connection, context.id, context.turn_id, now) if context.has_open_calls else ""
-        return noted, facts, waiting
+        kept = self.kept_out
+        if kept is None:
+            kept = read_kept_out(connection, context.id, model, now) if known.kept_out else NOTHING_KEPT_OUT
+        return noted, facts, waiting, kept
 
     def _fit_again(
         self, found: list[SearchHit], question: Message | None, counter: TokenCounter, shared: frozenset[str]
@@ -290,7 +297,7 @@ class PromptBuilder:
 
     def _describe_known(self, context: AgentContext, known: _Known, shared: frozenset[str]) -> tuple[str, str, str]:
         """Return what a prompt says of the notes, the person who asks, and the calls that wait; nothing of none."""
-        (noted, facts, waiting), count = known, counter_for(self.model).count
+        (noted, facts, waiting, _), count = known, counter_for(self.model).count
         question = context.chat_history.last_user_message
         if facts and question is not None:
             author = question.author or Author()

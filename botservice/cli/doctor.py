@@ -13,6 +13,7 @@ from typing import Any, Final
 import httpx
 
 from botservice.access.platforms import check_platforms
+from botservice.agents.model_refusals import list_refusals
 from botservice.app import build_embedder, build_servers, build_service, build_skills
 from botservice.budgets.budgets import Budgets
 from botservice.cli.check_result import Finding
@@ -47,6 +48,7 @@ _ANSWER_SECONDS = 10.0
 _HERTZ = 16_000
 _OF_DEFAULT_AGENT: Final = ("web", "skills")  # a bot of one's own has what its program says
 _ENCODING_SECONDS: Final = 5.0
+_MOST_REFUSED: Final = 20
 _QUESTION: Final = ({"role": "user", "content": "Say: ready"},)
 
 
@@ -75,6 +77,7 @@ async def check_everything(
         "database": _check_database,
         "model": _check_model,
         "models": _check_models,
+        "refused": _check_refused,
         "tokens": _check_tokens,
         "tools": _check_servers,
         "search": _check_search,
@@ -181,6 +184,23 @@ async def _check_models(settings: Settings) -> Finding:
     if notices:
         return Finding("models", "; ".join(notice.text for notice in notices), is_wrong=True)
     return Finding("models", f"nothing is known of a model that ends within {NOTICE_DAYS} days")
+
+
+async def _check_refused(settings: Settings) -> Finding:
+    """Return what the processes of the service have learned that models do not take."""
+    nothing = Finding("refused", "no model is known to refuse anything", is_off=True)
+    where = DatabaseUrl.parse(settings.database_url)
+    if where.is_memory or (where.path is not None and not where.path.exists()):
+        return nothing
+    async with Storage.open(settings.database_url, migrate=False) as storage:
+        now = storage.now()
+        found = await storage.read(lambda connection: list_refusals(connection, now))
+    if not found:
+        return nothing
+    said = [f"{each.model} of {each.server}: {each.what} until {each.expires_at:%Y-%m-%d %H:%M} UTC" for each in found]
+    more = f"; and {len(said) - _MOST_REFUSED} more" if len(said) > _MOST_REFUSED else ""
+    advice = "`botservice doctor --forget-refusals` has them tried again"
+    return Finding("refused", f"{'; '.join(map(in_one_line, said[:_MOST_REFUSED]))}{more}; {advice}")
 
 
 async def _check_servers(settings: Settings) -> Finding:

@@ -296,11 +296,24 @@ def encrypt(
 
 
 @cli.command()
-def doctor(app: AppOption = None) -> None:
+def doctor(
+    *,
+    app: AppOption = None,
+    forget_refusals: Annotated[
+        bool,
+        typer.Option(
+            "--forget-refusals", help="Forget first what models were found to refuse, so that it is tried again."
+        ),
+    ] = False,
+) -> None:
     """Check every setting, and your own bot where there is one, against the real thing, and say what to do."""
+    from botservice.agents.model_refusals import forget_refusals as forget
     from botservice.app import prepare
     from botservice.cli.doctor import check_everything, read_settings
 
+    if forget_refusals:
+        count = with_storage(lambda storage: storage.write(forget))
+        typer.echo(f"Forgotten: {count}. Processes that run know it within a minute.")
     settings, findings = read_settings()
     settings.log_level = LogLevel.ERROR
     prepare(settings)

@@ -12,6 +12,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from botservice.contexts.kept_out import UNBOUNDED
 from botservice.contexts.metadata_changes import NO_METADATA, MetadataChanges, as_json, find_changes, only_json
 from botservice.contexts.snapshots import Snapshot, find_task, read_snapshot, read_system_prompt
 from botservice.contexts.step_records import StepRecords, StoredStep, read_steps
@@ -134,6 +135,7 @@ class AgentContext:
         memory: The agent's steps for the current prompt, or for the last one where none is open. What is put in here
             before a prompt comes before its question.
         before_call: Awaited with the prompt and the tools before a model is asked; None if nobody limits calls.
+        bounds: What the next prompt is to keep to, because the one before it was refused.
         on_text: Takes the pieces of an answer while a model writes it; None if nobody listens.
         on_thought: Takes what a model says that it thinks, where it does; None if nobody listens.
         delegate: Has another agent work on a task, while a turn runs; None elsewhere.
@@ -160,6 +162,7 @@ class AgentContext:
         self.memory = AgentMemory()
         self.records = StepRecords(context_id, 0)
         self.before_call: BeforeCall | None = None
+        self.bounds = UNBOUNDED
         self.on_text: TextSink | None = None
         self.on_thought: TextSink | None = None
         self.delegate: Callable[..., Any] | None = None

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, select
 
+from botservice.agents.model_refusals import SharedRefusals
 from botservice.budgets.budgets import Budgets
 from botservice.budgets.usage import ModelCall, Payer
 from botservice.errors import LLMError
@@ -57,6 +58,7 @@ class Reading:
         self._llm = llm
         self._budgets = budgets
         self._clock = clock
+        self._refusals = SharedRefusals(llm)
         self.model = str(getattr(llm, "model", None) or "unknown")
         self._models: tuple[str, ...] = tuple(getattr(llm, "models", None) or (self.model,))
 
@@ -107,6 +109,7 @@ class Reading:
 
     async def _ask(self, prompt: Sequence[ChatMessage]) -> ChatResponse:
         options: dict[str, Any] = {"schema": SCHEMA} if takes_schema(self._llm) else {}
+        await self._refusals.refresh(self._storage)
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 return await ask(self._llm, prompt, options=options, purpose="observe")
@@ -116,6 +119,8 @@ class Reading:
             raise LLMError(f"the model did not answer within {_PATIENCE_SECONDS:g} seconds") from error
         except Exception as error:  # a border: a model is foreign code
             raise LLMError(f"the model failed with {type(error).__name__}") from error
+        finally:
+            await self._refusals.store(self._storage)
 
     def _price(self, response: ChatResponse, size: int) -> ModelCall:
         """Return the usage of a call, counted here if the server does not say."""

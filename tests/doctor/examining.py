@@ -11,6 +11,7 @@ NAMES = [
     "database",
     "model",
     "models",
+    "refused",
     "tokens",
     "tools",
     "search",

@@ -34,7 +34,7 @@ def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.Monkey
     chosen = Settings(_env_file=None, port=0)
     findings = asyncio.run(check_everything(chosen))
     assert not any(finding.is_wrong for finding in findings)
-    assert [finding.mark for finding in findings] == [*"···✓········✓✓✓·"]
+    assert [finding.mark for finding in findings] == [*"····✓········✓✓✓·"]
     assert list(tmp_path.iterdir()) == [], "looking makes nothing"
 
 

@@ -1,12 +1,13 @@
 """One picture or one sentence that a model refuses silences no chat: the next plain question is answered."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from standins import openai_providers as providers
 from standins.openai_api import Failure, OpenAIApi, Recorded, server_error
 
-from botservice import Attachment, LLMError, OpenAIChatLLM, SteadyWindowMessageSelector
+from botservice import Attachment, FunctionsBasedAgent, LLMError, OpenAIChatLLM, SteadyWindowMessageSelector
 from botservice.errors import LLMFailure
 from tests.turns.bots import make_service
 
@@ -142,6 +143,67 @@ async def test_a_picture_of_somebody_else_costs_the_chat_nothing_but_the_picture
         assert "nice weather" in json.dumps(api.bodies()[-1])
         assert len(api.requests()) == 3
         await llm.close()
+
+
+class Friendly(FunctionsBasedAgent):
+    """An agent whose prompts say one thing more."""
+
+    async def build_prompt(self, context):
+        prompt = await super().build_prompt(context)
+        prompt.insert(1, {"role": "system", "content": "Be friendly."})
+        return prompt
+
+
+class OfItsOwn(FunctionsBasedAgent):
+    """An agent that makes its prompts of what it likes."""
+
+    async def build_prompt(self, context):
+        last = context.chat_history.last_user_message
+        return [{"role": "user", "content": last.full_text if last else "hello"}]
+
+
+def serve_agent(storage, agent):
+    service, _ = make_service(storage, agent.llm)
+    service.agent = agent
+    service.options = replace(service.options, agent=agent)
+    return service
+
+
+async def test_an_agent_that_adds_to_its_prompts_is_answered_all_the_same(context, storage):
+    with OpenAIApi.running(refusing("Odd.", image=False)) as api:
+        agent = Friendly(llm=model(api), message_selector=SteadyWindowMessageSelector(4000), search_k=0)
+        service = serve_agent(storage, agent)
+        await context.chat_history.append_user_message("poison", author="bob")
+        assert "fine\n\n(The model's server refuses something" in (await service.prompt(context, "hello")).text
+        assert (await service.prompt(context, "and now?")).text == "fine"
+        assert len(api.requests()) == 3
+        assert all("Be friendly." in json.dumps(body) for body in api.bodies())
+        await agent.llm.close()
+
+
+async def test_a_prompt_that_is_too_long_is_shortened_where_an_agent_adds_to_it(context, storage):
+    def reply(body):
+        return Failure(400, "prompt is too long") if len(json.dumps(body)) > 3_000 else "fine"
+
+    with OpenAIApi.running(reply) as api:
+        agent = Friendly(llm=model(api), message_selector=SteadyWindowMessageSelector(4000), search_k=0)
+        service = serve_agent(storage, agent)
+        for number in range(10):
+            await context.chat_history.append_user_message(f"{number} " + "word " * 100, author="bob")
+        assert (await service.prompt(context, "hello")).text == "fine"
+        assert "Be friendly." in json.dumps(api.bodies()[-1])
+        await agent.llm.close()
+
+
+async def test_a_prompt_that_does_not_change_is_not_sent_again(context, storage):
+    with OpenAIApi.running(refusing("Odd.", image=False)) as api:
+        agent = OfItsOwn(llm=model(api), message_selector=SteadyWindowMessageSelector(4000), search_k=0)
+        service = serve_agent(storage, agent)
+        with pytest.raises(LLMError):
+            await service.prompt(context, "poison")
+        assert len(api.requests()) == 1
+        assert (await service.prompt(context, "and now?")).text == "fine"
+        await agent.llm.close()
 
 
 async def test_a_failure_of_the_server_is_no_reason_to_look_for_a_message(context, storage):

@@ -234,6 +234,7 @@ KEPT = {
     "model_usage",  # what was paid for
     "tool_grants",  # what people allowed for always
     "observed", "notes", "refused_notes", "refused_forms", "slack_titles",  # a few rows of each conversation
+    "refused_messages",  # likewise, one for each model
     "access_codes", "budget_reservations", "observer_reservations", "exports",  # these expire
 }  # fmt: skip
 

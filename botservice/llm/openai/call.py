@@ -75,7 +75,7 @@ class OpenAICall:
         self._answer: OpenAIAnswer | None = None
         self._left_wire: LLMError | None = None
         self._left_out: frozenset[str] = frozenset()
-        self._gone_without: frozenset[str] = frozenset()
+        self._gone_without: dict[str, str | None] = {}
 
     @property
     def path(self) -> str:
@@ -138,7 +138,7 @@ class OpenAICall:
         self._options = replace(self._options, refused=self._options.refused | names)
         if self.body() == body:  # it is about something else
             return False
-        self._gone_without |= names
+        self._gone_without |= dict.fromkeys(names, error.wording)
         if name == WEB_SEARCH:
             logger.warning("model.no_web_search", extra={"model": self._options.model})
         return True
@@ -146,7 +146,7 @@ class OpenAICall:
     def _pictures_refused(self) -> frozenset[str]:
         """Return the pictures of which one is refused: earlier ones were taken, so it is a new one, if that helps."""
         newest = newest_digests(self._messages, self._options.refused)
-        return digests(self._messages) if self._gone_without & digests(self._messages) else newest
+        return digests(self._messages) if self._gone_without.keys() & digests(self._messages) else newest
 
     def _change_wire(self, error: LLMError) -> bool:
         other = _POINTS_TO.get((self.wire, error.refused))

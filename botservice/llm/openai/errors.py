@@ -96,6 +96,7 @@ def _as_error(
         status_code=said.status,
         code=_own_code(said),
         refused=outcome.refused,
+        wording=outcome.wording,
     )
 
 

@@ -16,8 +16,7 @@ from botservice.llm.openai.clients import OpenAIClients
 from botservice.llm.openai.error_table import WEB_SEARCH
 from botservice.llm.openai.errors import translate
 from botservice.llm.openai.events import AnswerStream
-from botservice.llm.openai.message_forms import is_digest
-from botservice.llm.openai.options import CallOptions, ServerLimits, Wire, is_openai
+from botservice.llm.openai.options import CallOptions, ServerLimits, Wire, is_digest, is_openai
 from botservice.setting_choices import ApiChoice, ReasoningEffort, ReasoningSummary
 from botservice.settings import ModelSettings, one_of
 
@@ -83,7 +82,7 @@ class OpenAIChatLLM:
         self.temperature = temperature
         choice = one_of(ApiChoice, "api", api) or settings.openai_api
         self._is_responses_set = choice is ApiChoice.RESPONSES
-        self._limits = _limits(choice, self.base_url)
+        self._limits = _limits(choice, self.base_url, self.model)
 
     def __repr__(self) -> str:
         return f"OpenAIChatLLM({self.model!r}, base_url={self.base_url!r})"
@@ -102,6 +101,11 @@ class OpenAIChatLLM:
     def is_openai(self) -> bool:
         """Whether OpenAI's models are behind the server, as far as is known: it is theirs, or a gateway to it."""
         return self._is_responses_set or is_openai(self.base_url)
+
+    @property
+    def limits(self) -> ServerLimits:
+        """What its server has been found not to take."""
+        return self._limits
 
     @property
     def refused(self) -> frozenset[str]:
@@ -203,7 +207,7 @@ class OpenAIChatLLM:
             raise stream.failure(error) from error.__cause__
 
 
-def _limits(choice: ApiChoice, base_url: str) -> ServerLimits:
-    if choice is not ApiChoice.AUTO:
-        return ServerLimits(Wire(choice.value), is_wire_fixed=True)
-    return ServerLimits(Wire.RESPONSES if is_openai(base_url) else Wire.CHAT, is_wire_fixed=False)
+def _limits(choice: ApiChoice, base_url: str, model: str) -> ServerLimits:
+    is_fixed = choice is not ApiChoice.AUTO
+    wire = Wire(choice.value) if is_fixed else Wire.RESPONSES if is_openai(base_url) else Wire.CHAT
+    return ServerLimits(wire, is_wire_fixed=is_fixed, base_url=base_url, model=model)

@@ -8,7 +8,6 @@ from typing import Any, Final
 from botservice.llm.chat import ChatMessage, SaidMessage
 from botservice.llm.openai.error_table import AUDIO, FILE, IMAGE, ONE_IMAGE
 
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _SHORT_ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+)[;,]")
 _KINDS: Final = {"image_url": IMAGE, "file": FILE, "input_audio": AUDIO}
@@ -36,11 +35,6 @@ def newest_digests(messages: Sequence[ChatMessage], refused: Collection[str]) ->
         if found := frozenset(each for each in digests([message]) if each not in refused):
             return found
     return frozenset()
-
-
-def is_digest(name: str) -> bool:
-    """Return whether a name of what is refused stands for one picture."""
-    return _DIGEST.fullmatch(name) is not None
 
 
 def find_left_out(messages: Sequence[ChatMessage], refused: Collection[str]) -> tuple[str, ...]:

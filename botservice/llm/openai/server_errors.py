@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 from botservice.errors import LLMFailure
@@ -42,6 +43,14 @@ _OF_TYPES: Final = (IMAGE, ONE_IMAGE, FILE, AUDIO)
 _MARKUP: Final = re.compile(r"<(style|script)\b.*?(?:</\1>|\Z)|<[^<>]*>", re.IGNORECASE | re.DOTALL)
 
 
+_WORD: Final = re.compile(r"[^\W\d][\w']*")
+_MOST_WORDING: Final = 300
+_ESCAPE: Final = re.compile(r"\\.")
+_TABLE_WORDS: Final = frozenset(
+    word.lower() for rule in RULES for word in _WORD.findall(_ESCAPE.sub(" ", rule.pattern.pattern))
+)
+
+
 @dataclass(frozen=True, slots=True)
 class ServerError:
     """What a server says went wrong.
@@ -65,10 +74,12 @@ class Outcome:
 
     Attributes:
         refused: What it does not take, as the table of errors calls it.
+        wording: By which words it says so: those of the table alone, so that none of a person is among them.
     """
 
     kind: LLMFailure
     refused: str | None = None
+    wording: str | None = None
 
 
 def read_error(body: object, status: int | None = None) -> ServerError:
@@ -90,8 +101,10 @@ def read_error(body: object, status: int | None = None) -> ServerError:
 def judge(error: ServerError) -> Outcome:
     """Say what an error means, by the table of wordings, then by its codes, then by its status."""
     for rule in RULES:
-        if (error.status is None or error.status in rule.statuses) and rule.pattern.search(error.text):
-            return Outcome(rule.kind, _exactly(rule.refused, error.text))
+        if error.status is not None and error.status not in rule.statuses:
+            continue
+        if found := rule.pattern.search(error.text):
+            return Outcome(rule.kind, _exactly(rule.refused, error.text), _wording(error.status, found[0]))
     known = (KIND_OF_CODE.get(code.lower()) for code in error.codes)
     kind = next((kind for kind in known if kind is not None), None)
     is_refusal = error.status in CLIENT_STATUSES  # which a server may call an error of its own all the same
@@ -112,6 +125,12 @@ def _exactly(refused: str | None, text: str) -> str | None:
         return refused
     types = {found.lower() for found in _MIME_TYPE.findall(text)}
     return types.pop() if len(types) == 1 else refused
+
+
+def _wording(status: int | None, said: str) -> str:
+    """Return what a server said, with "…" for each word that the table of errors does not know."""
+    words = [word if word.lower() in _TABLE_WORDS else "…" for word in _WORD.findall(said[:_MOST_WORDING])]
+    return " ".join([*([] if status is None else [str(status)]), *(word for word, _ in groupby(words))])
 
 
 def _parsed(body: object) -> object:

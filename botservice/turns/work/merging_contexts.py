@@ -19,6 +19,7 @@ from botservice.storage.tables.conversations import (
     steps,
     word_blocks,
 )
+from botservice.storage.tables.models import refused_messages
 from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
 from botservice.turns.edits_and_deletions import Change, mark_handled
 from botservice.turns.waiting.records import forget_places
@@ -27,10 +28,10 @@ logger = logging.getLogger(__name__)
 
 # What is not simply moved: positions go on, files are there once, and blocks of words are made anew.
 # So are notes, of which each conversation counts its own: what is moved is read once more. Which forms a platform
-# refused is found out anew.
+# refused, and which messages a model, is found out anew.
 _SPECIAL: Final = (
     *(contexts, messages, steps, blobs, word_blocks),
-    *(notes, observed, observer_reservations, refused_notes, refused_forms),
+    *(notes, observed, observer_reservations, refused_notes, refused_forms, refused_messages),
 )
 _OTHERS: Final = [
     table

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 from dataclasses import replace
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,8 +15,10 @@ from sqlalchemy import insert, select
 from standins.tools import add
 
 from botservice import AgentContext, LLMError, TokenUsage, ToolCall
+from botservice.agents.model_refusals import SharedRefusals
 from botservice.budgets.budgets import Budgets
 from botservice.llm import ChatResponse
+from botservice.llm.openai.options import ServerLimits, Wire
 from botservice.policies import parse_prices
 from botservice.storage.tables.conversations import contexts, events, turn_figures, turns
 from botservice.storage.tables.slack import feedback
@@ -250,6 +253,19 @@ async def test_the_average_of_equal_times_is_that_time(run_site):
         await site.storage.write(lambda c: c.execute(turn_figures.update().values(first_token_ms=1_025)))
         page = words(await read(visitor, "/inspect/charts"))
         assert f" {show_seconds(1.025)} " in page.partition("Time to the first token")[2].partition("Cost")[0]
+
+
+async def test_what_models_refuse_stands_below_the_charts(run_site):
+    async with run_site() as site:
+        visitor = await said(site, "hello")
+        assert "What models do not take" not in await read(visitor, "/inspect/charts")
+        limits = ServerLimits(Wire.CHAT, is_wire_fixed=True, base_url="http://127.0.0.1/v1", model="<b>m</b>")
+        limits.refuse({"image/webp": "400 unsupported image"})
+        await SharedRefusals(SimpleNamespace(limits=limits)).store(site.storage)
+        page = await read(visitor, "/inspect/charts")
+        assert "<b>m</b>" not in page
+        told = words(page).partition("What models do not take")[2]
+        assert "<b>m</b> http://127.0.0.1/v1 image/webp 400 unsupported image" in told
 
 
 async def test_the_owners_new_pages_need_the_owners_token(run_site):

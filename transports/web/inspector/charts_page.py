@@ -8,6 +8,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
+from botservice.agents.model_refusals import list_refusals
 from botservice.memory.replay import visible
 from botservice.overview.charts import LOOKED_AT, Sums, read_sums
 from botservice.overview.chat_titles import platform_label
@@ -167,7 +168,8 @@ class ChartsPage:
         chosen, by = asked if asked in RANGES else "week", request.query_params.get("by", "")
         by = by if by in _SPLITS else "model"
         shown, storage = RANGES[chosen], self._desk.storage
-        until = _ceiling(storage.now(), shown.every)
+        now = storage.now()
+        until = _ceiling(now, shown.every)
         since = until - shown.whole
         summary = await storage.read(
             lambda connection: read_sums(connection, since, until, every=shown.every), is_long=True
@@ -184,6 +186,7 @@ class ChartsPage:
             until=until,
             has_turns=bool(summary.sums),
             cut=LOOKED_AT if summary.is_cut else 0,
+            refusals=await storage.read(lambda connection: list_refusals(connection, now)),
         )
         return self._desk.follow(request, response)
 
