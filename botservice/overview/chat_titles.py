@@ -1,4 +1,4 @@
-"""Titles of conversations: from the people in them, never from their ids."""
+"""Titles of conversations: what they were called, or the people in them; never their ids."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +9,7 @@ from sqlalchemy import Connection, select
 from botservice.memory.replay import visible
 from botservice.messages import Role
 from botservice.people.names import key_text
+from botservice.personas import TITLE
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import identities
 
@@ -29,13 +30,16 @@ class ChatTitle:
     """The title of a conversation, with its platform.
 
     Attributes:
-        text: The names of the people in it; where none is known, the platform and a number.
+        text: What it was called, or else the names of the people in it; where neither is known, its platform and a
+            number.
+        people: Their names, where it was called something else.
         keys: What it is found by on its platform; without what is secret or says nothing.
     """
 
     text: str
     platform: str
     keys: Mapping[str, str]
+    people: str = ""
 
     @property
     def platform_label(self) -> str:
@@ -51,7 +55,7 @@ def platform_label(transport: str) -> str:
 def read_titles(connection: Connection, context_ids: Sequence[int]) -> dict[int, ChatTitle]:
     """Return the titles of conversations, by their id."""
     query = (
-        select(contexts.c.id, contexts.c.context_keys, contexts.c.is_shared, identities.c.name)
+        select(contexts.c.id, contexts.c.context_keys, contexts.c.metadata, contexts.c.is_shared, identities.c.name)
         .outerjoin(identities, identities.c.id == contexts.c.only_identity_id)
         .where(contexts.c.id.in_(context_ids))
     )
@@ -62,8 +66,14 @@ def _title(connection: Connection, row: Any) -> ChatTitle:
     keys = {_shown(name): _shown(key_text(value)) for name, value in row.context_keys.items()}
     platform = keys.pop("transport", "api")
     keys.pop("session_id", None)
-    name = row.name if row.name and not row.is_shared else _speakers(connection, row.id)
-    return ChatTitle(_shown(name) or f"{platform_label(platform)} chat {row.id}", platform, keys)
+    if platform == "web":
+        keys.pop("thread_id", None)  # made up, and says nothing
+    people = _shown(row.name if row.name and not row.is_shared else _speakers(connection, row.id))
+    given = row.metadata.get(TITLE)
+    title = _shown(given) if isinstance(given, str) else ""
+    if title:
+        return ChatTitle(title, platform, keys, people)
+    return ChatTitle(people or f"{platform_label(platform)} chat {row.id}", platform, keys)
 
 
 def _shown(text: str) -> str:

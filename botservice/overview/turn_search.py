@@ -22,6 +22,8 @@ LOOKED_AT: Final = 2_000
 
 _UNANSWERED: Final = (Outcome.FAILED, Outcome.STOPPED, Outcome.REFUSED)
 _OPEN: Final = (TurnStatus.QUEUED.value, TurnStatus.RUNNING.value, TurnStatus.WAITING.value)
+_FAILED_CALL: Final = '"is_error":true'
+"""Stands in the record of a step whose tool failed; in what a tool says, its quotes are escaped."""
 _OF_TURN = and_(messages.c.event_id == events.c.id, events.c.turn_id == turns.c.id)
 _HAS_ANSWER = exists().where(messages.c.answers_turn_id == turns.c.id)
 IS_COMMAND: Final = and_(
@@ -160,6 +162,12 @@ def read_ratings(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int
     for row in connection.execute(query):
         found.setdefault(row.turn_id, {})[row.verdict] = row.votes
     return {turn_id: (each.get(Rating.GOOD, 0), each.get(Rating.BAD, 0)) for turn_id, each in found.items()}
+
+
+def find_with_failed_calls(connection: Connection, turn_ids: Sequence[int]) -> set[int]:
+    """Return those of some turns in which a call of a tool failed."""
+    query = select(steps.c.turn_id).where(steps.c.turn_id.in_(turn_ids), steps.c.data.contains(_FAILED_CALL)).distinct()
+    return set(connection.execute(query).scalars())
 
 
 _ORDERED_BY: Final[Mapping[Order, ColumnElement[int]]] = {

@@ -7,21 +7,31 @@ from overview.many import analyze, make_many, rows_read
 from sqlalchemy import insert, update
 from standins.tools import add
 
-from botservice import AgentContext, AgentService, Author, FunctionsBasedAgent, LLMError, ScriptedChatLLM, ToolCall
+from botservice import (
+    AgentContext,
+    AgentService,
+    Author,
+    FunctionsBasedAgent,
+    LLMError,
+    ScriptedChatLLM,
+    ToolCall,
+    tool,
+)
 from botservice.overview.chat_titles import read_titles
 from botservice.overview.conversations import list_contexts
-from botservice.overview.turn_search import Cursor, Order, Rating, State, TurnFilter, find_turns
-from botservice.storage.tables.conversations import turn_figures, turns
+from botservice.overview.turn_search import Cursor, Order, Rating, State, TurnFilter, find_turns, find_with_failed_calls
+from botservice.personas import TITLE
+from botservice.storage.tables.conversations import contexts, turn_figures, turns
 from botservice.storage.tables.slack import feedback
 
 MANY = {"sqlite": 100_000, "postgresql": 20_000}
 MOST = {"sqlite": 250_000, "postgresql": 60_000}  # steps, and rows: many times less than going through all takes
 
 
-async def ask(storage, chat, text, *script, author="Ann"):
+async def ask(storage, chat, text, *script, author="Ann", tools=(add,)):
     """Have something asked in a chat; a failure is one of the script's."""
     context = await AgentContext.get_or_create(storage, {"transport": "telegram", "chat_id": chat})
-    service = AgentService(FunctionsBasedAgent(tools=[add], llm=ScriptedChatLLM(list(script))), storage)
+    service = AgentService(FunctionsBasedAgent(tools=tools, llm=ScriptedChatLLM(list(script))), storage)
     try:
         await service.prompt(context, text, author=Author("telegram", f"id of {author}", author))
     except LLMError:
@@ -139,6 +149,34 @@ async def test_chats_are_called_by_the_people_in_them(storage):
     assert titles[1].keys == {"chat_id": "1"}
     assert titles[nobody.id].text == f"Browser chat {nobody.id}"
     assert "secret" not in repr(titles)
+
+
+async def test_a_chat_that_was_given_a_title_is_called_that_with_its_people_beside_it(storage):
+    await ask(storage, "1", "hello", "hi", author="Ann")
+    own = {TITLE: "Trip to \u202eOslo\nand back"}
+    await storage.write(lambda connection: connection.execute(update(contexts).values(metadata=own)))
+    keys = {"transport": "web", "session_id": "5" * 32, "thread_id": "00ff00ff00ff00ff"}
+    other = await AgentContext.get_or_create(storage, keys)
+    titles = await storage.read(lambda connection: read_titles(connection, [1, other.id]))
+    assert (titles[1].text, titles[1].people) == ("Trip to \\u202eOslo and back", "Ann")
+    assert (titles[other.id].text, titles[other.id].people) == (f"Browser chat {other.id}", "")
+    assert "00ff" not in repr(titles)
+
+
+async def test_turns_whose_tools_failed_are_told_by_their_records_and_not_by_what_is_said(storage):
+    @tool
+    async def check(text: str) -> str:
+        """Check something."""
+        if text == "bad":
+            raise ValueError("no")
+        return text
+
+    said = '{"is_error":true}'
+    calls = [ToolCall("", "check", {"text": each}) for each in (said, "bad")]
+    for call in calls:
+        await ask(storage, "1", said, call, said, tools=[check])
+    assert await storage.read(lambda connection: find_with_failed_calls(connection, [1, 2])) == {2}
+    assert await storage.read(lambda connection: find_with_failed_calls(connection, [1])) == set()
 
 
 @pytest.mark.slow

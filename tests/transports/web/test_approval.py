@@ -144,13 +144,13 @@ async def test_the_inspector_lists_what_waits_and_what_is_asked(run_site) -> Non
             question = await question_in(events)
             listed = (await visitor.client.get("/inspect", headers=PAGE)).text
             assert '<a href="/inspect/1/1">pay</a>' in listed
-            assert "waits for a word" in listed
+            assert "Awaiting approval" in listed
             turn = (await visitor.client.get("/inspect/1/1", headers=PAGE)).text
             assert "to: &lt;b&gt;Anna&lt;/b&gt;\namount: 5" in turn
             await decide(visitor, decides(question)["Deny"])
             await answered(events, "Read: ")
             assert "Waiting" not in (await visitor.client.get("/inspect", headers=PAGE)).text
-            assert "denied" in (await visitor.client.get("/inspect/1/1", headers=PAGE)).text
+            assert "Denied" in (await visitor.client.get("/inspect/1/1", headers=PAGE)).text
 
 
 async def test_arguments_are_shown_as_they_are(run_site) -> None:

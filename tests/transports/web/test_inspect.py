@@ -23,6 +23,7 @@ from botservice import (
 )
 from botservice.storage.tables.conversations import metadata
 from botservice.telemetry import register_secret
+from transports.web.inspector.previews import show_preview
 from transports.web.inspector.steps import show_steps
 
 PAGE = {"Accept": "text/html"}
@@ -67,7 +68,8 @@ async def test_a_turn_is_told_from_the_question_to_the_delivery(run_site, storag
         contexts = (await visitor.client.get("/inspect", headers=PAGE)).text
         assert "2 messages" in words(contexts)
         turns = (await visitor.client.get("/inspect/1", headers=PAGE)).text
-        assert "done, answered" in words(turns)
+        assert "Answered" in words(turns)
+        assert "Tool failed" in words(turns)
         assert "1 step" in words(turns)
         turn = (await visitor.client.get("/inspect/1/1", headers=PAGE)).text
         for page in (contexts, turns, turn):
@@ -117,7 +119,9 @@ async def test_a_turn_that_failed_says_why(run_site):
         async with visitor.events() as events:
             await visitor.say("hello")
             await events.until("notice")
-        assert "set aside, failed" in words((await visitor.client.get("/inspect/1")).text)
+        listed = words((await visitor.client.get("/inspect/1")).text)
+        assert "Failed, set aside" in listed
+        assert "Tool failed" not in listed
         assert "the server is on fire" in (await visitor.client.get("/inspect/1/1")).text
 
 
@@ -127,7 +131,7 @@ async def test_a_turn_that_runs_can_be_looked_at(run_site, typist):
         await visitor.say("hello")
         await typist.is_asked.wait()
         await visitor.say("and then?")
-        assert "running" in words((await visitor.client.get("/inspect/1/1")).text)
+        assert "Running" in words((await visitor.client.get("/inspect/1/1")).text)
         waiting = (await visitor.client.get("/inspect/1/2")).text
         assert "Nothing was done for it yet." in words(waiting)
         assert "Turn 2" in words((await visitor.client.get("/inspect/1")).text)
@@ -249,3 +253,54 @@ def test_what_was_found_is_unfolded_in_the_first_prompt():
         ("Question", False),
     ]
     assert first.parts[2].text.endswith("… 10,000 more characters")
+
+
+def test_a_preview_has_the_words_of_an_answer_and_none_of_its_signs():
+    answer = """# Weather
+
+| city | temperature |
+|---|--:|
+| **Oslo** | 3 °C |
+| Rome |  |
+
+---
+
+- bring a [coat](https://example.com)
+- and `boots`
+
+1. go
+
+> soon"""
+    told = "Weather city, temperature; Oslo, 3 °C; Rome bring a coat, and boots 1. go soon"
+    assert show_preview(answer) == told
+    assert show_preview("| a | b |\n|--") == "| a | b | |--"  # no table yet
+    assert show_preview("2 * 3 * 4 = 24 and a_b_c") == "2 * 3 * 4 = 24 and a_b_c"
+    assert show_preview("x\u202ey " * 400).endswith("…")
+    assert "\u202e" not in show_preview("**x\u202ey**")
+
+
+async def test_stopped_failed_and_answered_turns_are_told_apart_in_lists_and_on_their_pages(run_site, typist):
+    async with run_site(llm=typist) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            await visitor.say("hello")
+            await typist.is_asked.wait()
+            await visitor.post("/web/stop", {"id": "stop-number-1"})
+            await events.until_idle()
+        for path in ("/inspect/1", "/inspect/1/1", "/inspect?view=turns"):
+            page = (await visitor.client.get(path, headers=PAGE)).text
+            assert '<span class="state stopped">Stopped</span>' in page, path
+
+
+async def test_a_turn_whose_tool_failed_is_marked_in_lists_and_on_its_page(run_site):
+    async with run_site([*SCRIPT, "Fine"], tools=[add]) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            for text in ("What is 2 + 3?", "thanks"):
+                await visitor.say(text)
+                await events.until_answered()
+        marks = {
+            path: (await visitor.client.get(path, headers=PAGE)).text.count("Tool failed")
+            for path in ("/inspect/1", "/inspect?view=turns", "/inspect/1/1", "/inspect/1/2")
+        }
+    assert marks == {"/inspect/1": 1, "/inspect?view=turns": 1, "/inspect/1/1": 1, "/inspect/1/2": 0}

@@ -2,21 +2,22 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import Connection, func, select
 
 from botservice.memory import ActionStep, FailedStep, MemoryItem, TaskStep
 from botservice.memory.replay import visible
+from botservice.messages import Role
 from botservice.overview.chat_titles import ChatTitle, read_titles
-from botservice.overview.turn_search import FoundTurn
+from botservice.overview.turn_search import FoundTurn, find_with_failed_calls
 from botservice.storage.references import full_text_of
 from botservice.storage.tables.conversations import events, messages, steps
 from botservice.turns.waiting.arguments import readable
-from botservice.turns.waiting.calls import PendingKind, WaitingCall
+from botservice.turns.waiting.calls import WaitingCall
+from transports.web.inspector.previews import show_excerpt, show_preview
+from transports.web.inspector.states import TurnState, say_waiting, state_of
 from transports.web.inspector.steps import show_text
-
-_EXCERPT: Final = 300  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class TurnLine:
     row: Any
     ratings: tuple[int, int]
     title: ChatTitle
-    state: str
+    state: TurnState
+    has_failed_call: bool
     question: str
     answer: str
     steps: int
@@ -47,12 +49,14 @@ def read_turn_lines(connection: Connection, found: Sequence[FoundTurn]) -> list[
     questions = read_questions(connection, turn_ids)
     answers = _read_answers(connection, turn_ids)
     counts = _count_steps(connection, turn_ids)
+    failed = find_with_failed_calls(connection, turn_ids)
     return [
         TurnLine(
             row=row,
             ratings=ratings,
             title=titles[row.context_id],
-            state=show_state(row.status, row.outcome),
+            state=state_of(row),
+            has_failed_call=row.id in failed,
             question=questions.get(row.id, ""),
             answer=answers.get(row.id, ""),
             steps=counts.get(row.id, 0),
@@ -64,27 +68,19 @@ def read_turn_lines(connection: Connection, found: Sequence[FoundTurn]) -> list[
     ]
 
 
-def show_state(status: str, outcome: str | None) -> str:
-    """Return how a turn stands, in words."""
-    return status.replace("_", " ") if outcome is None else f"{status}, {outcome}".replace("_", " ")
-
-
 def turn_seconds(turn: Any) -> float | None:
     """Return how long a turn took since it was accepted, or None if it has not ended."""
     return None if turn.finished_at is None else float((turn.finished_at - turn.created_at).total_seconds())
 
 
-def show_excerpt(text: str) -> str:
-    """Return the beginning of a text in one line."""
-    line = " ".join(visible(text[: 2 * _EXCERPT]).split())
-    return line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…"
-
-
 def read_last_messages(connection: Connection, message_ids: Sequence[int]) -> dict[int, str]:
     """Return the beginnings of messages, by their conversation."""
-    columns = (messages.c.context_id, messages.c.text, messages.c.said_by_others)
+    columns = (messages.c.context_id, messages.c.role, messages.c.text, messages.c.said_by_others)
     query = select(*columns).where(messages.c.id.in_(message_ids))
-    return {row.context_id: show_excerpt(full_text_of(row)) for row in connection.execute(query)}
+    return {
+        row.context_id: show_excerpt(full_text_of(row)) if row.role == Role.USER.value else show_preview(row.text)
+        for row in connection.execute(query)
+    }
 
 
 def read_questions(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, str]:
@@ -106,7 +102,7 @@ def read_questions(connection: Connection, turn_ids: Sequence[int]) -> Mapping[i
 
 def _read_answers(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, str]:
     query = select(messages.c.answers_turn_id, messages.c.text).where(messages.c.answers_turn_id.in_(turn_ids))
-    return {row.answers_turn_id: show_excerpt(row.text) for row in connection.execute(query)}
+    return {row.answers_turn_id: show_preview(row.text) for row in connection.execute(query)}
 
 
 def _count_steps(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, int]:
@@ -130,9 +126,7 @@ def show_waiting(
 
 
 def _what(call: WaitingCall) -> str:
-    if not call.is_waiting:
-        return call.status.value.replace("_", " ")
-    return "waits for a word" if call.kind is PendingKind.APPROVAL else "waits for its result"
+    return say_waiting(call.kind) if call.is_waiting else call.status.value.replace("_", " ").capitalize()
 
 
 def _arguments(call: WaitingCall, steps: Sequence[MemoryItem]) -> str:

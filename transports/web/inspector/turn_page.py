@@ -25,9 +25,11 @@ from botservice.turns.waiting.records import find_of_turn
 from transports.web.backend import Refusal
 from transports.web.entering.gate import path_number
 from transports.web.inspector.desk import NO_TURN, NOT_THERE, Desk, refusing, show_seconds
+from transports.web.inspector.previews import show_excerpt
 from transports.web.inspector.prompt_pieces import Picture, PromptPainter
+from transports.web.inspector.states import count_failed_calls, state_of
 from transports.web.inspector.steps import show_steps, show_text
-from transports.web.inspector.turn_lines import show_excerpt, show_state, show_waiting, turn_seconds
+from transports.web.inspector.turn_lines import show_waiting, turn_seconds
 from transports.web.inspector.waterfall import draw_waterfall
 from transports.web.pages import HEADERS
 
@@ -69,7 +71,8 @@ class TurnPage:
             is_open=is_open,
             is_retriable=turn.status in (TurnStatus.SET_ASIDE, TurnStatus.QUEUED, TurnStatus.RUNNING),
             is_command=turn.outcome == Outcome.ANSWERED and not turn.steps and details.answer is None,
-            state=show_state(turn.status, turn.outcome),
+            state=state_of(turn, waiting),
+            failed_calls=count_failed_calls(turn.steps),
             seconds=turn_seconds(turn),
             ratings=details.ratings,
             figures=_figures(details, self._desk),
