@@ -140,7 +140,8 @@ def delete(world: World, params: Params) -> dict[str, Any]:
 )
 def start_stream(world: World, params: Params) -> dict[str, Any]:
     channel = _channel(world, params)
-    require(params, "thread_ts")
+    if world.is_dm(channel) or "top-level streams" in world.without:  # channels alone take streams outside of threads
+        require(params, "thread_ts")
     if not world.is_dm(channel):
         for name in ("recipient_team_id", "recipient_user_id"):
             if not params.get(name):
@@ -197,7 +198,7 @@ def _end_session(world: World, post: Post, params: Params) -> None:
         return
     if "session_status" in world.without or status not in ("active", "suspended", "closed"):
         raise SlackError("invalid_arguments")
-    world.statuses.append((post.channel, post.thread_ts or "", status))
+    world.statuses.append((post.channel, post.thread_ts, status))
 
 
 def _grow(world: World, post: Post, params: Params) -> None:

@@ -34,8 +34,11 @@ def conversations_info(world: World, params: Params) -> dict[str, Any]:
     channel = str(params.get("channel"))
     if BOT_USER not in world.channels.get(channel, ()):
         raise SlackError("channel_not_found")
-    kind = {"record_type": "agent_channel"} if channel in world.code_channels else {}
-    return {"channel": {"id": channel, "name": channel.removeprefix("C0").lower(), **kind}}
+    found: dict[str, Any] = {"id": channel, "name": channel.removeprefix("C0").lower()}
+    if channel in world.code_channels:  # Source: docs.slack.dev/ai/slack-code/code-channel-properties
+        session = {"status": "active", "encoded_agent_bot_user_ids": world.code_channels[channel]}
+        found |= {"record_type": "agent_channel", "properties": {"agent_session": session, "code_channel": {}}}
+    return {"channel": found}
 
 
 @method(
@@ -138,6 +141,8 @@ def agent_status(world: World, params: Params) -> dict[str, Any]:
         raise SlackError("invalid_arguments")
     # Without it, the session is that of a code channel. Source: docs.slack.dev/ai/slack-code.
     require(params, "channel_id", *(() if params.get("channel_id") in world.code_channels else ("thread_ts",)))
+    if BOT_USER not in world.channels.get(str(params["channel_id"]), ()):
+        raise SlackError("channel_not_found")
     world.statuses.append((params["channel_id"], params.get("thread_ts"), params["status"]))
     warning = {} if world.has_stop_button else {"warning": "missing_agent_session_stopped_event_subscription"}
     return {"agent_status": params["status"], **warning}

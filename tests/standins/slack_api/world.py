@@ -125,7 +125,7 @@ class World:
         self.is_agent = True
         self.has_stop_button = True
         self.scopes: set[str] | None = None
-        self.code_channels: set[str] = set()  # each for one task of an agent
+        self.code_channels: dict[str, list[str]] = {}  # each for one task, with the agents that it is assigned to
         self.tokens: dict[str, str] = {}
         self.rotates = False  # whether tokens of installations end, as an app chooses once and for all
         self.token_seconds = 43_200

@@ -3,16 +3,27 @@
 from typing import Any
 
 import pytest
+from standins.payments import Till, cashier
 from standins.slack_api import BOT_USER, Refuse, SlackApi
 
-from botservice import AgentContext, Storage
+from botservice import AgentContext, Button, Storage, Tool, ToolCall
 
 CHANNEL = "C0GENERAL"
 
 
 @pytest.fixture(autouse=True)
 def code_channel(api: SlackApi) -> None:
-    api.world.code_channels.add(CHANNEL)
+    api.world.code_channels[CHANNEL] = ["U0OTHERBOT", BOT_USER]
+
+
+async def offer() -> list:
+    """Offer a choice."""
+    return ["Sizes.", Button("Small"), Button("Large", "I take size L")]
+
+
+def buttons(post: Any) -> dict[str, dict[str, Any]]:
+    rows = [block["elements"] for block in post.blocks if block["type"] == "actions"]
+    return {each["text"]["text"]: each for row in rows for each in row}
 
 
 async def words(storage: Storage, **keys: str) -> list[str]:
@@ -84,3 +95,82 @@ async def test_where_slack_does_not_say_it_is_an_ordinary_channel(api: SlackApi,
         api.person_says(f"<@{BOT_USER}> hello", channel=CHANNEL)
         await api.until(lambda: api.said(CHANNEL))
     assert api.said(CHANNEL) == ["You said: hello"]
+
+
+async def test_the_answer_grows_in_the_channel(api: SlackApi, bot_on, typist: Any) -> None:
+    async with bot_on(api, typist):
+        api.person_says("migrate the job", channel=CHANNEL)
+        await api.until(lambda: typist.prompts)
+        typist.write("half of the answer. ")
+        await api.until(lambda: any(each.is_streaming for each in api.world.posts))
+        typist.write("And the rest.")
+        typist.finish()
+        await api.until(lambda: api.said(CHANNEL) == ["half of the answer. And the rest."])
+        await api.until(lambda: (CHANNEL, None, "active") in api.world.statuses)
+    assert [each.thread_ts for each in api.bot_posts(CHANNEL)] == [None]
+
+
+async def test_where_slack_streams_in_threads_alone_the_answer_comes_in_one_piece(
+    api: SlackApi, bot_on, typist: Any
+) -> None:
+    api.world.without.add("top-level streams")
+    async with bot_on(api, typist):
+        for number in (1, 2):
+            api.person_says("migrate the job", channel=CHANNEL)
+            await api.until(lambda number=number: len(typist.prompts) == number)
+            typist.write("the answer")
+            await api.until(lambda: api.calls("chat.startStream"))
+            typist.finish()
+            await api.until(lambda number=number: len(api.said(CHANNEL)) == number)
+            await api.until(lambda: (CHANNEL, None, "active") in api.world.statuses)
+    assert len(api.calls("chat.startStream")) == 1
+
+
+async def test_a_choice_goes_on_in_the_channel(api: SlackApi, bot_on, sqlite_storage: Storage) -> None:
+    def script(prompt: list[Any]) -> str | ToolCall:
+        last = prompt[-1]
+        if last["role"] == "tool":
+            return "Which one?"
+        return ToolCall("1", "offer", {}) if "choose" in last["content"] else f"You said: {last['content']}"
+
+    async with bot_on(api, script, tools=[Tool(offer)]):
+        api.person_says("let me choose", channel=CHANNEL)
+        post = (await api.until(lambda: [each for each in api.bot_posts(CHANNEL) if buttons(each)]))[0]
+        api.press(post, buttons(post)["Large"])
+        await api.until(lambda: api.said(CHANNEL)[1:] == ["You said: I take size L"])
+    assert [each.thread_ts for each in api.bot_posts(CHANNEL)] == [None, None]
+    assert (await words(sqlite_storage))[-1] == "You said: I take size L"
+
+
+async def test_while_a_tool_waits_for_a_decision_its_session_is_suspended(api: SlackApi, bot_on) -> None:
+    till = Till()
+    async with bot_on(api, cashier(), tools=till.tools):
+        api.person_says("pay her", channel=CHANNEL)
+        question = (await api.until(lambda: [each for each in api.bot_posts(CHANNEL) if buttons(each)]))[0]
+        await api.until(lambda: (CHANNEL, None, "suspended") in api.world.statuses)
+        api.press(question, buttons(question)["Allow"])
+        await api.until(lambda: "paid 5 to Anna" in api.said(CHANNEL)[-1])
+        await api.until(lambda: api.world.statuses[-1] == (CHANNEL, None, "active"))
+    assert till.paid == [("Anna", 5)]
+    assert {each.thread_ts for each in api.bot_posts(CHANNEL)} == {None}
+
+
+async def test_a_code_channel_of_another_agent_is_an_ordinary_channel(api: SlackApi, bot_on) -> None:
+    api.world.code_channels[CHANNEL] = ["U0OTHERBOT"]
+    async with bot_on(api):
+        api.person_says("migrate the job", channel=CHANNEL)
+        ts = api.person_says(f"<@{BOT_USER}> what do you think?", channel=CHANNEL)
+        await api.until(lambda: api.said(CHANNEL))
+    assert [(each.shown, each.thread_ts) for each in api.bot_posts(CHANNEL)] == [("You said: what do you think?", ts)]
+
+
+async def test_an_agent_that_is_added_to_a_code_channel_answers_there_at_once(api: SlackApi, bot_on) -> None:
+    api.world.code_channels[CHANNEL] = ["U0OTHERBOT"]
+    async with bot_on(api):
+        api.person_says("migrate the job", channel=CHANNEL)
+        await api.all_taken()
+        api.world.code_channels[CHANNEL].append(BOT_USER)
+        api.send_event({"type": "member_joined_channel", "channel": CHANNEL, "user": BOT_USER, "team": "T0001"})
+        await api.all_taken()
+        api.person_says("and now?", channel=CHANNEL)
+        await api.until(lambda: api.said(CHANNEL) == ["You said: and now?"])

@@ -77,9 +77,12 @@ class Presses:
         await self._errands.close()
 
     async def _event(self, key: str, press: Press, ts: str, at: str, body: Mapping[str, Any]) -> InboundEvent:
-        keys, more = press.context_keys, {"thread_ts": press.root or ts}
+        more: dict[str, str | None] = {"thread_ts": press.root or ts}
+        keys = press.context_keys
         if press.is_ephemeral:  # only the presser sees the message: it belongs to their conversation with the bot
             keys, more = context_keys(press.team, await self._interactions.conversation(press.team, press.user)), {}
+        elif press.root is None and await self._workspaces.has_code_channel(press.team, press.channel):
+            more = {"thread_ts": None}
         return InboundEvent(key=key, context_keys=keys, order_key=order_of(at), raw=raw(Way.BUTTON, body, **more))
 
     async def _refuse(self, press: Press) -> None:

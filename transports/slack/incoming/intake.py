@@ -209,9 +209,11 @@ class Intake:
     async def _take_membership(self, body: Mapping[str, Any]) -> None:
         """Take note of who has brought the bot into a channel, or that it is gone."""
         _, storage = self._opened()
-        chat = chat_of_bot(body, self._workspaces.known_bot(team_of(body) or ""))
+        team, channel = team_of(body) or "", word(field(body, "event", "channel")) or ""
+        chat = chat_of_bot(body, self._workspaces.known_bot(team))
         if chat is None:
             return
+        self._workspaces.forget_channel(team, channel)
         inviter, now = inviter_of(body), storage.now()
         if field(body, "event", "type") != "member_joined_channel":
             await storage.write(lambda connection: note_departure(connection, chat))

@@ -61,8 +61,7 @@ class Ending:
         except SlackFailure as failure:
             if failure.is_later:
                 raise
-            if place["thread_ts"]:
-                self._idle.rest(context_keys, place["channel"], place["thread_ts"])
+            self._idle.rest(context_keys, place["channel"], place["thread_ts"])
             self._idle.note_ended(place["channel"], ts, is_told=True)
 
     async def _stop(

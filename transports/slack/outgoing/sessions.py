@@ -186,7 +186,10 @@ class Idle:
         lock = self._locks.setdefault((channel, thread_ts), asyncio.Lock())
         try:
             async with lock:  # what is read last is said last
-                workspace = await self._workspaces.find(context_keys["team_id"])
+                team = context_keys["team_id"]
+                if thread_ts is None and not await self._workspaces.has_code_channel(team, channel):
+                    return
+                workspace = await self._workspaces.find(team)
                 is_waiting = await self._is_waiting(context_keys)
                 await self._statuses.rest(workspace, channel, thread_ts, is_waiting=is_waiting)
         except BotServiceError as error:

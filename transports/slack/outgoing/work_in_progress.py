@@ -59,8 +59,6 @@ class Stage:
 
     def _draft(self, target: Target, record: StreamRecord) -> Draft | None:
         """Return what an answer is shown on while it grows, or None if nothing can grow."""
-        if target.thread_ts is None:  # streams are for threads
-            return None
         if not self._without_streams.isdisjoint({(target.team_id, None), (target.team_id, target.channel)}):
             return None
         return Draft(self._client, self._streams, target, record, self._style, self._refusals)
@@ -89,10 +87,9 @@ class Stage:
 
     def rest(self, context_keys: Mapping[str, str], delivery: Delivery) -> None:
         """Show whether a session waits for a decision or rests, after a message has said so."""
-        thread_ts = delivery.payload.get("thread_ts") or context_keys.get("thread_ts")
-        if isinstance(thread_ts, str):
-            self._without_session.pop((context_keys["channel_id"], thread_ts), None)
-            self._idle.rest(context_keys, context_keys["channel_id"], thread_ts)
+        thread_ts = timestamp(delivery.payload.get("thread_ts") or context_keys.get("thread_ts"))
+        self._without_session.pop((context_keys["channel_id"], thread_ts), None)
+        self._idle.rest(context_keys, context_keys["channel_id"], thread_ts)
 
     def note_without_session(self, target: Target) -> None:
         """Take note that an answer was there before its session was begun; further down, an earlier one may have."""
@@ -105,7 +102,8 @@ class Stage:
 
     def note_without_streams(self, target: Target, failure: SlackFailure) -> None:
         """Take note that a workspace, or a channel, has no streams: answers come as plain messages there."""
-        self._without_streams.add((target.team_id, target.channel if failure.is_about_place else None))
+        is_of_channel = failure.is_about_place or failure.is_about_arguments  # some stream in threads alone
+        self._without_streams.add((target.team_id, target.channel if is_of_channel else None))
 
 
 class Show:
@@ -212,7 +210,7 @@ class Show:
             await growing.grow(draft, lambda: draft.wait(joined(self._text), self._tasks.shown), paint)
         except SlackFailure as failure:
             logger.info("slack.stream_left_alone", extra={"reason": failure.code})
-            if failure.is_without_streams:
+            if failure.is_without_streams or (self._target.thread_ts is None and failure.is_about_arguments):
                 self._stage.note_without_streams(self._target, failure)
         except BotServiceError as error:
             logger.info("slack.stream_left_alone", extra={"reason": type(error).__name__})
@@ -242,6 +240,6 @@ def _target(context_keys: Mapping[str, str], events: Sequence[StoredEvent]) -> T
         return Target(message.channel_id, message.answer_ts, message.team_id, message.user_id, team, begins)
     user = word(field(body, "user", "id"))
     thread_ts = timestamp(kept.get("thread_ts"))
-    if way is Way.BUTTON and user is not None and thread_ts is not None:
+    if way is Way.BUTTON and user is not None and "thread_ts" in kept:
         return Target(context_keys["channel_id"], thread_ts, context_keys["team_id"], user, context_keys["team_id"])
     return None

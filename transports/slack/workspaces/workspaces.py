@@ -129,11 +129,13 @@ class Workspaces:
         return found
 
     async def has_code_channel(self, team_id: str, channel_id: str) -> bool:
-        """Return whether a channel is one that Slack has for one task of an agent; every message there is for it.
+        """Return whether a channel is one that Slack has for a task of the bot; every message there is for it.
 
-        Events do not say so, and Slack is asked, once an hour: docs.slack.dev/ai/slack-code. Where it does not answer,
-        the channel is an ordinary one for now.
+        Events do not say so, and Slack is asked, once an hour: docs.slack.dev/ai/slack-code/code-channel-properties.
+        Where it does not answer, and where the task is another agent's, the channel is an ordinary one.
         """
+        if channel_id.startswith("D"):
+            return False
         key = team_id, channel_id
         is_one, until = self._code_channels.get(key, (False, 0.0))
         if until > time.monotonic():
@@ -142,12 +144,18 @@ class Workspaces:
             async with asyncio.timeout(_ASK_SECONDS):
                 workspace = await self.find(team_id)
                 answer = await self._client.ask(workspace.token, "conversations.info", channel=channel_id)
-            is_one, lasts = field(answer, "channel", "record_type") == CODE_CHANNEL, _NAME_SECONDS
+            channel, lasts = field(answer, "channel"), _NAME_SECONDS
+            agents = items_of(channel, "properties", "agent_session", "encoded_agent_bot_user_ids")
+            is_one = field(channel, "record_type") == CODE_CHANNEL and workspace.bot_user_id in agents
         except (BotServiceError, TimeoutError) as error:
             logger.info("slack.channel_unknown", extra={"reason": type(error).__name__})
             lasts = _FRESH_SECONDS
         self._code_channels[key] = is_one, time.monotonic() + lasts
         return is_one
+
+    def forget_channel(self, team_id: str, channel_id: str) -> None:
+        """Take note that the bot has come into a channel or has left it: Slack is asked again what it is."""
+        self._code_channels.pop((team_id, channel_id), None)
 
     async def note_grid(self, team_id: str, enterprise_id: str) -> None:
         """Store which organisation a workspace belongs to: the bot may be installed for the whole organisation."""
