@@ -77,7 +77,8 @@ async def test_looking_at_a_link_uses_nothing_up_and_its_button_does_once(site):
     for _ in range(3):
         shown = await crawler.client.get(path, headers=PAGE)
         assert shown.status_code == 200
-        assert "This opens the chat of Alice on Telegram (telegram:1)." in shown.text
+        assert "You will chat here as Alice on Telegram (telegram:1)." in shown.text
+        assert "A chat of its own begins in the browser" in shown.text
         assert "set-cookie" not in shown.headers
         assert shown.headers["cache-control"] == "no-store"
     assert (await crawler.client.head(path)).status_code == 405

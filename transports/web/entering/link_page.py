@@ -1,4 +1,4 @@
-"""The page that a link of /web opens: it says whose chat that is, and asks. Only the press of its button uses it up."""
+"""The page that a link of /web opens: it says as whom one will chat. Only the press of its button uses it up."""
 
 import logging
 
@@ -62,6 +62,7 @@ class Links:
             language=language_of(request),
             title=_say(request, "web.page_title"),
             whose=whose,
+            chat=_say(request, "web.page_chat"),
             warning=_say(request, "web.page_warning"),
             button=_say(request, "web.page_button"),
             gone=_say(request, "web.page_gone"),
