@@ -24,6 +24,7 @@ from botservice.errors import StorageError
 from botservice.history.finding.word_blocks import LARGEST_ID, forget_words
 from botservice.llm.tokens import TokenCounter
 from botservice.messages import Attachment, Author, Message, Role, storable
+from botservice.picture_size import read_picture_size
 from botservice.references import Reference, write_out
 from botservice.storage.blobs import read_blobs, store_blob
 from botservice.storage.chunks import chunks
@@ -341,12 +342,18 @@ def _conditions(context_id: int, message_ids: Iterable[int] | None) -> Iterator[
         yield and_(messages.c.context_id + 0 == context_id, messages.c.id.in_(chunk))
 
 
-def store_attachment(connection: Connection, context_id: int, attachment: Attachment) -> dict[str, str | None]:
-    """Keep an attachment's bytes and return what stands of it in its message."""
-    kept = {"mime_type": storable(attachment.mime_type), "name": attachment.name and storable(attachment.name)}
+def store_attachment(connection: Connection, context_id: int, attachment: Attachment) -> dict[str, str | int | None]:
+    """Keep an attachment's bytes and return what stands of it in its message; of a picture, also its size."""
+    kept: dict[str, str | int | None] = {
+        "mime_type": storable(attachment.mime_type),
+        "name": attachment.name and storable(attachment.name),
+    }
     if attachment.data is None:
         return {**kept, "url": storable(attachment.url or "")}
-    return {**kept, "sha256": store_blob(connection, context_id, attachment.data)}
+    kept["sha256"] = store_blob(connection, context_id, attachment.data)
+    if size := read_picture_size(attachment.mime_type, attachment.data):
+        kept["width"], kept["height"] = size
+    return kept
 
 
 def _storable_author(author: Author | None) -> Author | None:

@@ -41,7 +41,11 @@ _CLOSING: Final = re.compile(r" {0,3}(?:`{3,}|~{3,})[ \t]*")
 _STYLES: Final = {"bold": "strong", "italic": "em", "strike": "s", "underline": "u", "code": "code"}
 # It opens elsewhere, and tells nobody where from.
 _LINK: Final = ' href="{}" target="_blank" rel="noopener noreferrer nofollow"'
-_BOXES: Final = {None: "", True: "☑ ", False: "☐ "}
+_BOXES: Final = {
+    None: "",
+    True: '<input type="checkbox" disabled="" checked="" aria-label="Done" /> ',
+    False: '<input type="checkbox" disabled="" aria-label="To do" /> ',
+}
 
 
 def render_markdown(text: str) -> list[str]:
@@ -124,7 +128,7 @@ def _show_code(code: str, language: str) -> str:
 def _list(items: Sequence[Item]) -> str:
     """Return points; where they are numbered, each has the number that was written."""
     numbers = [int(each.number[:-1]) if each.number is not None else None for each in items]
-    shown = [f"<li{_value(numbers, at)}>{_show_item(each)}</li>\n" for at, each in enumerate(items)]
+    shown = [f"<li{_task(each)}{_value(numbers, at)}>{_show_item(each)}</li>\n" for at, each in enumerate(items)]
     if numbers[0] is None:
         return f"<ul>\n{''.join(shown)}</ul>\n"
     start = "" if numbers[0] == 1 else f' start="{numbers[0]}"'
@@ -135,6 +139,10 @@ def _value(numbers: Sequence[int | None], at: int) -> str:
     """Return the attribute of a point whose number does not follow the one before."""
     number, before = numbers[at], numbers[at - 1] if at else None
     return "" if number is None or before is None or number == before + 1 else f' value="{number}"'
+
+
+def _task(item: Item) -> str:
+    return "" if item.is_checked is None else ' class="task"'
 
 
 def _show_item(item: Item) -> str:

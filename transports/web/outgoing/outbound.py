@@ -61,10 +61,14 @@ def show_message(row: Any) -> dict[str, Any]:
 def show_buttons(kept: object) -> list[dict[str, str]]:
     """Return stored buttons for the page: what each says or decides when it is pressed, or where it leads."""
     return [
-        {"text": each.text, **(_deed_of(each) if each.url is None else {"url": each.url})}
+        {"text": each.text, **_style_of(each), **(_deed_of(each) if each.url is None else {"url": each.url})}
         for each in read_buttons(kept)
         if each.url is None or each.url.startswith(("http://", "https://"))
     ]
+
+
+def _style_of(button: Button) -> dict[str, str]:
+    return {} if button.style is None else {"style": button.style.value}
 
 
 def _deed_of(button: Button) -> dict[str, str]:
@@ -78,6 +82,7 @@ def _show_file(message_id: int, index: int, kept: Mapping[str, Any]) -> dict[str
         "name": kept.get("name") or kept["mime_type"],
         "mime_type": kept["mime_type"],
         "is_image": kept["mime_type"] in SHOWN_IMAGES and "url" not in kept,
+        "size": [kept["width"], kept["height"]] if "width" in kept else None,
     }
 
 

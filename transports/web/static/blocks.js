@@ -2,6 +2,24 @@
 
 import { announce } from "./announcing.js";
 
+const SCROLLED = ".table, .code pre, .formula";
+const sizes = new ResizeObserver((changes) => changes.forEach((each) => showMore(each.target)));
+
+// Says on which sides there is more of what scrolls by itself; the edge fades there.
+function showMore(frame) {
+  if (!frame.isWatched) {
+    frame.isWatched = true;
+    sizes.observe(frame);
+    frame.addEventListener("scroll", () => showMore(frame), { passive: true });
+  }
+  const left = Math.abs(frame.scrollLeft);
+  const right = frame.scrollWidth - frame.clientWidth - left;
+  const isTurned = getComputedStyle(frame).direction === "rtl";
+  const sides = [left > 1 && (isTurned ? "right" : "left"), right > 1 && (isTurned ? "left" : "right")];
+  const more = sides.filter(Boolean).join(" ");
+  if ((frame.dataset.more ?? "") !== more) frame.dataset.more = more;
+}
+
 function blockOf(html) {
   const block = document.createElement("div");
   block.className = "block";
@@ -20,7 +38,8 @@ export function putBlocks(body, at, blocks) {
     else body.append(made);
     const block = known || made;
     block.source = html;
-    for (const frame of block.querySelectorAll(".code")) addCopy(frame);
+    if (!body.matches(".told")) for (const frame of block.querySelectorAll(".code")) addCopy(frame);
+    for (const each of block.querySelectorAll(SCROLLED)) showMore(each);
   });
   while (body.children.length > at + blocks.length) body.lastElementChild.remove();
 }

@@ -48,7 +48,7 @@ function fill(card, call) {
 function putPart(card, name, label, text) {
   let part = card.querySelector(`.${name}`);
   if (!part) {
-    const pre = element("pre", { dir: "auto", tabindex: "0", role: "region", "aria-label": label });
+    const pre = element("pre", { dir: "auto", tabindex: "0", role: "group", "aria-label": label });
     part = element("div", { class: name }, element("div", { class: "label", "aria-hidden": "true" }, label), pre);
     card.append(part);
   }

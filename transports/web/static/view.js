@@ -5,22 +5,13 @@ import { putBlocks } from "./blocks.js";
 import { callsOf } from "./calls.js";
 import { awaitAnswer, clearDraft, takeBody, takeCalls } from "./draft.js";
 import { element } from "./element.js";
+import { timeOf, withLocalTimes } from "./times.js";
 
 const log = document.getElementById("log");
 const waiting = document.getElementById("waiting");
 const welcome = document.getElementById("welcome");
 const service = document.body.dataset.service;
-
-const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
-const day = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "numeric", minute: "2-digit" });
-const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
-
-function timeOf(at) {
-  const moment = new Date(at);
-  const isToday = moment.toDateString() === new Date().toDateString();
-  const text = (isToday ? clock : day).format(moment);
-  return element("time", { datetime: at, title: full.format(moment) }, text);
-}
+const LARGEST_PICTURE = 288; // pixels, in either direction
 
 function bodyOf(text) {
   return element("div", { class: "body plain", dir: "auto" }, text);
@@ -38,11 +29,22 @@ function markOf(text) {
   return element("div", { class: "mark" }, element("span", {}, text), retry);
 }
 
+// Its place is reserved before it comes: what stands below it does not move.
+function pictureOf(file) {
+  const picture = element("img", { src: file.url, alt: file.name, loading: "lazy" });
+  const [width, height] = file.size ?? [LARGEST_PICTURE, (LARGEST_PICTURE * 3) / 4];
+  const scale = Math.min(1, LARGEST_PICTURE / width, LARGEST_PICTURE / height);
+  picture.width = Math.max(1, Math.round(width * scale));
+  picture.height = Math.max(1, Math.round(height * scale));
+  if (!file.size) picture.className = "unmeasured";
+  return picture;
+}
+
 function filesOf(files) {
   const list = element("div", { class: "files" });
   for (const file of files) {
     const link = element("a", { href: file.url, target: "_blank", rel: "noopener" });
-    if (file.is_image) link.append(element("img", { src: file.url, alt: file.name, loading: "lazy" }));
+    if (file.is_image) link.append(pictureOf(file));
     else link.append(element("bdi", {}, file.name));
     list.append(link);
   }
@@ -58,7 +60,7 @@ function buttonsOf(buttons) {
       row.append(element("a", { href: button.url, target: "_blank", rel: "noopener noreferrer nofollow" }, button.text));
       continue;
     }
-    const made = element("button", { type: "button" }, button.text);
+    const made = element("button", { type: "button", ...(button.style && { "data-style": button.style }) }, button.text);
     made.addEventListener("click", () => {
       if (button.decides) row.closest("li").focus(); // which stays when its buttons go
       for (const each of row.querySelectorAll("button")) each.disabled = true;
@@ -104,7 +106,7 @@ function noticeElement(notice) {
   made.tabIndex = -1; // where the focus goes when its buttons go
   if (notice.calls?.length) made.append(callsOf(notice.calls));
   if (notice.asked) made.append(element("div", { class: "asked" }, notice.asked));
-  made.append(fillBody(element("div", { class: "body" }), notice.blocks));
+  made.append(withLocalTimes(fillBody(element("div", { class: "body told" }), notice.blocks)));
   if (notice.files?.length) made.append(filesOf(notice.files));
   if (notice.buttons?.length) made.append(buttonsOf(notice.buttons));
   if (notice.is_trouble) made.append(markOf("Not answered"));

@@ -113,13 +113,13 @@ async def test_a_tool_at_work_is_a_card_that_can_be_opened_and_stays_open(run_si
         await expect(page.answers).to_contain_text("It is a word.")
         await expect(page.locator("#draft .call")).to_have_count(0)
         stored = page.answers.locator(".call")
-        await expect(stored.get_by_role("region", name="Result")).to_have_text("a word")  # it stays open
+        await expect(stored.get_by_role("group", name="Result")).to_have_text("a word")  # it stays open
         await page.reload()
         await expect(stored.locator("summary")).to_contain_text("look_up")
         await expect(stored.locator(".said")).to_contain_text(" s")
         await expect(stored.locator("pre").first).to_be_hidden()
         await stored.locator("summary").click()
-        await expect(stored.get_by_role("region", name="Arguments")).to_contain_text("word: <i>x</i>")
+        await expect(stored.get_by_role("group", name="Arguments")).to_contain_text("word: <i>x</i>")
         await expect(stored).not_to_contain_text("correct horse")
 
 
@@ -141,7 +141,7 @@ async def test_many_calls_are_one_line_that_says_how_many_failed(run_site, open_
         cards = page.answers.locator(".call .call")
         await expect(cards.locator(".state")).to_have_text(["", "failed", "", "failed"])
         await cards.nth(1).locator("summary").click()
-        await expect(cards.nth(1).get_by_role("region", name="Error")).to_contain_text("odd")
+        await expect(cards.nth(1).get_by_role("group", name="Error")).to_contain_text("odd")
 
 
 async def test_calls_of_a_turn_without_an_answer_stay_too(run_site, open_page):
@@ -158,7 +158,7 @@ async def test_calls_of_a_turn_without_an_answer_stay_too(run_site, open_page):
         await expect(card).to_contain_text("add")
         await page.reload()
         await card.locator("summary").click()
-        await expect(card.get_by_role("region", name="Result")).to_have_text("5")
+        await expect(card.get_by_role("group", name="Result")).to_have_text("5")
 
 
 async def test_a_stop_before_the_first_word_leaves_a_mark_everywhere_and_retry_asks_again(
@@ -291,3 +291,28 @@ async def test_what_is_said_of_a_budget_stands_below_what_it_is_about_and_is_no_
             await expect(page.locator("#draft")).to_be_hidden()
             await expect(page.locator(".trouble, .asked")).to_have_count(0)
             await page.reload()
+
+
+async def test_a_list_of_tasks_has_boxes_and_what_is_too_wide_says_where_it_goes_on(run_site, open_page):
+    wide = "| " + " | ".join(f"column {each}" for each in range(20)) + " |\n|" + "---|" * 20 + "\n| a |\n"
+    script = [f"- [ ] to do\n- [x] done\n\n{wide}\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"]
+    async with run_site(script) as site:
+        page = await open_page(site.url, **PHONE)
+        await page.say("plan")
+        boxes = page.answers.get_by_role("checkbox")
+        await expect(boxes).to_have_count(2)
+        await expect(boxes.first).not_to_be_checked()
+        await expect(boxes.last).to_be_checked()
+        await expect(boxes.last).to_be_disabled()
+        table, narrow = await page.answers.locator(".table").all()
+        await expect(table).to_have_attribute("data-more", "right")
+        assert await narrow.get_attribute("data-more") is None
+        await table.evaluate("each => each.scrollLeft = 100")
+        await expect(table).to_have_attribute("data-more", "left right")
+        await table.evaluate("each => each.scrollLeft = each.scrollWidth")
+        await expect(table).to_have_attribute("data-more", "left")
+        await table.focus()
+        await expect(table).to_be_focused()
+        await page.keyboard.press("Home")
+        await page.keyboard.press("ArrowLeft")
+        await expect(table).to_have_attribute("data-more", "left right")

@@ -1,5 +1,8 @@
 """Deciding about a call in a real Chromium: with the keyboard, seen in every page, and after a reload."""
 
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
 import pytest
 from standins.payments import HOSTILE, Till, cashier
 
@@ -55,3 +58,27 @@ async def test_a_press_that_came_too_late_says_so(run_site, open_page):
         await expect(page.locator("#problem")).to_contain_text("decided before")
         await page.close()
     assert till.paid == []
+
+
+async def test_the_buttons_are_told_apart_and_the_time_is_the_readers_own(run_site, open_page):
+    till = Till()
+    call = {"to": "2026-01-01 10:00 (UTC)", "amount": 5}
+    async with run_site(cashier(call), tools=till.tools) as site:
+        page = await open_page(site.url, timezone_id="Asia/Kathmandu")  # 5:45 hours before UTC
+        await page.say("pay her")
+        question = page.locator("#log .notice")
+        allow, deny = page.get_by_role("button", name="Allow"), page.get_by_role("button", name="Deny")
+        await expect(allow).to_be_visible()
+        style = "each => [getComputedStyle(each).color, getComputedStyle(each).backgroundColor]"
+        (green, filled), (red, also_filled) = await allow.evaluate(style), await deny.evaluate(style)
+        assert green != red
+        assert filled == also_filled  # neither is the one to be pressed
+        assert await page.evaluate("document.activeElement.closest('.choices')") is None
+        until = question.locator("p time")
+        at = await until.get_attribute("datetime")
+        there = datetime.fromisoformat(at).astimezone(ZoneInfo("Asia/Kathmandu"))
+        assert f"{there.hour}:{there:%M}" in await until.text_content()
+        await expect(question.locator("pre")).to_contain_text("to: 2026-01-01 10:00 (UTC)")  # as the tool gets it
+        await expect(question.locator("p").last).not_to_contain_text("UTC")
+        await expect(question.locator("figcaption")).to_be_hidden()
+        await expect(question.get_by_role("button", name="Copy")).to_have_count(0)
