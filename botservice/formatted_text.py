@@ -159,8 +159,8 @@ class FormattedText:
 
     @classmethod
     def from_json(cls, stored: Iterable[Any]) -> "FormattedText":
-        """Read what `to_json` returned."""
-        return cls(tuple(_from_json(each) for each in stored))
+        """Read what `to_json` returned, in this release or in a later one."""
+        return cls(_blocks_from_json(stored))
 
 
 def plain_text(spans: Spans) -> str:
@@ -209,9 +209,27 @@ def _to_json(value: Any) -> Any:
 
 
 def _from_json(stored: Any) -> Any:
+    """Read a value that `_to_json` returned, in this release or in a later one with kinds and fields of its own."""
     if isinstance(stored, list):
         return tuple(_from_json(each) for each in stored)
     if not isinstance(stored, Mapping):
         return stored
-    named = {name: _from_json(each) for name, each in stored.items() if name != "kind"}
-    return _KINDS[stored["kind"]](**named) if "kind" in stored else Span(**named)
+    kind = _KINDS.get(stored["kind"]) if "kind" in stored else Span
+    if kind is None:
+        return _unknown(stored)
+    known = {each.name for each in fields(kind)} & stored.keys()
+    return kind(**{name: (_blocks_from_json if name == "blocks" else _from_json)(stored[name]) for name in known})
+
+
+def _blocks_from_json(stored: Iterable[Any]) -> tuple[Any, ...]:
+    read = (_from_json(each) for each in stored)
+    return tuple(Paragraph((each,)) if isinstance(each, Span) else each for each in read)
+
+
+def _unknown(stored: Mapping[str, Any]) -> Any:
+    """Return a kind of a later release as the words that it holds."""
+    if "blocks" in stored:
+        return Quote(_blocks_from_json(stored["blocks"]))
+    if "spans" in stored:
+        return Paragraph(_from_json(stored["spans"]))
+    return Span(str(stored.get("text") or stored.get("written") or ""))

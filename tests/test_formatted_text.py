@@ -58,3 +58,18 @@ def test_the_plain_text_has_every_word_and_no_markup() -> None:
         )
     )
     assert text.plain == "May I do this for *Ann*?\necho `hi` \\(x\\)\n\n- one\n7. two"
+
+
+def test_what_a_later_release_stored_is_read_without_what_is_new_in_it() -> None:
+    stored = [
+        {
+            "kind": "Paragraph",
+            "spans": [{"text": "Pay ", "colour": "red"}, {"kind": "Chip", "text": "Anna"}],
+            "size": 2,
+        },
+        {"kind": "CodeBlock", "text": "to: Anna", "is_folded": True},
+        {"kind": "Panel", "blocks": [{"kind": "Paragraph", "spans": [{"text": "in"}]}, {"kind": "X", "text": "side"}]},
+        {"kind": "Aside", "spans": [{"text": "beside"}]},
+        {"kind": "Clock", "text": "12:00"},
+    ]
+    assert FormattedText.from_json(stored).plain == "Pay Anna\n\nto: Anna\n\nin\n\nside\n\nbeside\n\n12:00"
