@@ -4,24 +4,12 @@ Everything that a person can choose freely passes through here: names, titles, n
 """
 
 import re
-import unicodedata
 from functools import lru_cache
 from typing import Final
 
+from botservice.visible_text import without_hidden
+
 _LONGEST_NAME: Final = 80
-_UNSEEN: Final = frozenset(("Cc", "Cf", "Co", "Cs", "Zl", "Zp"))
-_JOINERS: Final = frozenset("\u200c\u200d")  # parts of letters and of pictures
-_HIDDEN: Final = _UNSEEN | {"Cn", "Zs"}
-# Signs that show nothing although their category does not say so: fillers, variation selectors, the empty braille cell.
-_EMPTY: Final = frozenset(
-    map(chr, (0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, *range(0x180B, 0x1810), 0x2800, 0x3164, 0xFFA0))
-) | frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
-_MANY_SPACES: Final = re.compile(r" {9,}")
-_EDGES: Final = re.compile(r"\A +| +\Z")
-# What would look like signs that were written out, or like dots in the place of a secret.
-_LOOKALIKES: Final = re.compile(r"⟨(?=\d+ spaces?⟩)|•(?=•{5})")
-_PLAIN_LINE: Final = re.compile(r"[!-\[\]-~](?:[ -\[\]-~]*[!-\[\]-~])?")
-_PICTURES: Final = frozenset(("So", "Sk"))  # which joiners and variation selectors are parts of
 
 # What begins or ends a part of a prompt. A sign that looks like "<" may do for a model as well.
 _MARKS: Final = re.compile(
@@ -98,53 +86,6 @@ def _is_sentence(text: str) -> bool:
     return not any(sign in _STYLED for sign in bare) and not _NUMBERED.match(text)
 
 
-def visible(text: str, *, keeps_lines: bool = False, keeps_ends: bool = False) -> str:
-    r"""Write out every sign of a text that would not be seen; no two texts look alike.
-
-    What hides, or turns the direction of what follows, is written as in JSON, such as \u202e; so are line breaks. A
-    backslash is doubled where it would look like the beginning of that, and many spaces are counted.
-
-    Args:
-        keeps_lines: Leave line breaks as they are.
-        keeps_ends: Leave single spaces at the beginning and the end, which are to be seen by what stands around it.
-    """
-    if _PLAIN_LINE.fullmatch(text) is not None and "  " not in text:
-        return text
-    fakes = {found.start() for found in _LOOKALIKES.finditer(text)}
-    parts: list[str] = []
-    for at in range(len(text) - 1, -1, -1):  # backwards: a backslash depends on what is shown behind it
-        sign = text[at]
-        if sign == "\\":
-            is_taken = bool(parts) and parts[-1][0] in "nuU\\"
-            parts.append("\\\\" if is_taken else sign)
-        elif at in fakes or not (sign == "\n" and keeps_lines):
-            parts.append(_escaped(sign) if at in fakes or _is_hidden(text, at) else sign)
-        else:
-            parts.append(sign)
-    shown = _MANY_SPACES.sub(_counted, "".join(reversed(parts)))
-    return shown if keeps_lines or keeps_ends else _EDGES.sub(_counted, shown)
-
-
-def _is_hidden(text: str, at: int) -> bool:
-    sign = text[at]
-    if sign == " " or "!" <= sign <= "~":
-        return False
-    if at and (sign in _EMPTY or sign in _JOINERS) and unicodedata.category(text[at - 1]) in _PICTURES:
-        return False
-    return sign in _EMPTY or unicodedata.category(sign) in _HIDDEN
-
-
-def _escaped(sign: str) -> str:
-    if sign == "\n":
-        return "\\n"
-    return f"\\u{ord(sign):04x}" if ord(sign) <= 0xFFFF else f"\\U{ord(sign):08x}"
-
-
-def _counted(found: re.Match[str]) -> str:
-    count = len(found[0])
-    return f"⟨{count} space{'s' if count > 1 else ''}⟩"
-
-
 def is_link_like(text: str) -> bool:
     """Return whether a platform may make a link, a mention or a command of a text of others."""
     return any(sign in _STYLED for sign in text) and not _is_sentence(text)
@@ -152,5 +93,4 @@ def is_link_like(text: str) -> bool:
 
 def in_one_line(text: str) -> str:
     """Return text in one line, without signs that cannot be seen or turn the direction of what follows."""
-    seen = (each if each in _JOINERS or unicodedata.category(each) not in _UNSEEN else " " for each in text)
-    return " ".join("".join(seen).split())
+    return " ".join(without_hidden(text).split())

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from botservice.formatted_text import Block, Blocks, CodeBlock, FormattedText, Item, List, Paragraph, Span
+from botservice.visible_text import begun_isolate
 
 
 def in_pieces(blocks: Blocks, limit: int) -> Iterator[Blocks]:
@@ -52,6 +53,6 @@ def _parts(text: str, limit: int) -> Iterator[str]:
     while len(text) > limit:
         end = text.rfind("\n", limit // 2, limit) + 1 or limit
         yield text[:end].removesuffix("\n")
-        text = text[end:]
+        text = begun_isolate(text, end) + text[end:]
     if text:
         yield text

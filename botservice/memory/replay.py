@@ -28,6 +28,7 @@ from botservice.memory.steps import (
 from botservice.memory.sub_runs import SubRun, sub_runs
 from botservice.messages import Attachment, TokenUsage, ToolCall
 from botservice.quoting import found_records
+from botservice.visible_text import escaped, hides, is_all_seen, isolate_lines
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -35,17 +36,21 @@ if TYPE_CHECKING:
 _SUCCINCT_LENGTH: Final = 2_000
 _WINDOW_LENGTH: Final = 140
 _MODEL_INPUT: Final = "model_input_messages"
-# C0 and C1 controls, DEL, characters that turn the direction of what follows, separators that some terminals take for
-# a new line, and halves of characters, which cannot be printed at all.
-_UNSEEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 _Part = tuple[str, str, str]
 """A label, a text, and the style of the label."""
 
 
 def visible(text: str) -> str:
-    """Return text in which nothing moves the cursor, changes a colour or turns the direction."""
-    return _UNSEEN.sub(_escaped, text.replace("\r\n", "\n").expandtabs(4))
+    """Return text in which nothing hides, moves the cursor, colours or reorders what stands around it."""
+    lines = text.replace("\r\n", "\n").expandtabs(4)
+    if is_all_seen(lines):
+        return lines
+    if lines.isascii():
+        return _CONTROLS.sub(lambda found: _escaped(found[0]), lines)
+    pairs = zip(lines, hides(lines), strict=True)
+    return isolate_lines("".join(_escaped(sign) if is_hidden else sign for sign, is_hidden in pairs))
 
 
 def render_steps(steps: Iterable[MemoryItem], *, detailed: bool) -> "RenderableType":
@@ -84,9 +89,8 @@ def show(renderable: "RenderableType", console: "Console | None" = None) -> None
     console.file.write(capture.get().encode(console.encoding, "backslashreplace").decode(console.encoding))
 
 
-def _escaped(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+def _escaped(sign: str) -> str:
+    return f"\\x{ord(sign):02x}" if ord(sign) < 0x100 else escaped(sign)
 
 
 def _blocks(steps: Iterable[MemoryItem], *, detailed: bool) -> "Iterator[RenderableType]":

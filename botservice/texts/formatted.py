@@ -12,8 +12,9 @@ from string import Formatter
 from typing import Final, TypeAlias
 
 from botservice.formatted_text import Block, CodeBlock, FormattedText, Inline, Item, List, Paragraph, Span
-from botservice.quoting import is_link_like, visible
+from botservice.quoting import is_link_like
 from botservice.texts import template_in_language
+from botservice.visible_text import visible
 
 Value: TypeAlias = str | int | Span | FormattedText
 """What may stand in a placeholder: words as they are, or words with a formatting of their own."""
@@ -49,7 +50,7 @@ def quoted(text: str | None, otherwise: str = "somebody") -> Span:
 
 def code(text: str) -> Span:
     """Return a name for programs, such as that of a tool."""
-    return Span(visible(text), code=True)
+    return Span(visible(text, is_code=True), code=True)
 
 
 def command(text: str) -> Span:

@@ -57,11 +57,13 @@ def test_a_newcomers_name_reaches_owners_as_plain_text(name: str) -> None:
         assert "\n" not in said.plain
 
 
-@pytest.mark.parametrize(
-    "name", ["Ana", "Zoë-Łukasz O'Neil", "Dr. Ana (Lyon)", "山田 太郎", "Аня", "أحمد", "👩‍👩‍👧 family"]
-)
+@pytest.mark.parametrize("name", ["Ana", "Zoë-Łukasz O'Neil", "Dr. Ana (Lyon)", "山田 太郎", "Аня", "👩‍👩‍👧 family"])
 def test_usual_names_look_as_ever(name: str) -> None:
     assert quoted(name) == Span(name)
+
+
+def test_a_name_from_right_to_left_moves_nothing_beside_it() -> None:
+    assert quoted("أحمد") == Span("\u2068أحمد\u2069")
 
 
 async def test_linking_shows_platform_and_id_beside_a_name(sqlite_storage: Storage) -> None:

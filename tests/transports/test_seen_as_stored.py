@@ -1,4 +1,5 @@
 """What a person sees of the service's own texts: on every platform, sign by sign what is stored, whatever that is."""
+# ruff: noqa: RUF001 - signs of many scripts
 
 import html
 import io
@@ -17,13 +18,13 @@ from botservice.access.values import Entry, Kind, Subject
 from botservice.commands.access import _line as access_line
 from botservice.formatted_text import FormattedText, Paragraph, Span
 from botservice.messages import CommandCall, InboundMessage, Message, Role
-from botservice.quoting import visible
 from botservice.texts import LANGUAGES, _texts
 from botservice.texts.formatted import below, bulleted, quoted, say, words
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.waiting.approval_message import Asked, show_question
 from botservice.turns.waiting.arguments import has_masked, readable
 from botservice.turns.waiting.calls import PendingStatus
+from botservice.visible_text import FSI, PDI, visible
 from transports.slack.outgoing.formatting import Pings
 from transports.slack.outgoing.planning import plan_answer as plan_slack
 from transports.telegram.outgoing.planning import plan_answer as plan_telegram
@@ -52,6 +53,10 @@ ATTACKS = (
     "@everyone #general /allow all :smile: +1 555 0100",
     "[bold]x[/bold] [/] \x1b[2J\x07",
     "{tool} {0} %s",
+    '"א", 5, 900, "ב" \u2067x',
+    "שלם 100 לדני؛ ٥ ٩٠٠",
+    "s\u0336a\u20e0f\u0301\u0302\u0303\u0304e \u0338x \u030a \u3164\U000e0041\ufe0f",
+    "❤️‍🔥 1️⃣ 🏴\U000e0067\U000e007f ☃\u3164",
 )
 TEXTS = st.lists(
     st.sampled_from(ATTACKS) | st.text(max_size=12) | st.text(alphabet="\\`*_<>|$[](){}nu \n⟨⟩•", max_size=12),
@@ -69,7 +74,8 @@ def decoded(shown: str) -> str:
         escape = found[0]
         return {"\\\\": "\\", "\\n": "\n"}.get(escape) or chr(int(escape.lstrip("\\uU"), base=16))
 
-    return re.sub(r"⟨(\d+) spaces?⟩|\\\\|\\n|\\u[0-9a-f]{4}|\\U[0-9a-f]{8}", sign, shown)
+    bare = shown.replace(FSI, "").replace(PDI, "")
+    return re.sub(r"⟨(\d+) spaces?⟩|\\\\|\\n|\\u[0-9a-f]{4}|\\U[0-9a-f]{8}", sign, bare)
 
 
 class _Page(HTMLParser):

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 from botservice.formatted_text import CodeBlock, FormattedText, Span
 from botservice.messages import Author, Button, ButtonStyle, Message, Role
-from botservice.quoting import shortened, visible
+from botservice.quoting import shortened
 from botservice.texts import in_language
 from botservice.texts.formatted import below, code, quoted, say
 from botservice.turns.waiting.arguments import has_masked, in_one_line, readable
 from botservice.turns.waiting.calls import PendingStatus
 from botservice.turns.waiting.parsing import ALLOW, DENY
 from botservice.turns.waiting.parsing import say as say_order
+from botservice.visible_text import shown_beginning, visible
 
 MOST_MESSAGES: Final = 5  # calls of a step that are asked about in messages of their own
 _ROOM: Final = 2_400  # characters for all calls of one message: it has to stay one message everywhere
@@ -82,7 +83,7 @@ def _one(call: Asked, language: str | None, how: str) -> FormattedText:
     shown, is_whole = readable(call.arguments)
     is_masked = has_masked(call.arguments)
     if len(shown) > _ROOM:
-        shown, is_whole = f"{shown[:_ROOM]}… ({len(shown)})", False
+        shown, is_whole = f"{shown_beginning(shown, _ROOM)}… ({len(shown)})", False
     parts = [say(key, language, tool=code(call.tool), who=_name(call.author, language))]
     if shown:
         parts.append(_code_block(shown))
@@ -106,7 +107,7 @@ def _many(calls: Sequence[Asked], language: str | None, how: str) -> FormattedTe
         arguments, is_all = in_one_line(each.arguments, room)
         label = _LABELS.get(each.status)
         state = "" if label is None else f" — {in_language(label, language)}"
-        lines.append(f"{each.number}: {visible(each.tool)}({arguments}){state}")
+        lines.append(f"{each.number}: {visible(each.tool, is_code=True)}({arguments}){state}")
         is_whole = is_whole and is_all
     key = "approval.ask_many" if open_ones else "approval.decided_many"
     parts = [say(key, language, count=len(calls), who=who), _code_block("\n".join(lines))]

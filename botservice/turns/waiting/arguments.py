@@ -1,15 +1,18 @@
 """The arguments of a call as a person reads them: in full or in short, without secrets, and with nothing unseen."""
 
 import json
+import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from botservice.memory.masked_secrets import DOTS, Secret, find_secrets
-from botservice.quoting import visible
+from botservice.visible_text import shown_beginning, visible
 
 _LONGEST_VALUE: Final = 300  # characters of one argument where they are shown in short
 _MOST_LINES: Final = 20
 _SHORTEST_PART: Final = 30
+_JSON_TEXT: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"')
 
 
 def readable(arguments: Mapping[str, Any], *, is_short: bool = True) -> tuple[str, bool]:
@@ -65,7 +68,9 @@ def _as_json(value: Any) -> str:
 
 def _name(name: str) -> str:
     """Return the name of an argument; in quotation marks where it could pass as more than a name."""
-    return name if name.isascii() and name.replace("-", "_").isidentifier() else visible(_as_json(name))
+    if name.isascii() and name.replace("-", "_").isidentifier():
+        return name
+    return "".join(_parts(_as_json(name), [], is_json=True))
 
 
 def _shown(value: Any, name: str, *, is_quoted: bool = False) -> tuple[str, bool]:
@@ -73,19 +78,26 @@ def _shown(value: Any, name: str, *, is_quoted: bool = False) -> tuple[str, bool
     is_json = is_quoted or not isinstance(value, str)
     text = _as_json(value) if is_json else value
     secrets = find_secrets(text, name, is_json=is_json)
-    return "".join(_parts(text, secrets)), bool(secrets)
+    return "".join(_parts(text, secrets, is_json=is_json)), bool(secrets)
 
 
-def _parts(text: str, secrets: Sequence[Secret]) -> Iterator[str]:
+def _parts(text: str, secrets: Sequence[Secret], *, is_json: bool) -> Iterator[str]:
+    """Yield a text with dots for secrets; in JSON each text by itself, so that none moves what stands around it."""
+    texts = _JSON_TEXT.finditer(text) if is_json and not text.isascii() else ()
+    places = sorted({*(place for found in texts for place in found.span(1)), len(text)})
     end = 0
-    for each in secrets:
-        before, behind = each.shown(text)
-        yield visible(text[end : each.begin])
-        yield f"{visible(before)}{DOTS}{visible(behind)} ({each.length})"
-        end = each.end
-    yield visible(text[end:])
+    for each in (*secrets, None):
+        upto = len(text) if each is None else each.begin
+        for place in places[bisect_right(places, end) : bisect_left(places, upto)]:
+            yield visible(text[end:place], keeps_ends=True, is_code=True)
+            end = place
+        yield visible(text[end:upto], keeps_ends=end > 0 and is_json, is_code=True)
+        if each is not None:
+            before, behind = each.shown(text)
+            yield f"{visible(before, is_code=True)}{DOTS}{visible(behind, is_code=True)} ({each.length})"
+            end = each.end
 
 
 def _cut(text: str, most: int) -> str:
     """Return the beginning of a text, with its whole length."""
-    return f"{text[:most]}… ({len(text)})"
+    return f"{shown_beginning(text, most)}… ({len(text)})"

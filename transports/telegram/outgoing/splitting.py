@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from botservice.visible_text import begun_isolate
 from transports.graphemes import last_cut
 from transports.telegram.outgoing.entities import Entity, Rich
 
@@ -43,10 +44,12 @@ def split(rich: Rich, *, max_units: int, max_entities: int) -> Iterator[Rich]:
 
 def cut(rich: Rich, begin: int, end: int) -> Rich:
     """Return a stretch of rich, without blanks at its end, with the entities that touch it."""
-    text = rich.text[begin:end].rstrip()
+    opening = begun_isolate(rich.text, begin)
+    text = opening + rich.text[begin:end].rstrip()
     entities = []
     for each in rich.entities:
-        first, last = max(each.begin - begin, 0), min(each.end - begin, len(text))
+        first = max(each.begin - begin, 0) and each.begin - begin + len(opening)
+        last = min(each.end - begin + len(opening), len(text))
         if first < last and text[first:last].strip():
             entities.append(replace(each, begin=first, end=last))
     return Rich(text, tuple(entities))
@@ -66,6 +69,7 @@ def _skip_blanks(rich: Rich, place: int) -> int:
 
 def _furthest(rich: Rich, begin: int, max_units: int, max_entities: int) -> int:
     """Return the furthest place where a piece may end at all."""
+    max_units -= len(begun_isolate(rich.text, begin))
     end = min(len(rich.text), begin + max_units)
     while units(rich.text[begin:end]) > max_units:
         end -= max(1, (units(rich.text[begin:end]) - max_units) // 2)
