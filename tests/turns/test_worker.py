@@ -370,3 +370,23 @@ async def test_a_turn_that_was_cut_off_is_finished_by_the_next_worker(storage):
     async with office(storage, echo) as bot:
         await bot.messenger.shows("1", "re: hello")
     assert await history(storage) == [("user", "hello"), ("assistant", "re: hello")]
+
+
+async def test_work_beside_turns_that_fails_is_logged_once_with_its_error(storage, caplog):
+    async def fail():
+        raise RuntimeError("no transport stops that")
+
+    async with office(storage, echo) as bot:
+        bot.worker._spawn(fail())
+        while bot.worker._tasks:
+            await asyncio.sleep(0)
+    [line] = [record for record in caplog.records if record.message == "worker.task_failed"]
+    assert "no transport stops that" in str(line.exc_info[1])
+
+
+async def test_a_context_that_failed_here_and_was_finished_elsewhere_is_forgotten(storage):
+    async with office(storage, echo, is_started=False) as bot:
+        now = asyncio.get_running_loop().time()
+        bot.worker._resting = {1: (3, now - 3600), 2: (1, now + 3600)}
+        bot.worker._drop_old_rests()
+        assert list(bot.worker._resting) == [2]

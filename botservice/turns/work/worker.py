@@ -3,10 +3,10 @@
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Connection
 
@@ -249,6 +249,7 @@ class Worker:
         while True:
             try:
                 self._drop_what_is_lost()
+                self._drop_old_rests()
                 resting = {each for each in self._resting if self._is_resting(each)}
                 found, stops = await self._storage.read(partial(self._look, resting=resting))
                 self._take_up(found)
@@ -272,6 +273,11 @@ class Worker:
         for context_id, let_go_at in list(self._let_go_at.items()):
             if let_go_at < a_while_ago:
                 del self._let_go_at[context_id]
+
+    def _drop_old_rests(self) -> None:
+        """Forget failed contexts that were not tried again for long after their rest: another process did the work."""
+        long_ago = asyncio.get_running_loop().time() - _LONGEST_REST_SECONDS
+        self._resting = {context_id: rest for context_id, rest in self._resting.items() if rest[1] > long_ago}
 
     def _look(self, connection: Connection, resting: Collection[int]) -> tuple[list[DueContext], dict[int, int]]:
         """Return the unclaimed contexts that have work, and the stops of turns that run here."""
@@ -375,7 +381,16 @@ class Worker:
         if not await self._context_work.stop(context_id):
             self.wake(context_id)
 
-    def _spawn(self, work: "asyncio.Future[None] | object") -> None:
-        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[arg-type]  # a coroutine of this class
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._collect)
+
+    def _collect(self, task: asyncio.Task[None]) -> None:
+        """Log why a spawned task failed; the sweep finds again what it was about."""
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, StorageUnavailable):
+            logger.warning("worker.storage_unavailable", extra={"reason": str(error)})
+        elif error is not None:
+            logger.error("worker.task_failed", exc_info=error)
