@@ -16,7 +16,7 @@ from botservice.agents import Agent
 from botservice.agents.agent import DEFAULT_MAX_STEPS
 from botservice.agents.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent, prompt_of
 from botservice.budgets.budgets import Budgets
-from botservice.checking.arguments import check, check_can
+from botservice.checking.arguments import check, check_can, check_listed
 from botservice.commands import Command
 from botservice.commands.command import checked_commands
 from botservice.commands.standard import standard_commands
@@ -26,7 +26,7 @@ from botservice.errors import BudgetExceeded, LLMError, RunInterrupted, StorageU
 from botservice.history import Embedder
 from botservice.memory import StepCallbacks
 from botservice.memory.images import as_attachment
-from botservice.messages import Attachment, Author, InboundMessage, Message
+from botservice.messages import Attachment, Author, Button, InboundMessage, Message, is_blank, storable
 from botservice.setting_choices import check_bot_name
 from botservice.storage import Claim, Storage
 from botservice.telemetry import redact
@@ -41,6 +41,7 @@ from botservice.turns.records import (
 from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run.agent_run import AgentRun
 from botservice.turns.run_options import Clock, RunOptions, clock_of
+from botservice.turns.sending import LONGEST_KEY, prepare_message, write_message
 from botservice.turns.start.beginning import store_api_question
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
 from botservice.turns.waiting.handing_in import decide, hand_in
@@ -74,6 +75,7 @@ class AgentService:
         access: Who is let in while it is served; None for whom the settings let in.
         commands: What people may ask of the service itself, such as /help, while it is served.
         transports: Where people reach it while it is served, besides what the settings turn on.
+        on_sent: Called with the id of a conversation in which `send` has stored something; it wakes the own worker.
     """
 
     def __init__(  # noqa: PLR0913 - each is a choice of the user's
@@ -145,6 +147,7 @@ class AgentService:
         self.options = RunOptions(agent, callbacks, steps, clock, model_retries, budgets or Budgets())
         if approval_hours is not None:
             self.options = replace(self.options, approval_lasts=timedelta(hours=approval_hours))
+        self.on_sent: Callable[[int], object] = lambda _: None
         self._lines: dict[tuple[asyncio.AbstractEventLoop, Storage, int], _Line] = {}
 
     def take_name(self, name: str) -> None:
@@ -205,6 +208,42 @@ class AgentService:
             options = self._options_of(context)
             turn = await store_api_question(context, claim, message, options, keeps_steps=False, is_told=False)
             return await self._finish(context, turn, claim, options)
+
+    async def send(
+        self,
+        context: AgentContext,
+        text: str,
+        *,
+        attachments: Iterable[Attachment] = (),
+        buttons: Iterable[Button] = (),
+        key: str | None = None,
+    ) -> Message:
+        """Send a message that nobody asked for, and return it: the bot's own words, in the history from now on.
+
+        It is stored when this returns. A worker of any process delivers it, after what the conversation owes already.
+
+        Args:
+            buttons: What may be pressed under it; they are not kept with the history.
+            key: Names the message in this conversation: sent again with the same key, it is the first one again, as
+                long as events are kept (`KEEP_EVENTS_DAYS`, 7).
+
+        Raises:
+            StorageError: the conversation is gone, or the message of the key was deleted since.
+            InvalidArgument: text is no text or says nothing, or the key is no text of 1 to 255 characters.
+        """
+        files = tuple(map(as_attachment, check_listed("attachments=", attachments, remedy="give a list of files")))
+        pressed = check_listed("buttons=", buttons, remedy="give a list of Button")
+        for each in pressed:
+            check_can("a button", each, "text", "says", remedy="give Button('Yes')")
+        says = isinstance(text, str) and (bool(files) or not is_blank(text))
+        check("what is sent", text, is_right=says, remedy="give a text, or files by attachments=[…]")
+        is_key = key is None or (isinstance(key, str) and 0 < len(key) <= LONGEST_KEY and key == storable(key))
+        check("key=", key, is_right=is_key, remedy=f"give a text of 1 to {LONGEST_KEY} characters")
+        new = await prepare_message(text, files, self._options_of(context).clock())
+        write = partial(write_message, context_id=context.id, new=new, buttons=pressed, key=key)
+        sent = await self._of(context).write(write, sort_key=(context.id,))
+        self.on_sent(context.id)
+        return sent
 
     async def start(
         self,

@@ -204,6 +204,18 @@ def _find_stored(connection: Connection, context_id: int, new: NewMessage) -> Me
     return read_messages(connection, row.context_id, [row])[0]
 
 
+def find_answer(connection: Connection, turn_id: int) -> Message | None:
+    """Return the message of a turn, with its attachments; None if it was deleted."""
+    row = connection.execute(_OF_TURN, {"turn": turn_id}).one_or_none()
+    return None if row is None else read_messages(connection, row.context_id, [row])[0]
+
+
+def find_message(connection: Connection, context_id: int, message_id: int) -> Message | None:
+    """Return a message of a context, with its attachments; None if it was deleted."""
+    rows = execute(connection, BY_ID, {"context": context_id, "ids": [message_id]}).all()
+    return read_messages(connection, context_id, rows)[0] if rows else None
+
+
 def select_messages(context_id: int) -> Select[Any]:
     """Return the query of a context's messages, without an order."""
     return select(*COLUMNS).where(messages.c.context_id == context_id)

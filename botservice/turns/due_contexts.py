@@ -35,6 +35,7 @@ from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import (
     CALL_IS_OPEN,
     CHANGE_IS_UNHANDLED,
+    DELIVERY_IS_MESSAGE,
     DELIVERY_IS_OWED,
     EVENT_IS_UNHANDLED,
     REMINDER_IS_WAITING,
@@ -49,7 +50,7 @@ from botservice.turns.turn import set_due
 
 _MOST_RESENDS: Final = 1000  # at one look: more than there is room for in a lane
 
-_IS_OPEN = and_(DELIVERY_IS_OWED, text("deliveries.kind = 'message'"))
+_IS_OPEN = and_(DELIVERY_IS_OWED, DELIVERY_IS_MESSAGE)
 _IS_CONTROL = and_(EVENT_IS_UNHANDLED, text("events.kind IN ('stop', 'move')"))
 
 
@@ -104,7 +105,7 @@ _ITS_MESSAGE = (
 _HAS_TURN = exists().where(TURN_IS_OPEN, turns.c.context_id == events.c.context_id)
 _HAS_BEGUN = exists().where(TURN_IS_OPEN, turns.c.context_id == reminders.c.context_id, TURN_IS_RUNNING)
 _first = deliveries.alias("first")
-_FIRST_IS_OPEN = text("first.status IN ('pending', 'attempting') AND first.kind = 'message'")
+_FIRST_IS_OPEN = text("first.status IN ('pending', 'attempting') AND first.kind IN ('message', 'unplanned')")
 # What stands behind a message that was refused is not looked at by itself.
 _IS_BEHIND = exists().where(
     _FIRST_IS_OPEN,

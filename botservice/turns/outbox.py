@@ -14,23 +14,26 @@ from cachetools import LRUCache
 from sqlalchemy import Connection, bindparam, case, exists, func, insert, literal, null, select, update
 
 from botservice.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
+from botservice.history.rows import find_message
 from botservice.privacy.export_records import release_export
 from botservice.storage import Claim, Storage
 from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.ranges import is_of
 from botservice.storage.statements import Rows, execute
-from botservice.storage.tables.conditions import DELIVERY_IS_OWED
+from botservice.storage.tables.conditions import DELIVERY_IS_MESSAGE, DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.telemetry.measuring import Sending, TurnIdentity, in_turn, measured, turn_now
+from botservice.turns.buttons import read_buttons
 from botservice.turns.delivery_retries import DELIVERY_RETRIES, delivery_delay
 from botservice.turns.due_conditions import when_due_was_set
 from botservice.turns.due_contexts import put_off
 from botservice.turns.retry_policies import RetryPolicy
-from botservice.turns.transport import BUTTONS, THEN, Payload, Transport
+from botservice.turns.transport import BUTTONS, OF_MESSAGE, OFFERED, THEN, Payload, Transport
 from botservice.turns.turn import API, Delivery, DeliveryKind, DeliveryStatus, Turn, set_due
 
 logger = logging.getLogger(__name__)
 
+_TO_BE_SENT: Final = (DeliveryKind.MESSAGE, DeliveryKind.UNPLANNED)
 Clock = Callable[[], datetime]
 _MOST_REMEMBERED = 10_000  # messages of which it could not be stored that they were sent
 
@@ -71,7 +74,7 @@ NEXT: Final = (
         DELIVERY_IS_OWED,
         is_of(deliveries, bindparam("context")),
         deliveries.c.transport.in_(bindparam("transports", expanding=True)),
-        deliveries.c.kind == DeliveryKind.MESSAGE.value,
+        DELIVERY_IS_MESSAGE,
     )
     .order_by(deliveries.c.id)
     .limit(1)
@@ -151,6 +154,8 @@ class Outbox:
 
     async def _go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> bool:
         """Send a delivery that is stored as on its way; return whether that is over."""
+        if delivery.kind is DeliveryKind.UNPLANNED:
+            return await self._plan(delivery, claim)
         now = self._clock
         sent = self._sent.get(delivery.id)
         if sent is not None and sent.is_of(delivery):
@@ -187,6 +192,29 @@ class Outbox:
             return await self._note_sent(delivery, claim, sent)
         return True
 
+    async def _plan(self, delivery: Delivery, claim: Claim) -> bool:
+        """Have the platform's messages made of a program's own words, for the next look to send; return True."""
+        find = partial(find_message, context_id=claim.context_id, message_id=_message_of(delivery.payload))
+        message = await self._storage.read(find)
+        now = self._clock()
+        if message is None:
+            reason = "its message was deleted"
+            await self._set(delivery, claim, status=DeliveryStatus.FAILED, finished_at=now, error=reason)
+            return True
+        buttons = read_buttons(delivery.payload.get(OFFERED))
+        try:
+            payloads = self._transports[delivery.transport].plan(replace(message, buttons=buttons), ())
+        except Exception as error:  # transports are foreign code
+            logger.exception("delivery.failed", extra={"delivery": delivery.id, "turn": delivery.turn_id})
+            reason = type(error).__name__
+            await self._set(delivery, claim, status=DeliveryStatus.FAILED, finished_at=now, error=reason)
+            return True
+        if payloads:
+            await self._go_on_with(delivery, claim, payloads, kind=DeliveryKind.MESSAGE.value)
+        else:
+            await self._set(delivery, claim, status=DeliveryStatus.DELIVERED, finished_at=now)
+        return True
+
     async def _note_sent(self, delivery: Delivery, claim: Claim, sent: _Sent) -> bool:
         """Store that a message was sent, and return True; where that fails, it is known and not sent again."""
         if rest := _behind(delivery.payload):
@@ -212,8 +240,9 @@ class Outbox:
         """Replace a delivery by other messages: each is stored as sent before the next one is."""
         first, *behind = payloads
         payload = {**first, THEN: behind} if behind else dict(first)
+        content = content_columns(payload) if BUTTONS in payload else {"payload": payload}
         now = self._clock()
-        again = {"payload": payload, "attempts": 0, **set_due(now, now), **also}
+        again = {**content, "attempts": 0, **set_due(now, now), **also}
         await self._set(delivery, claim, status=DeliveryStatus.PENDING, **again)
 
     async def _put_off(self, delivery: Delivery, claim: Claim, wait: timedelta, error: str) -> None:
@@ -303,7 +332,7 @@ def begin_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payl
     if turn.transport == API and not payloads:
         return None
     owed = _find_owed(connection, turn.context_id)
-    is_next = not any(row.kind == DeliveryKind.MESSAGE.value for row in owed)
+    is_next = not any(row.kind in _TO_BE_SENT for row in owed)
     new = _write(connection, turn, payloads, now, owed, has_begun=is_next)
     return new[0] if new and is_next else None
 
@@ -379,6 +408,12 @@ def read_delivery(found: Rows) -> Delivery | None:
         row.created_at,
         row.turn_created_at,
     )
+
+
+def _message_of(payload: Mapping[str, object]) -> int:
+    """Return the number of the message that an unplanned delivery is about; 0 for one that is no number."""
+    number = payload.get(OF_MESSAGE)
+    return number if isinstance(number, int) else 0
 
 
 @contextmanager

@@ -55,7 +55,7 @@ _QUEUED_TURNS = (
     .limit(50)
 )
 _TURN = _TURNS.where(turns.c.id == bindparam("turn"))
-_NEWEST_TURN = _TURNS.order_by(turns.c.id.desc()).limit(1)
+_NEWEST_TURN = _TURNS.where(turns.c.started_at.is_not(None)).order_by(turns.c.id.desc()).limit(1)
 _EVENTS_OF_TURN = (
     select(events.c.id, events.c.key, events.c.raw, events.c.received_at, events.c.group_key)
     .where(events.c.turn_id == bindparam("turn"))

@@ -16,6 +16,13 @@ BUTTONS: Final = "buttons"
 THEN: Final = "then"
 """The field of a payload that holds the payloads that are to be sent behind it, in the same place of the order."""
 
+OF_MESSAGE: Final = "message"
+"""The field of an unplanned delivery that holds the number of the message to plan."""
+
+
+OFFERED: Final = "offered"
+"""The field of an unplanned delivery that holds the buttons under its message."""
+
 ReadEvent = Callable[[StoredEvent], Awaitable[InboundMessage | None]]
 """Returns what an event says; None if it says nothing to anybody."""
 

@@ -55,6 +55,7 @@ class DeliveryKind(StrEnum):
     """What a delivery puts on a platform."""
 
     MESSAGE = "message"
+    UNPLANNED = "unplanned"  # a program's own words: the platform's messages are made of them before the first is sent
     STREAM = "stream"  # a message that grows while its turn runs; the answer takes it over, as a MESSAGE
 
 

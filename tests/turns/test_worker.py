@@ -378,8 +378,7 @@ async def test_work_beside_turns_that_fails_is_logged_once_with_its_error(storag
 
     async with office(storage, echo) as bot:
         bot.worker._spawn(fail())
-        while bot.worker._tasks:
-            await asyncio.sleep(0)
+        await asyncio.wait(list(bot.worker._tasks))
     [line] = [record for record in caplog.records if record.message == "worker.task_failed"]
     assert "no transport stops that" in str(line.exc_info[1])
 

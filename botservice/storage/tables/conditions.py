@@ -22,6 +22,7 @@ EVENT_IS_UNHANDLED: Final = text("events.turn_id IS NULL AND events.handled_at I
 CHANGE_IS_UNHANDLED: Final = text("events.handled_at IS NULL AND events.kind IN ('edit', 'delete')")
 EVENT_IS_EXTERNAL: Final = text("events.external_id IS NOT NULL")
 DELIVERY_IS_OWED: Final = text("deliveries.status IN ('pending', 'attempting')")
+DELIVERY_IS_MESSAGE: Final = text("deliveries.kind IN ('message', 'unplanned')")
 DELIVERY_HAS_BUTTONS: Final = text("deliveries.buttons IS NOT NULL")
 CALL_IS_OPEN: Final = text("pending_calls.is_open")
 REMINDER_IS_WAITING: Final = text("reminders.status = 'waiting'")
