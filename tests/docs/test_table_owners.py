@@ -34,6 +34,7 @@ OTHERS = {
     "botservice/turns/due_contexts.py": ({"deliveries", "pending_calls", "turns"}, "puts off what is due in a context"),
     "botservice/turns/edits_and_deletions.py": ({"events"}, "says which edits have taken effect"),
     "botservice/turns/unsent_parts.py": ({"deliveries"}, "gives up what cannot be delivered any more"),
+    "botservice/turns/sending.py": ({"deliveries", "events"}, "stores what a program sends, and the key of that"),
     "botservice/turns/start/admission.py": ({"events"}, "empties what somebody sent who is not let in"),
     "botservice/turns/start/interrupted_readings.py": ({"events"}, "says whose files are being read"),
     "botservice/turns/waiting/resuming.py": ({"pending_calls"}, "puts off the calls of a turn"),

@@ -63,7 +63,7 @@ PLACES: Final = (
     Place(
         "events",
         ("key", "raw", "external_id", "group_key"),
-        "what the platform delivered; in the name of a press, who pressed",
+        "what the platform delivered; in the name of a press, who pressed; the key of a message that a program sent",
         "raw with the message, or after 7 days; the name stays as long, without the person's number",
         f"{_NUMBERS}::test_the_name_of_a_press_names_nobody_who_is_forgotten",
     ),
