@@ -332,7 +332,8 @@ async def running(
         await _start_models(settings, service, storage, stack)
         options, max_turns = service.options, settings.max_turns
         worker = Worker(storage, options, (), commands=service.commands, max_turns=max_turns, share=share)
-        service.on_sent = partial(asyncio.get_running_loop().call_soon_threadsafe, worker.wake)
+        loop = asyncio.get_running_loop()  # a program may send from another one
+        service.on_sent = lambda context_id: loop.call_soon_threadsafe(worker.wake, context_id)
         pressure = Pressure(max_waiting=settings.max_waiting)
         await stack.enter_async_context(pressure.watching(storage))
         inbox = Inbox(
