@@ -23,7 +23,7 @@ from botservice.texts.formatted import say
 from botservice.turns.edits_and_deletions import Controls
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.run_options import RunOptions
-from botservice.turns.start.beginning import Inbound
+from botservice.turns.start.beginning import Inbound, Said
 from botservice.turns.start.parts import find_earlier, find_meant, read_meant
 from botservice.turns.start.refusing import plan_notice, refusal_text, unread_text
 from botservice.turns.transport import Payload, ReadEvent, Transport, glimpse
@@ -109,6 +109,28 @@ class Admission:
             completed.append((event, whole or message))
         return completed
 
+    async def read_parts(
+        self, parts: Sequence[StoredEvent], turn: Turn, context: AgentContext, transport: Transport
+    ) -> tuple[list[Said], Write | None]:
+        """Return what further parts of a question say, all of which mean the bot, and the write that tells of them.
+
+        Their author was let in with the first part. Files count as one message; beyond the limit they are only named.
+        """
+        read = glimpse(transport) if self._budgets.has_rates else transport.read
+        said = [
+            (event, message)
+            for event in (replace(each, is_meant=True) for each in parts)
+            if (message := await read(event)) is not None
+        ]
+        unread: list[Inbound] = [each for each in said if not each[1].is_whole]
+        judged, slowed = await self.slow_down(unread, turn, context, transport)
+        in_time = {event.id for event, message in judged if event is not None and message.is_addressed}
+        said = [
+            (event, (await transport.read(event) or message) if event.id in in_time else message)
+            for event, message in said
+        ]
+        return said, all_of([slowed, self.tell_unread(said, turn, context, transport)])
+
     async def read_change(
         self, event: StoredEvent, claim: Claim, context_keys: Mapping[str, str], transport: Transport
     ) -> InboundMessage | None:
@@ -189,12 +211,7 @@ class Admission:
                     writes.append(self._telling_once(turn, payer, beyond, payloads, now))
             is_beyond = message.is_addressed and counted.get(payer.person) is not None
             kept.append((event, replace(message, is_addressed=False) if is_beyond else message))
-
-        def write(connection: Connection) -> None:
-            for each in writes:
-                each(connection)
-
-        return kept, write if writes else None
+        return kept, all_of(writes)
 
     def _telling_once(
         self, turn: Turn, payer: Payer, beyond: Standing, payloads: Sequence[Payload], now: datetime
@@ -244,3 +261,16 @@ class Admission:
             welcome = plan_notice(transport, turn, say("access.welcome", message.language), now)
         is_personal = ruling.notice is not Notice.GROUP
         return ruling, plan_notice(transport, turn, text, now, is_personal=is_personal), welcome
+
+
+def all_of(writes: Sequence[Write | None]) -> Write | None:
+    """Return one write that does all of these; None if there are none."""
+    wanted = [each for each in writes if each is not None]
+    if not wanted:
+        return None
+
+    def write(connection: Connection) -> None:
+        for each in wanted:
+            each(connection)
+
+    return write

@@ -1,7 +1,7 @@
 """Beginning a turn in which people have to be judged, commands obeyed, or changed messages read."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlalchemy import Connection
@@ -18,15 +18,13 @@ from botservice.turns.edits_and_deletions import Controls, as_changed, mark_hand
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, mark_running
 from botservice.turns.run_options import RunOptions
-from botservice.turns.start.admission import Admission, Heard
+from botservice.turns.start.admission import Admission, Heard, Write, all_of
 from botservice.turns.start.beginning import Inbound, Said, Unjudged, language_of, store_question
 from botservice.turns.start.commands import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.transport import Transport, glimpse, topics_of
 from botservice.turns.turn import Outcome, Turn, tell_end
 
 logger = logging.getLogger(__name__)
-
-Write = Callable[[Connection], None]
 
 
 class Judging:
@@ -67,7 +65,7 @@ class Judging:
         unread = self._admission.tell_unread(rest, turn, context, transport)
         obeyed = self._commit([answer for _, answer in answers], changes, turn, transport)
         away = self._admission.turn_away(heard, turn, controls, transport)
-        also = _all_of([away, obeyed, slowed, held, unread])
+        also = all_of([away, obeyed, slowed, held, unread])
         if also is not None and (answers or held or away) and not rest:
             outcome = Outcome.ANSWERED if answers else Outcome.REFUSED
             await self._end_without_agent(turn, claim, also, outcome)
@@ -186,16 +184,3 @@ def _may(said: Said, heard: Heard) -> bool:
     """Return whether a message may still be taken: it may have been edited since its author was judged."""
     event, message = said
     return event.id not in heard.rights or right_of(message) is not None
-
-
-def _all_of(writes: Sequence[Write | None]) -> Write | None:
-    """Return one write that does all of these; None if there are none."""
-    wanted = [each for each in writes if each is not None]
-    if not wanted:
-        return None
-
-    def write(connection: Connection) -> None:
-        for each in wanted:
-            each(connection)
-
-    return write

@@ -6,14 +6,11 @@ that belong together become one: before the first of them begins, or while it wa
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from itertools import chain
 
 from sqlalchemy import Connection, bindparam, exists, select
 
 from botservice.contexts.context import AgentContext
 from botservice.memory import PlanningStep
-from botservice.messages import InboundMessage
 from botservice.privacy.late_messages import erase_returning, read_notes
 from botservice.storage import Claim, Storage
 from botservice.storage.statements import execute
@@ -22,31 +19,35 @@ from botservice.turns.inbox import MAX_JOINED
 from botservice.turns.records import find_queued_turns, join_turns
 from botservice.turns.run.saving import Saver
 from botservice.turns.run_options import RunOptions
+from botservice.turns.start.admission import Admission
 from botservice.turns.start.beginning import Spoken, clear_forgotten, read_spoken, store_spoken, task_of
 from botservice.turns.transport import Transport, belong_together
-from botservice.turns.turn import StoredEvent, Turn
+from botservice.turns.turn import Turn
 
 _IS_SHOWN = select(exists().where(deliveries.c.turn_id == bindparam("turn")))
 
 
 def find_parts(connection: Connection, turn: Turn, transport: Transport) -> list[Turn]:
-    """Return the queued turns whose messages belong to the question of a turn, in the platform's order."""
+    """Return the queued turns whose messages belong to the question of a turn, in the platform's order.
+
+    A turn of which people have seen something has no more parts.
+    """
     parts, known, count = list[Turn](), list(turn.events), turn.joined_events + 1
     for queued in find_queued_turns(connection, turn.context_id, transport.name, but=turn.id):
-        count += queued.joined_events + 1
-        if count > MAX_JOINED or not queued.events:
+        is_part = bool(queued.events) and all(belong_together(transport, known, event) for event in queued.events)
+        if is_part and count + queued.joined_events + 1 > MAX_JOINED:
             break
-        if all(belong_together(transport, known, event) for event in queued.events):
+        if is_part:
+            count += queued.joined_events + 1
             parts.append(queued)
             known.extend(queued.events)
-    return parts
+    return [] if parts and execute(connection, _IS_SHOWN, {"turn": turn.id}).scalar_one() else parts
 
 
-def may_begin_again(connection: Connection, turn: Turn, context: AgentContext) -> bool:
-    """Return whether a turn that has begun has shown nothing and done nothing yet."""
+def may_begin_again(context: AgentContext) -> bool:
+    """Return whether the turn that has begun in a context has done nothing yet."""
     is_untouched = not context.steps_taken and context.open_step is None and context.task is not None
-    is_planned = any(isinstance(each, PlanningStep) for each in context.memory.steps)
-    return is_untouched and not is_planned and not execute(connection, _IS_SHOWN, {"turn": turn.id}).scalar_one()
+    return is_untouched and not any(isinstance(each, PlanningStep) for each in context.memory.steps)
 
 
 async def join_queued(storage: Storage, turn: Turn, parts: Sequence[Turn], claim: Claim) -> None:
@@ -59,21 +60,32 @@ async def join_queued(storage: Storage, turn: Turn, parts: Sequence[Turn], claim
 
 
 async def join_running(
-    context: AgentContext, turn: Turn, parts: Sequence[Turn], claim: Claim, transport: Transport, options: RunOptions
+    context: AgentContext,
+    turn: Turn,
+    parts: Sequence[Turn],
+    claim: Claim,
+    transport: Transport,
+    options: RunOptions,
+    admission: Admission,
 ) -> None:
     """Store more messages of the question of a turn that has begun; the turn goes on with them.
 
     Raises:
         TurnGrew: one of the turns is not what was read any more, or a message was forgotten meanwhile.
     """
-    earlier = await _read([each for each in parts if each.order_key < turn.order_key], transport)
-    later = await _read([each for each in parts if each.order_key >= turn.order_key], transport)
+    parts = sorted(parts, key=lambda each: each.order_key)
+    said, tell = await admission.read_parts(
+        [event for each in parts for event in each.events], turn, context, transport
+    )
+    before = {event.id for each in parts if each.order_key < turn.order_key for event in each.events}
     now = options.clock()
-    spoken = await read_spoken([*earlier, *later], now)
-    _add_to_task(context, spoken, len(earlier))
+    spoken = await read_spoken(said, now)
+    _add_to_task(context, spoken, sum(event.id in before for event, _ in said))
 
     def write(connection: Connection, _: Sequence[int]) -> bool:
         join_turns(connection, turn, parts)
+        if tell is not None:
+            tell(connection)
         stored = store_spoken(connection, context.id, spoken, now)
         notes = read_notes(connection, context.id, spoken.heard)
         return bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
@@ -82,16 +94,6 @@ async def join_running(
     await Saver(context, claim).save_with(write, gone.append)
     if any(gone):
         await clear_forgotten(context, turn.id)
-
-
-async def _read(parts: Sequence[Turn], transport: Transport) -> list[tuple[StoredEvent, InboundMessage]]:
-    """Return what the messages of turns say: the bot is meant by all parts of a question."""
-    found = list[tuple[StoredEvent, InboundMessage]]()
-    for event in chain.from_iterable(each.events for each in parts):
-        message = await transport.read(replace(event, is_meant=True))
-        if message is not None:
-            found.append((event, message))
-    return found
 
 
 def _add_to_task(context: AgentContext, spoken: Spoken, before: int) -> None:

@@ -12,6 +12,7 @@ from botservice.contexts.context import AgentContext
 from botservice.errors import ClaimLost, StorageUnavailable, TurnGrew
 from botservice.storage import Claim, Storage
 from botservice.turns.run_options import RunOptions
+from botservice.turns.start.admission import Admission
 from botservice.turns.start.joining import find_parts, join_queued, join_running, may_begin_again
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn, TurnStatus
@@ -45,13 +46,14 @@ class QuestionParts:
         self._options = options
         self._transports = transports
         self._failed_turns = failed_turns
+        self._admission = Admission(storage, options)
 
     def find(self, connection: Connection, turn: Turn, context: AgentContext) -> NewParts | None:
         """Return the parts of the question of the next turn; None if there are none, or too late for that turn."""
         parts = find_parts(connection, turn, self._transports[turn.transport])
         if parts and turn.status is TurnStatus.QUEUED:
             return NewParts(turn, parts)
-        return NewParts(turn, parts, context) if parts and may_begin_again(connection, turn, context) else None
+        return NewParts(turn, parts, context) if parts and may_begin_again(context) else None
 
     async def have_come(self, turn: Turn) -> bool:
         """Return whether more of the question of a turn that runs has come."""
@@ -67,7 +69,9 @@ class QuestionParts:
                 return
             await asyncio.sleep(_SETTLING_SECONDS)
             parts = await self._storage.read(lambda connection: find_parts(connection, turn, transport))
-            await join_running(work.context, turn, parts or work.parts, claim, transport, self._options)
+            await join_running(
+                work.context, turn, parts or work.parts, claim, transport, self._options, self._admission
+            )
         except TurnGrew:
             logger.info("turn.grew")
         except (ClaimLost, StorageUnavailable):

@@ -6,11 +6,14 @@ from typing import Any
 import pytest
 from standins.bot_api import BotApi, Person
 from standins.bot_api.files import attached
-from standins.clocks import LastingMinute
+from standins.clocks import LastingMinute, fast_clock
 from standins.models import Typist
 
 from botservice import AgentContext, Storage, Tool, ToolCall
+from botservice.budgets.budgets import Budgets
 from botservice.messages import Role
+from botservice.policies import Scope, parse_limits
+from botservice.turns.inbox import MAX_JOINED, MAX_OWN_TURNS
 
 GROUP = -1001000000001
 ADA, BOB = Person(1, "Ada"), Person(2, "Bob")
@@ -212,3 +215,63 @@ async def test_the_parts_of_a_slow_album_are_one_question(api: BotApi, bot_on: A
         clock.pass_(seconds=2)
         await api.message(42)
     assert api.visible_texts(42) == ["seen 4"]
+
+
+async def test_a_paste_is_one_question_however_much_others_say_meanwhile(api: BotApi, bot_on: Any) -> None:
+    api.add_group(GROUP, members=[ADA, BOB])
+    clock = LastingMinute()
+    async with bot_on(api, length, clock=clock):
+        with api.condition:
+            paste = f"@{api.username} {PASTE}"
+            first, *rest = [paste[at : at + 4096] for at in range(0, len(paste), 4096)]
+            api.person_says(first, chat_id=GROUP, user=ADA)
+            for number in range(MAX_OWN_TURNS - 1 + MAX_JOINED):
+                api.person_says(f"chatter {'x' * number}", chat_id=GROUP, user=BOB)
+            for each in rest:
+                api.person_says(each, chat_id=GROUP, user=ADA)
+        await api.all_taken()
+        clock.pass_(seconds=2)
+        await api.message(GROUP, "read 900 lines")
+
+
+async def test_what_comes_while_a_question_is_tried_again_that_was_shown_cuts_nothing_off(
+    api: BotApi, bot_on: Any, typist: Typist
+) -> None:
+    api.add_group(GROUP, members=[ADA, BOB])
+    async with bot_on(api, typist, clock=fast_clock()):
+        caption = f"@{api.username} {ASKED}"
+        (first,) = api.person_sends_album([PNG], chat_id=GROUP, user=ADA, caption=caption)
+        await api.until(lambda: typist.prompts)
+        typist.write("They want something. " * 20)
+        await api.until(lambda: api.visible_texts(GROUP))
+        typist.write(ValueError("broken"))
+        await api.until(lambda: len(typist.prompts) == 2)
+        with api.condition:
+            file = api.world.files.add("photo", PNG + b"2")
+        more = attached("photo", file) | {"media_group_id": first.message["media_group_id"]}
+        api.person_sends(more, chat_id=GROUP, user=ADA)
+        await api.all_taken()
+        typist.write("Money.")
+        typist.finish()
+        await api.until(lambda: "Money." in api.visible_texts(GROUP)[0])
+    assert len(typist.prompts) == 2
+
+
+async def test_files_of_further_parts_count_against_the_limits_of_their_author(
+    api: BotApi, bot_on_both: Any, typist: Typist
+) -> None:
+    limits = Budgets({Scope.PERSON: parse_limits("1 messages/minute")})
+    async with bot_on_both(api, typist, clock=LastingMinute(), budgets=limits):
+        api.person_says(ASKED, chat_id=42)
+        await api.until(lambda: typist.prompts)
+        with api.condition:
+            file = api.world.files.add("photo", PNG)
+        origin = {"type": "hidden_user", "date": 1, "sender_user_name": "Eve"}
+        api.person_sends({**attached("photo", file), "caption": "look", "forward_origin": origin}, chat_id=42)
+        await api.until(lambda: "[picture]" in said_in(typist.prompts[-1]))
+        typist.write("A picture.")
+        typist.finish()
+        await api.message(42, "A picture.")
+    assert "image_url" not in str(typist.prompts)
+    assert not api.calls("getFile")
+    assert any("That was a lot at once" in each for each in api.visible_texts(42))
