@@ -61,6 +61,10 @@ class Author:
     id: str | None = None
     name: str | None = None
 
+    def is_same(self, other: "Author | None") -> bool:
+        """Return whether another author is the same identity, whatever both are called now."""
+        return other is not None and (self.platform, self.id) == (other.platform, other.id) and self.id is not None
+
     @property
     def is_chat(self) -> bool:
         """Whether it was written in the name of a chat, so that nobody can say by whom."""
@@ -221,6 +225,8 @@ class Message:
         spoken: Its text as speech, if the question was spoken; what is kept is the text.
         formatted: What the service itself says, with its formatting, where text is the plain words of that. Platforms
             show this alone then: text is Markdown only where there is none. It is kept with the deliveries.
+        is_all_own: Whether its author wrote all of it themselves, files and what it holds included; None if that is not
+            known, as of what older releases stored.
     """
 
     id: int | None = None
@@ -238,11 +244,18 @@ class Message:
     moments: tuple[Moment, ...] = ()
     spoken: Attachment | None = None
     formatted: FormattedText | None = None
+    is_all_own: bool | None = field(default=None, compare=False)
 
     @property
     def full_text(self) -> str:
         """Its text with what it holds of others, in brackets, as a model reads it."""
         return write_out(self.text, self.references) if self.references else self.text
+
+    def holds_others(self, asker: Author | None) -> bool:
+        """Return whether it may hold words of anybody but the assistant and the person who asks."""
+        if self.role is not Role.USER:
+            return False
+        return asker is None or not self.is_all_own or not asker.is_same(self.author)
 
     def __post_init__(self) -> None:
         # Only what is not so already: dozens of messages are read for each turn.

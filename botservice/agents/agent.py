@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from botservice.agents.checks import FinalAnswerCheck
+from botservice.agents.prompt import Prompt
 from botservice.contexts.context import AgentContext
 from botservice.errors import InvalidTool
 from botservice.llm.chat import ChatMessage, ModelItem
@@ -71,8 +72,13 @@ class Plan:
     model_items: Sequence[ModelItem] = ()
 
 
-def has_searched(said: Action | FinishAction) -> bool:
-    """Return whether the model's server searched the web for what a model said."""
+def rests_on_others(said: Action | FinishAction) -> bool:
+    """Return whether what a model said may rest on words of others that no message of this turn holds.
+
+    Its server has searched the web for it, or what was found for its prompt holds some.
+    """
+    if isinstance(said.prompt, Prompt) and said.prompt.holds_others:
+        return True
     is_counted = said.token_usage is not None and bool(said.token_usage.web_searches)
     return is_counted or any(item.get("type") == "web_search_call" for item in said.model_items)
 

@@ -74,6 +74,7 @@ class Prompt(list[ChatMessage]):
         model: The name of the model that it is made for, where it has one.
         conversation: The id and the keys of the context that it is made for, where there is one.
         kept_out: What of the conversation it goes without, because the model refuses it.
+        holds_others: Whether what was found for it may hold words of others than the assistant and the asker.
         facts: How it was made, as JSON values without anybody's words: for a later look into it.
     """
 
@@ -84,6 +85,7 @@ class Prompt(list[ChatMessage]):
     def __init__(self, messages: Iterable[ChatMessage] = ()) -> None:
         super().__init__(messages)
         self.facts: dict[str, Any] = {}
+        self.holds_others = False
         self._built: list[ChatMessage] = list(self)
         self._sections: list[tuple[str, int]] = []
         self._sources: dict[int, Source] = {}
@@ -253,6 +255,7 @@ class PromptBuilder:
             steps=0 if is_complete else len(context.completed_steps),
         )
         prompt.facts = {"max_tokens": self.max_tokens, "found": _scores(pieces.found), "left_out": left_out}
+        prompt.holds_others = any(hit.holds_others(context.asker) for hit in pieces.found)
         if pieces.found:
             prompt.facts["coverage"] = round(max(hit.coverage for hit in pieces.found), 2)
         prompt.model, prompt.conversation = self.model, (context.id, context.context_keys)

@@ -75,6 +75,7 @@ COLUMNS = (
     messages.c.token_count,
     messages.c.token_encoding,
     messages.c.external_id,
+    messages.c.is_all_own,
     messages.c.said_by_others,
 )
 
@@ -190,6 +191,7 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
         new.token_count,
         new.external_id,
         references=decode_references(held) if new.references else (),
+        is_all_own=new.is_all_own,
     )
 
 
@@ -378,7 +380,8 @@ def _author(platform: str | None, author_id: str | None, name: str | None) -> Au
 
 def read_message(row: Row[*tuple[Any, ...]], data: Mapping[str, bytes] | None, counter: TokenCounter | None) -> Message:
     """Return a row as a message; data has the bytes of its files, or is None where nobody needs them."""
-    number, _, role, text, files, platform, author_id, name, created_at, count, encoding, external_id, others, *_ = row
+    number, _, role, text, files, platform, author_id, name, created_at, count, encoding, external_id, *more = row
+    is_all_own, others, *_ = more
     references = () if others == NOTHING else decode_references(others)
     return Message(
         number,
@@ -390,6 +393,7 @@ def read_message(row: Row[*tuple[Any, ...]], data: Mapping[str, bytes] | None, c
         count if counter is None or encoding == counter.name else counter.count(write_out(text, references)),
         external_id,
         references=references,
+        is_all_own=is_all_own,
     )
 
 

@@ -1,11 +1,12 @@
 """The tools with which an agent keeps what a person says of themselves."""
 
 import asyncio
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
 
 from sqlalchemy import Connection
 
-from botservice.contexts.context import AgentContext
+from botservice.contexts.context import AgentContext, note_untrusted
 from botservice.history.finding.questions import Period, SearchHit
 from botservice.history.namesakes import shared_names
 from botservice.history.shown import authors_of, describe_records, records_of, room_for_records
@@ -72,7 +73,7 @@ def _forget(connection: Connection, context: AgentContext, asker: Author | None,
     return bool(delete_facts(connection, identity.person_id, [number], context.storage.now()))
 
 
-@tool(idempotent=True, reads_untrusted=True)  # forwards, files and others' messages are found as well
+@tool(idempotent=True)
 async def recall(
     context: AgentContext,
     query: str = "",
@@ -112,6 +113,7 @@ async def recall(
     found = await context.chat_history.search_again(
         wanted[:_MOST_QUERIES], k=_MOST, room=room, period=_period(first, last)
     )
+    await _note_others(context, found)
     shared = shared_names([*people, *authors_of(found)])
     is_weak = all(hit.is_weak for hit in found)
     return describe_records(_HEADING, records_of(found, shared), is_weak=is_weak) if found else _NOTHING
@@ -125,8 +127,15 @@ async def _read_in_message(context: AgentContext, number: int, start: int, asked
         return f"Message #{number} has {len(found.full_text)} characters: start must be below that."
     people = await context.chat_history.people()
     room = room_for_records(_TOKENS, counter_for(), _HEADING, shared_names([*people, found.author]))
+    await _note_others(context, [SearchHit(found, 0.0)])
     part = await asyncio.to_thread(room.part_of, found, asked, start)
     return describe_records(_HEADING, records_of([SearchHit(part, 0.0)], shared_names([*people, found.author])))
+
+
+async def _note_others(context: AgentContext, found: Iterable[SearchHit]) -> None:
+    """Take note that words of others are given to the model, where they are: no tool runs by a standing word then."""
+    if any(each.holds_others(context.asker) for each in found):
+        await context.storage.write(lambda connection: note_untrusted(connection, context.id), sort_key=(context.id,))
 
 
 def _read_day(text: str) -> date | None:

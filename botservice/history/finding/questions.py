@@ -43,6 +43,10 @@ class SearchHit:
         """The message, and its neighbour where it has one."""
         return [self.message] if self.neighbour is None else [self.message, self.neighbour]
 
+    def holds_others(self, asker: Author | None) -> bool:
+        """Return whether it may hold words of anybody but the assistant and the person who asks."""
+        return any(each.holds_others(asker) for each in self.messages)
+
 
 def merge_hits(found: Iterable[Sequence[SearchHit]]) -> list[SearchHit]:
     """Merge what several questions found, each message once: the best of each first, then the second best."""

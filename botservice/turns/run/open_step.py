@@ -8,7 +8,7 @@ from typing import NoReturn
 from sqlalchemy import Connection
 
 from botservice.agents import Action
-from botservice.agents.agent import has_searched
+from botservice.agents.agent import rests_on_others
 from botservice.contexts.context import AgentContext, note_untrusted
 from botservice.errors import TurnWaiting
 from botservice.memory import ActionStep, MemoryStep, Timing
@@ -88,13 +88,13 @@ class OpenStep:
         self._bill.attempts.write(step, started_at)
         self._bill.attempts.note_calls([each.name for each in action.tool_calls])
         tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
-        context.has_read_untrusted = is_searched = has_searched(action)
+        context.has_read_untrusted = is_of_others = rests_on_others(action)
         asked = await self._find_to_ask(tools, action.tool_calls)
 
         def write_open(connection: Connection, row_ids: Sequence[int]) -> TurnWaiting | None:
             note_step(connection, self._turn.id, steps_taken=taken, last_step_number=number)
             self._bill.write(connection, started_at)
-            if is_searched:
+            if is_of_others:
                 note_untrusted(connection, context.id)
             if asked:
                 now, lasts = self._options.clock(), self._options.approval_lasts

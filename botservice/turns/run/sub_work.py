@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol, TypeVar
 
 from botservice.agents import Action, FinishAction
-from botservice.agents.agent import has_searched
+from botservice.agents.agent import rests_on_others
 from botservice.agents.agent_tool import AgentTool
 from botservice.agents.checks import find_refusal
 from botservice.contexts.context import AgentContext
@@ -105,7 +105,7 @@ class SubWork:
         """Run the calls that the model wants; return the answer where a final tool gave it."""
         step = ActionStep(self._next_number(), tool_calls=tuple(action.tool_calls), model_output=action.model_output)
         tools = await self._agent.tools_for(self.context)
-        self.context.has_read_untrusted |= has_searched(action)
+        self.context.has_read_untrusted |= rests_on_others(action)
         outcomes = await self._run_calls(step, tools)
         self.context.has_read_untrusted |= gives_untrusted(tools, step.tool_calls or ())
         self.context.steps_taken += 1

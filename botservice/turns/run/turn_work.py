@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from botservice.agents import FinishAction
-from botservice.agents.agent import has_searched
+from botservice.agents.agent import rests_on_others
 from botservice.agents.agent_tool import AgentTool
 from botservice.agents.checks import find_refusal
 from botservice.budgets.budgets import Standing
@@ -316,7 +316,7 @@ class TurnWork:
 
         def write_answer(connection: Connection, _: Sequence[int]) -> tuple[Message, Delivery | None]:
             self._bill.write(connection, now)
-            if has_searched(action):
+            if rests_on_others(action):
                 note_untrusted(connection, self._context.id)
             if speech is not None:
                 self._bill.write_speech(connection, speech, now)
