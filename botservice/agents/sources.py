@@ -3,16 +3,18 @@
 import re
 from collections.abc import Sequence
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from botservice.llm.chat import Source
 from botservice.messages import is_blank
 from botservice.quoting import quote_name
 from botservice.texts import in_language
+from botservice.visible_text import isolate_lines
 
 _MOST: Final = 10
-_STYLES: Final = re.compile(r"[*_~#|&\\]+")
-_ENCODED: Final = str.maketrans({"(": "%28", ")": "%29", "*": "%2A", "_": "%5F", "~": "%7E", "|": "%7C", "`": "%60"})
+_STYLES: Final = re.compile(r"[*_~#|&\\]+|\$(?!\d)")
+# Of an address, what neither ends a link nor is markup in one: entities and escapes need ";" and backslashes.
+_SAFE: Final = "/:?#@!,=+%&'-."
 
 
 def with_sources(text: str, sources: Sequence[Source], language: str | None) -> str:
@@ -25,7 +27,24 @@ def with_sources(text: str, sources: Sequence[Source], language: str | None) -> 
 
 
 def _describe(source: Source) -> str:
-    host = quote_name(urlsplit(source.url).hostname)
-    title = quote_name(_STYLES.sub(" ", source.title), host)
-    link = f"[{title}]({source.url.translate(_ENCODED)})"
+    """Return a page's title as a link, and its host: words of others, in which nothing is markup."""
+    try:
+        parts = urlsplit(source.url)
+        host = _plain(parts.hostname or "", "?")
+    except ValueError:  # it is no address
+        return _plain(source.title, "?")
+    title = _plain(source.title, host)
+    if parts.scheme not in ("http", "https"):
+        return title
+    link = f"[{title}]({_encoded(source.url)})"
     return link if title == host else f"{link} ({host})"
+
+
+def _plain(text: str, otherwise: str) -> str:
+    return isolate_lines(quote_name(_STYLES.sub(" ", text), otherwise), is_code=False)
+
+
+def _encoded(url: str) -> str:
+    """Return an address with everything percent-encoded that could end its link, or be read as markup."""
+    kept = (each if each.isalnum() or each in _SAFE else quote(each, safe="", errors="replace") for each in url)
+    return "".join("%5F" if each == "_" else "%7E" if each == "~" else each for each in kept)

@@ -3,20 +3,22 @@
 from datetime import datetime
 from typing import Final
 
+from botservice.formatted_text import FormattedText
 from botservice.reminders.reminder import Reminder
 from botservice.reminders.times import spell
-from botservice.texts import in_language
+from botservice.texts.formatted import say
 
 _TASK: Final = "⏰ (scheduled on "
 
 
-def announce(reminder: Reminder, now: datetime) -> str:
-    """Return what the chat is told when a reminder is due, with a remark where it comes late."""
-    said = f"⏰ {reminder.text}"
-    if not reminder.is_late(now):
-        return said
-    due = spell(reminder.due_at, reminder.time_zone)
-    return f"{said}\n\n" + in_language("reminders.late", reminder.language, time=due)
+def announce(reminder: Reminder) -> str:
+    """Return what the chat is told when a reminder is due."""
+    return f"⏰ {reminder.text}"
+
+
+def say_late(reminder: Reminder) -> FormattedText:
+    """Return the remark below a reminder that comes late: no text of a reminder can hide it."""
+    return say("reminders.late", reminder.language, time=spell(reminder.due_at, reminder.time_zone))
 
 
 def ask(reminder: Reminder, now: datetime) -> str:

@@ -92,5 +92,6 @@ async def test_a_late_reminder_says_so_in_the_language_in_which_it_was_asked_for
         await bot.write("알려 줘", order=1)
         await bot.messenger.shows("1", "네")
         now[0] += timedelta(hours=5)
-        await bot.messenger.until(lambda: len(bot.messenger.visible["1"]) == 2)
-    assert "늦게 알려 드립니다" in (await history(storage))[-1][1]
+        await bot.messenger.until(lambda: len(bot.messenger.visible["1"]) == 3)
+        assert "늦게 알려 드립니다" in bot.messenger.visible["1"][2]
+    assert (await history(storage))[-1][1] == "⏰ 엄마"

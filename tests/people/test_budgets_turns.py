@@ -104,11 +104,11 @@ async def test_beyond_the_budget_a_question_is_kept_and_refused_politely_until_t
         await say(bot, "hello", BOB)
         told = used_up_text("person", TOMORROW, "de").plain
         assert "2026-03-03 00:00" in told
-        assert bot.messenger.visible[ALICE][1] == told
-        assert len(bot.messenger.visible[BOB]) == 1
+        assert bot.messenger.visible[ALICE][2] == told
+        assert len(bot.messenger.visible[BOB]) == 2, "the answer, and that most of the budget is used"
         clock.now = TOMORROW
         await say(bot, "third", ALICE)
-        assert bot.messenger.visible[ALICE][2].startswith("re: third")
+        assert bot.messenger.visible[ALICE][3] == "re: third"
     assert (await outcomes(storage)) == ["answered", "refused", "answered", "answered"]
     query = select(messages.c.text).where(messages.c.author_id == ALICE).order_by(messages.c.id)
     kept = await storage.read(lambda connection: list(connection.execute(query).scalars()))
@@ -130,12 +130,12 @@ async def test_the_model_is_not_asked_for_what_is_refused(storage: Storage) -> N
     assert asked == ["first"]
 
 
-async def test_most_of_a_budget_is_said_once_below_an_answer_and_not_kept(storage: Storage) -> None:
+async def test_most_of_a_budget_is_said_once_behind_an_answer_and_not_kept(storage: Storage) -> None:
     warning = nearly_used_text("person", TOMORROW, "en").plain
     async with shop(storage, taking(1700, 0), budgets(person="4200 tokens/day")) as bot:
         await say(bot, "a", ALICE)
         await say(bot, "b", ALICE)
-        assert bot.messenger.visible[ALICE] == ["re: a", f"re: b\n\n{warning}"]
+        assert bot.messenger.visible[ALICE] == ["re: a", "re: b", warning]
     async with shop(storage, taking(10, 0), budgets(person="4200 tokens/day")) as bot:
         await say(bot, "c", ALICE)
         assert bot.messenger.visible[ALICE] == ["re: c"]

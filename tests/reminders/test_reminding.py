@@ -96,8 +96,8 @@ async def test_two_replicas_send_it_once(postgres_url):
 async def test_what_was_due_while_nobody_was_there_comes_late_and_says_so(storage):
     await put(storage, language="de", time_zone="Europe/Berlin")
     async with office(storage, echo, clock=SetClock(NOON + timedelta(hours=7))) as bot:
-        late = "⏰ Call mum\n\nDas kommt zu spät: Fällig war es um 2026-05-04 15:00 (Europe/Berlin)."
-        await bot.messenger.shows("1", late)
+        late = "Das kommt zu spät: Fällig war es um 2026-05-04 15:00 (Europe/Berlin)."
+        await bot.messenger.shows("1", "⏰ Call mum", late)
 
 
 @pytest.mark.any_database
@@ -105,11 +105,11 @@ async def test_one_that_repeats_comes_once_for_all_that_was_missed_and_goes_on(s
     clock = SetClock(NOON + timedelta(days=3, hours=2))
     await put(storage, repeats=Repeats.DAILY)
     async with office(storage, echo, clock=clock) as bot:
-        await bot.messenger.until(lambda: bool(bot.messenger.visible))
+        await bot.messenger.until(lambda: len(bot.messenger.visible.get("1", ())) == 2)
         assert [each.due_at for each in await waiting(storage)] == [NOON + timedelta(days=4, hours=1)]
         clock.now = NOON + timedelta(days=4, hours=1)
-        await bot.messenger.until(lambda: len(bot.messenger.visible["1"]) == 2)
-        assert bot.messenger.visible["1"][1] == "⏰ Call mum"
+        await bot.messenger.until(lambda: len(bot.messenger.visible["1"]) == 3)
+        assert bot.messenger.visible["1"][::2] == ["⏰ Call mum"] * 2
     assert [each.due_at for each in await waiting(storage)] == [NOON + timedelta(days=5, hours=1)]
 
 
@@ -168,7 +168,7 @@ async def test_what_is_cancelled_or_forgotten_is_never_sent(storage):
         await bot.messenger.until(lambda: bool(bot.messenger.visible))
         await bot.write("hello", chat="2", order=1)
         await bot.messenger.shows("2", "re: hello")
-        assert [text[:10] for text in bot.messenger.visible["1"]] == ["⏰ Call mum"]
+        assert [text[:10] for text in bot.messenger.visible["1"]] == ["⏰ Call mum", "This comes"]
 
 
 @pytest.mark.any_database

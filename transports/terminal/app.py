@@ -78,6 +78,7 @@ class TerminalTransport:
         self._inbox: Inbox
         self._storage: Storage
         self._asked: str | None = None  # the key of the question that is being answered
+        self._answered_key: str | None = None  # of the question that was answered last
         self._answered = asyncio.Event()
         self._is_stopped = False
         self._choices: tuple[Button, ...] = ()
@@ -144,15 +145,19 @@ class TerminalTransport:
         if delivery.is_replacing and self._has_decided:
             return None  # the person who decided was told
         text, is_plain = str(delivery.payload["text"]), bool(delivery.payload.get("is_plain"))
-        self._choices = read_buttons(delivery.payload.get("choices"))
-        if not delivery.payload.get("answers"):
+        answers = f" {delivery.payload.get('answers', '')} "
+        is_more = f" {self._answered_key} " in answers  # than the answer that is there
+        if not is_more:
+            self._choices = read_buttons(delivery.payload.get("choices"))
+        if not answers.strip() or is_more:
             self._screen.note(text, is_waiting=self._asked is None, is_plain=is_plain)
             return None
-        if self._asked is None or f" {self._asked} " not in f" {delivery.payload.get('answers')} ":
+        if self._asked is None or f" {self._asked} " not in answers:
             self._screen.earlier(text, is_plain=is_plain)
             return None
         if not self._is_stopped:
             self._screen.answer(text, is_plain=is_plain)
+        self._answered_key = self._asked
         self._answered.set()
         return None
 

@@ -45,7 +45,6 @@ class AgentRun:
         on_end: Callable[[Claim], Awaitable[None]] | None = None,
         is_spoken: bool = False,
         has_buttons: Callable[[], bool] = lambda: True,
-        shows_history: bool = False,
     ) -> None:
         self.context = context
         self.memory: AgentMemory = context.memory
@@ -59,7 +58,6 @@ class AgentRun:
         self._interruption = Interruption()
         self._work = TurnWork(options, context, turn, claim, plan_deliveries, live, self._interruption, has_buttons)
         self._work.is_spoken = is_spoken
-        self._work.shows_history = shows_history
         self._is_stepping = False
         self._is_stopped = False
 

@@ -60,7 +60,6 @@ class TurnWork:
         answer: The answer, once it is stored.
         begun: The message that is to be sent once the answer is stored, if one is.
         is_spoken: Whether the question was, so that the answer is as well.
-        shows_history: Whether people see an answer as the history has it, and not as it is delivered.
     """
 
     def __init__(
@@ -77,7 +76,6 @@ class TurnWork:
         self.answer: Message | None = None
         self.begun: Delivery | None = None
         self.is_spoken = False
-        self.shows_history = False
         self._context = context
         self._memory = context.memory
         self._options = options
@@ -344,13 +342,11 @@ class TurnWork:
     async def _plan_warning(
         self, shown: Message, payloads: Sequence[Payload]
     ) -> tuple[Standing | None, Sequence[Payload]]:
-        """Return the budget that is nearly used, and the answer with a line about it; the history has the answer."""
+        """Return the budget that is nearly used, and an answer's messages with one about it, which no history has."""
         warning = self._bill.warning()
         if warning is None:
             return None, []
         line = self._bill.warning_text(warning)
-        if not self.shows_history:
-            return warning, await self._plan_for(replace(shown, text=f"{shown.text}\n\n{line.plain}"))
         aside = Message(None, Role.SYSTEM, line.plain, created_at=shown.created_at, formatted=line)
         return warning, [*payloads, *self._plan_deliveries(aside)]
 

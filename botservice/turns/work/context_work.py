@@ -300,7 +300,6 @@ class ContextWork:
             claim,
             plan_deliveries=lambda answer: transport.plan(answer, turn.events),
             has_buttons=lambda: bool(capabilities_of(transport).buttons),
-            shows_history=getattr(transport, "shows_history", False),
             live=live,
             is_spoken=self._options.speaker is not None and was_spoken(transport, turn.events),
         )

@@ -12,13 +12,13 @@ from botservice.budgets.budgets import Standing
 from botservice.budgets.usage import Payer
 from botservice.contexts.context import AgentContext, read_context_keys
 from botservice.errors import BotServiceError, ClaimLost, StorageUnavailable
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.rows import insert_message
 from botservice.memory import FinalAnswerStep, TaskStep
-from botservice.messages import InboundMessage, Message, Moment
+from botservice.messages import InboundMessage, Message, Moment, Role
 from botservice.reminders.records import find_due, give_up_reminder, take_reminder
 from botservice.reminders.reminder import Reminder
 from botservice.reminders.times import spell
-from botservice.reminders.wording import announce, ask, explain
+from botservice.reminders.wording import announce, ask, explain, say_late
 from botservice.storage import Claim, Storage
 from botservice.storage.tables.conversations import contexts
 from botservice.turns.outbox import write_deliveries
@@ -123,9 +123,11 @@ class Reminding:
         """Store the whole turn of a reminder: its message, the reason, and the delivery."""
         now = self._options.clock()
         context = await self._load(reminder)
-        said = announce(reminder, now)
+        said = announce(reminder)
         new = await new_answer(0, FinishAction(said), now)
-        payloads = self._transports[reminder.transport].plan(_shown(new, reminder), ())
+        plan = self._transports[reminder.transport].plan
+        shown = preview(new, language=reminder.language)
+        payloads = [each for message in (shown, *_remarks(reminder, now)) for each in plan(message, ())]
         context.begin_turn("", TaskStep(explain(reminder)), keeps_steps=False)
         context.memory.steps.append(FinalAnswerStep(said))
         changes = context.records.changes(context.memory.steps)
@@ -148,10 +150,13 @@ class Reminding:
         )
 
 
-def _shown(new: NewMessage, reminder: Reminder) -> Message:
-    """Return the message of a reminder; a late one with the time for which it was meant."""
-    due = Moment(spell(reminder.due_at, reminder.time_zone), reminder.due_at)
-    return replace(preview(new, language=reminder.language), moments=(due,))
+def _remarks(reminder: Reminder, now: datetime) -> list[Message]:
+    """Return what stands below a reminder: of one that comes late, the time for which it was meant."""
+    if not reminder.is_late(now):
+        return []
+    said, due = say_late(reminder), Moment(spell(reminder.due_at, reminder.time_zone), reminder.due_at)
+    note = Message(None, Role.SYSTEM, said.plain, created_at=now, language=reminder.language, moments=(due,))
+    return [replace(note, formatted=said)]
 
 
 def _taking(reminder: Reminder, now: datetime) -> Callable[[Connection], None]:
