@@ -149,6 +149,15 @@ def find_of_context(connection: Connection, context_id: int) -> list[WaitingCall
     return [_read(row) for row in execute(connection, _EVERY_OF_CONTEXT, {"context": context_id}).all()]
 
 
+def find_of_turns(connection: Connection, turn_ids: Collection[int]) -> dict[int, list[WaitingCall]]:
+    """Return every call that some turns have waited with, oldest first, by the turn."""
+    query = select(pending_calls).where(pending_calls.c.turn_id.in_(turn_ids)).order_by(pending_calls.c.id)
+    found: dict[int, list[WaitingCall]] = {}
+    for row in connection.execute(query):
+        found.setdefault(row.turn_id, []).append(_read(row))
+    return found
+
+
 def find_of_turn(connection: Connection, turn_id: int) -> list[WaitingCall]:
     """Return every call that a turn has waited with, oldest first."""
     return [_read(row) for row in execute(connection, _OF_TURN, {"turn": turn_id}).all()]

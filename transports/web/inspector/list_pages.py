@@ -149,14 +149,16 @@ class Inspector:
 
         def query(connection: Connection) -> tuple[dict[int, str], dict[int, ChatTitle]]:
             last = read_last_messages(connection, [each.last_message_id for each in shown])
-            return last, read_titles(connection, [each.id for each in shown])
+            ids = {each.id for each in shown} | {each.context_id for each in waiting[:PAGE]}
+            return last, read_titles(connection, list(ids))
 
-        last, titles = await storage.read(query, is_long=True)
         waiting = await list_waiting(storage) if after is None else []
+        last, titles = await storage.read(query, is_long=True)
         response = self._desk.pages.show(
             "inspect_contexts.html",
             waiting=show_waiting(waiting[:PAGE]),
             more_waiting=len(waiting[PAGE:]),
+            titles={context_id: title.text for context_id, title in titles.items()},
             contexts=[(each, titles[each.id], last.get(each.id, "")) for each in shown if each.id in titles],
             older=None if cursor is None else address("/inspect", {}, after=cursor),
             is_first=after is None,

@@ -7,7 +7,7 @@ from typing import Any, Final
 from botservice.memory import MemoryItem, ToolResult
 from botservice.memory.readable import listed
 from botservice.turns.turn import Outcome, TurnStatus
-from botservice.turns.waiting.calls import PendingKind, WaitingCall
+from botservice.turns.waiting.calls import PendingKind, PendingStatus, WaitingCall
 
 _OPEN: Final = {TurnStatus.QUEUED: "Queued", TurnStatus.RUNNING: "Running", TurnStatus.WAITING: "Waiting"}
 _ENDED: Final = {
@@ -17,13 +17,18 @@ _ENDED: Final = {
     Outcome.STOPPED: "Stopped",
     Outcome.FAILED: "Failed",
 }
+_DECIDED: Final = {
+    PendingStatus.ALLOWED: "answered",
+    PendingStatus.HANDED_IN: "answered",
+    PendingStatus.DENIED: "refused",
+}
 AWAITING_APPROVAL: Final = "Awaiting approval"
 AWAITING_RESULT: Final = "Awaiting a result"
 
 
 @dataclass(frozen=True, slots=True)
 class TurnState:
-    """How a turn stands.
+    """How a turn, or one of its calls, stands.
 
     Attributes:
         look: How it looks: as what it ended with, or "open".
@@ -52,6 +57,13 @@ def state_of(turn: Any, waiting: Iterable[WaitingCall] = ()) -> TurnState:
 def say_waiting(kind: PendingKind) -> str:
     """Return what a turn waits for with a call of some kind."""
     return AWAITING_APPROVAL if kind is PendingKind.APPROVAL else AWAITING_RESULT
+
+
+def state_of_call(call: WaitingCall) -> TurnState:
+    """Return how a call stands that waits, or has waited."""
+    if call.is_waiting:
+        return TurnState(say_waiting(call.kind), "open")
+    return TurnState(call.status.value.replace("_", " ").capitalize(), _DECIDED.get(call.status, "stopped"))
 
 
 def count_failed_calls(steps: Iterable[MemoryItem]) -> int:

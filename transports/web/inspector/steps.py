@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import groupby, zip_longest
 from typing import Any, Final
 
 from botservice.memory import (
@@ -66,6 +67,7 @@ class Part:
     Attributes:
         parts: What is folded under the label, where there is more than a text.
         is_open: Whether it is unfolded at first.
+        call: Which of the step's calls it is about, if it is one.
     """
 
     label: str
@@ -73,6 +75,7 @@ class Part:
     kind: Kind = Kind.TEXT
     parts: "Sequence[Part]" = ()
     is_open: bool = False
+    call: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +86,21 @@ class Block:
     facts: list[str]
     parts: list[Part]
 
+    @property
+    def groups(self) -> "list[tuple[int | None, list[Part]]]":
+        """Its parts, with those of a call together; the number of the call comes before them."""
+        return [(call, list(parts)) for call, parts in groupby(self.parts, lambda part: part.call)]
 
-def show_steps(steps: Iterable[MemoryItem]) -> list[Block]:
-    """Return steps for the page. The first prompt is unfolded down to what was found for it."""
+
+def show_steps(steps: Iterable[MemoryItem], took: Sequence[float | None] = ()) -> list[Block]:
+    """Return steps for the page. The first prompt is unfolded down to what was found for it.
+
+    Args:
+        took: For how many seconds each step was at work, where that is not all of its time.
+    """
     blocks = [
-        Block(_title(step, number), list(_facts(step)), list(_parts(step))) for number, step in number_actions(steps)
+        Block(_title(step, number), list(_facts(step, lasted)), list(_parts(step)))
+        for (number, step), lasted in zip_longest(number_actions(steps), took)
     ]
     first = next(((block, part) for block in blocks for part in block.parts if part.parts), None)
     if first is not None:
@@ -117,10 +130,10 @@ def _title(step: MemoryItem, number: int) -> str:
     return next((title for kind, (title, _) in _SAYING.items() if isinstance(step, kind)), visible(type(step).__name__))
 
 
-def _facts(step: MemoryItem) -> Iterator[str]:
+def _facts(step: MemoryItem, took: float | None) -> Iterator[str]:
     timing, usage = step.get_value("timing"), step.get_value("token_usage")
     if isinstance(timing, Timing) and timing.duration_seconds is not None:
-        yield f"{timing.duration_seconds:.2f} s"
+        yield f"{timing.duration_seconds if took is None else took:.2f} s"
     if isinstance(usage, TokenUsage):
         yield f"{usage.input_tokens:,} tokens in"
         yield f"{usage.output_tokens:,} out"
@@ -151,8 +164,8 @@ def _action(step: ActionStep) -> Iterator[Part]:
     if step.model_output is not None:
         yield Part("Said beside it", show_text(step.model_output))
     results = {each.call_id: each for each in listed(step.tool_results) if isinstance(each, ToolResult)}
-    for call in listed(step.tool_calls):
-        yield from _call(call, results.pop(call.id, None) if isinstance(call, ToolCall) else None)
+    for index, call in enumerate(listed(step.tool_calls)):
+        yield from _call(index, call, results.pop(call.id, None) if isinstance(call, ToolCall) else None)
     for result in results.values():
         yield _result(result)
     told = "\n".join(each.text for each in listed(step.tool_results) if isinstance(each, ToolResult))
@@ -167,13 +180,13 @@ def _action(step: ActionStep) -> Iterator[Part]:
         yield Part("Taken as the answer", show_text(step.action_output), Kind.GOOD)
 
 
-def _call(call: Any, result: ToolResult | None) -> Iterator[Part]:
+def _call(index: int, call: Any, result: ToolResult | None) -> Iterator[Part]:
     if not isinstance(call, ToolCall):
-        yield Part("Call", show_text(call), Kind.CODE)
+        yield Part("Call", show_text(call), Kind.CODE, call=index)
         return
     arguments = call.arguments if call.malformed_arguments is None else call.malformed_arguments
-    yield Part(f"Calls {visible(call.name)}", show_text(arguments), Kind.CODE)
-    yield Part("No result yet", "", Kind.BAD) if result is None else _result(result)
+    yield Part(f"Calls {visible(call.name)}", show_text(arguments), Kind.CODE, call=index)
+    yield Part("No result yet", "", Kind.BAD, call=index) if result is None else replace(_result(result), call=index)
 
 
 def _result(result: ToolResult) -> Part:

@@ -15,9 +15,11 @@ from botservice.storage.references import full_text_of
 from botservice.storage.tables.conversations import events, messages, steps
 from botservice.turns.waiting.arguments import readable
 from botservice.turns.waiting.calls import WaitingCall
+from botservice.turns.waiting.records import find_of_turns
 from transports.web.inspector.previews import show_excerpt, show_preview
-from transports.web.inspector.states import TurnState, say_waiting, state_of
+from transports.web.inspector.states import TurnState, state_of, state_of_call
 from transports.web.inspector.steps import show_text
+from transports.web.inspector.timeline import waited_within
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +52,18 @@ def read_turn_lines(connection: Connection, found: Sequence[FoundTurn]) -> list[
     answers = _read_answers(connection, turn_ids)
     counts = _count_steps(connection, turn_ids)
     failed = find_with_failed_calls(connection, turn_ids)
+    waits = find_of_turns(connection, turn_ids)
     return [
         TurnLine(
             row=row,
             ratings=ratings,
             title=titles[row.context_id],
-            state=state_of(row),
+            state=state_of(row, waits.get(row.id, ())),
             has_failed_call=row.id in failed,
             question=questions.get(row.id, ""),
             answer=answers.get(row.id, ""),
             steps=counts.get(row.id, 0),
-            seconds=turn_seconds(row),
+            seconds=turn_seconds(row, _waited(row, waits.get(row.id, ()))),
             model=visible(row.model or ""),
             tools=list(dict.fromkeys(visible(row.tools or "").split())),
         )
@@ -68,9 +71,15 @@ def read_turn_lines(connection: Connection, found: Sequence[FoundTurn]) -> list[
     ]
 
 
-def turn_seconds(turn: Any) -> float | None:
-    """Return how long a turn took since it was accepted, or None if it has not ended."""
-    return None if turn.finished_at is None else float((turn.finished_at - turn.created_at).total_seconds())
+def turn_seconds(turn: Any, waited: float = 0.0) -> float | None:
+    """Return how long a turn took since it was accepted, or None if it has not ended.
+
+    Args:
+        waited: How many seconds of that somebody had to decide, which do not count.
+    """
+    if turn.finished_at is None:
+        return None
+    return max(0.0, float((turn.finished_at - turn.created_at).total_seconds()) - waited)
 
 
 def read_last_messages(connection: Connection, message_ids: Sequence[int]) -> dict[int, str]:
@@ -100,6 +109,10 @@ def read_questions(connection: Connection, turn_ids: Sequence[int]) -> Mapping[i
     return found
 
 
+def _waited(row: Any, waiting: Sequence[WaitingCall]) -> float:
+    return waited_within(waiting, row.created_at, row.finished_at) if waiting and row.finished_at is not None else 0.0
+
+
 def _read_answers(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, str]:
     query = select(messages.c.answers_turn_id, messages.c.text).where(messages.c.answers_turn_id.in_(turn_ids))
     return {row.answers_turn_id: show_preview(row.text) for row in connection.execute(query)}
@@ -116,17 +129,13 @@ def _count_steps(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int
 
 def show_waiting(
     calls: Iterable[WaitingCall], steps: Sequence[MemoryItem] = ()
-) -> list[tuple[WaitingCall, str, str, str]]:
-    """Return calls that wait or have waited, each with its tool, what it waits for or how it ended, and its arguments.
+) -> list[tuple[WaitingCall, str, TurnState, str]]:
+    """Return calls that wait or have waited, each with its tool, how it stands, and its arguments.
 
     Args:
         steps: Of their turn; without them, the arguments are left out.
     """
-    return [(each, visible(each.tool), _what(each), _arguments(each, steps)) for each in calls]
-
-
-def _what(call: WaitingCall) -> str:
-    return say_waiting(call.kind) if call.is_waiting else call.status.value.replace("_", " ").capitalize()
+    return [(each, visible(each.tool), state_of_call(each), _arguments(each, steps)) for each in calls]
 
 
 def _arguments(call: WaitingCall, steps: Sequence[MemoryItem]) -> str:

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from botservice.agents import Agent
-from botservice.memory import MemoryItem
+from botservice.memory import MemoryItem, TaskStep, Timing
 from botservice.memory.readable import listed
 from botservice.memory.replay import visible
 from botservice.overview.chat_titles import ChatTitle, read_titles
@@ -27,14 +27,17 @@ from transports.web.entering.gate import path_number
 from transports.web.inspector.desk import NO_TURN, NOT_THERE, Desk, refusing, show_seconds
 from transports.web.inspector.previews import show_excerpt
 from transports.web.inspector.prompt_pieces import Picture, PromptPainter
+from transports.web.inspector.spans import Scale, number_targets
 from transports.web.inspector.states import count_failed_calls, state_of
 from transports.web.inspector.steps import show_steps, show_text
-from transports.web.inspector.turn_lines import show_waiting, turn_seconds
-from transports.web.inspector.waterfall import draw_waterfall
+from transports.web.inspector.timeline import draw_timeline, waited_within
+from transports.web.inspector.turn_lines import read_questions, show_waiting, turn_seconds
 from transports.web.pages import HEADERS
 
 _OPEN: Final = (TurnStatus.QUEUED, TurnStatus.RUNNING, TurnStatus.WAITING)
 
+_WIDTH: Final = 1_000  # of a bar's picture, in its own units
+_NARROWEST: Final = 6
 _ELSEWHERE: Final = "https://api.openai.com/v1"
 _DELETED: Final = ("", None, "deleted since")
 
@@ -52,15 +55,17 @@ class TurnPage:
         """Answer with the replay of a turn."""
         context_id, turn_id = path_number(request, "context"), path_number(request, "turn")
         turn = await self._read_turn(context_id, turn_id)
-        details, title, waiting = await self._desk.storage.read(
+        details, title, waiting, question = await self._desk.storage.read(
             lambda connection: _read_around(connection, context_id, turn_id), is_long=True
         )
         pictures = await run_in_thread(lambda: self._paint(turn.steps, details.before), name="counting")
         hits = await self._read_hits(context_id, pictures)
         answer = None if details.answer is None else show_text(details.answer)
-        blocks = show_steps(turn.steps)
-        if any(part.text == answer for block in blocks for part in block.parts):
-            answer = None
+        costs = [self._cost(step) for step in turn.steps]
+        root, told = number_targets(draw_timeline(details, turn.steps, waiting, costs))
+        scale = Scale(root, _WIDTH)
+        tasks = [step.task for step in turn.steps if isinstance(step, TaskStep)]
+        blocks = show_steps(turn.steps, [_took(step, waiting) for step in turn.steps])
         is_open = turn.status in _OPEN
         response = self._desk.pages.show(
             "inspect_turn.html",
@@ -73,17 +78,24 @@ class TurnPage:
             is_command=turn.outcome == Outcome.ANSWERED and not turn.steps and details.answer is None,
             state=state_of(turn, waiting),
             failed_calls=count_failed_calls(turn.steps),
-            seconds=turn_seconds(turn),
+            seconds=turn_seconds(turn, root.waited),
+            waited=root.waited,
             ratings=details.ratings,
             figures=_figures(details, self._desk),
-            bars=draw_waterfall(details, turn.steps),
-            steps=list(zip(blocks, pictures, hits, map(self._cost, turn.steps), strict=True)),
+            timeline=scale.draw(root, _NARROWEST),
+            is_shrunk=scale.is_shrunk,
+            told=told,
+            steps=list(
+                zip(blocks, pictures, hits, map(_attempts, turn.steps), map(self._desk.money, costs), strict=True)
+            ),
             waiting=show_waiting(waiting, turn.steps),
+            question=question if tasks == [] else show_text(tasks[0]),
             answer=answer,
             notices=_read_notices(details) if not turn.steps else [],
             deliveries=[_show_delivery(row) for row in details.deliveries],
             show_seconds=show_seconds,
             money=self._desk.money,
+            currency=self._desk.budgets.currency,
         )
         return self._desk.follow(request, response)
 
@@ -118,21 +130,35 @@ class TurnPage:
         said = await self._desk.storage.read(lambda connection: read_said(connection, context_id, ids)) if ids else {}
         return [[_show_hit(score, *said.get(message_id, _DELETED)) for message_id, score in hits] for hits in found]
 
-    def _cost(self, step: MemoryItem) -> str:
+    def _cost(self, step: MemoryItem) -> int:
+        """Return what a step cost, in billionths of the currency."""
         usage, model = step.get_value("token_usage"), step.get_value("model")
-        if usage is None or not isinstance(model, str):
-            return ""
-        return self._desk.money(self._desk.budgets.price(model, usage).cost)
+        return self._desk.budgets.price(model, usage).cost if usage is not None and isinstance(model, str) else 0
 
 
 def _read_around(
     connection: Connection, context_id: int, turn_id: int
-) -> tuple[TurnDetails, ChatTitle, list[WaitingCall]]:
+) -> tuple[TurnDetails, ChatTitle, list[WaitingCall], str]:
     details = read_details(connection, context_id, turn_id)
     title = read_titles(connection, [context_id]).get(context_id)
     if details is None or title is None:
         raise Refusal(404, NO_TURN)
-    return details, title, list(find_of_turn(connection, turn_id))
+    question = read_questions(connection, [turn_id]).get(turn_id, "")
+    return details, title, find_of_turn(connection, turn_id), question
+
+
+def _took(step: MemoryItem, waiting: Sequence[WaitingCall]) -> float | None:
+    """Return for how long a step was at work: without the time in which somebody had to decide."""
+    timing = step.get_value("timing")
+    if not isinstance(timing, Timing) or timing.end_time is None or timing.duration_seconds is None:
+        return None
+    return max(0.0, timing.duration_seconds - waited_within(waiting, timing.start_time, timing.end_time))
+
+
+def _attempts(step: MemoryItem) -> list[tuple[int, str]]:
+    """Return the attempts of a model that failed, with their number and why."""
+    attempts = enumerate(listed(step.get_value("model_attempts")), 1)
+    return [(at, visible(str(each["error"]))) for at, each in attempts if isinstance(each, Mapping) and "error" in each]
 
 
 def _offered(steps: Sequence[MemoryItem], place: int) -> list[str]:
@@ -155,7 +181,7 @@ def _figures(details: TurnDetails, desk: Desk) -> list[tuple[str, str]]:
     first = "" if row.first_token_ms is None else show_seconds(row.first_token_ms / 1_000)
     found = [
         ("Model", visible(row.model or "")),
-        ("Calls", f"{row.calls:,}" + (f", and {row.failed_calls:,} in vain" if row.failed_calls else "")),
+        ("Calls", f"{row.calls:,}" + (f", and {row.failed_calls:,} failed" if row.failed_calls else "")),
         ("Tokens in", f"{row.input_tokens:,}{share}"),
         ("Tokens out", f"{row.output_tokens:,}"),
         ("Cost", desk.money(row.cost)),

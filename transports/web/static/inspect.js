@@ -1,3 +1,5 @@
+import { prepareTree } from "./tree.js";
+
 // What the inspector's pages do by themselves: they follow what happens, and copy requests. Without it they can be read.
 
 const EVERY_MILLISECONDS = 2000;
@@ -44,10 +46,12 @@ const show = (text) => {
   const before = keysOf(main);
   for (const [key, each] of keysOf(next)) if (before.has(key)) each.open = before.get(key).open;
   const focused = place();
+  const scrolled = main.querySelector(".tree")?.scrollTop ?? 0;
   main.replaceChildren(...next.childNodes);
   main.toggleAttribute("data-live", next.hasAttribute("data-live"));
   if (focused !== null) main.querySelectorAll("a, button, summary, [tabindex]")[focused]?.focus({ preventScroll: true });
   prepare();
+  main.querySelector(".tree")?.scrollTo({ top: scrolled, behavior: "instant" });
 };
 
 const look = async () => {
@@ -93,6 +97,7 @@ const copy = async (button) => {
 // A page that is not from a safe address has no clipboard: there the links are enough.
 const prepare = () => {
   if (navigator.clipboard) for (const each of main.querySelectorAll("[data-copy]")) each.hidden = false;
+  prepareTree(main);
 };
 
 main.addEventListener("click", (event) => {
