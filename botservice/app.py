@@ -20,6 +20,7 @@ from botservice.access.access import Access
 from botservice.agents import FunctionsBasedAgent
 from botservice.agents.functions_based import DEFAULT_PROMPT
 from botservice.budgets.budgets import Budgets
+from botservice.contexts.context import read_context_keys
 from botservice.errors import BotServiceError, InvalidSkill, SettingsError, StorageError, StorageUnavailable
 from botservice.history import Embedder, NoMessages, OpenAIEmbedder, SteadyWindowMessageSelector
 from botservice.llm.asking import searches_web
@@ -42,6 +43,7 @@ from botservice.turns.served_transport import ServedTransport
 from botservice.turns.turn import Share
 from botservice.turns.work.worker import Worker
 from botservice.upkeep import Retention, Upkeep
+from botservice.upkeep.alerts import FailureAlerts
 
 if TYPE_CHECKING:
     from botservice.tools.mcp import MCPServers
@@ -434,10 +436,37 @@ async def _working(settings: Settings, service: AgentService, storage: Storage, 
     """Run the worker, the upkeep and the observer until the block is left; running turns have their grace."""
     await worker.start()
     try:
-        async with Upkeep(storage, build_retention(settings)).running(), _observing(settings, service, storage):
+        async with (
+            Upkeep(storage, build_retention(settings)).running(),
+            _observing(settings, service, storage),
+            _alerting(settings, service, storage, worker),
+        ):
             yield
     finally:
         await worker.stop(grace_seconds=0.0 if storage.refusal else GRACE_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def _alerting(settings: Settings, service: AgentService, storage: Storage, worker: Worker) -> AsyncIterator[None]:
+    """Tell the chat of ALERTS_TO what has to be told, if there is one.
+
+    Raises:
+        SettingsError: there is no context of the number that it names.
+    """
+    chat = settings.alerts_to
+    if chat is None:
+        yield
+        return
+    number = chat.number
+    if number is not None:
+        try:
+            await storage.read(lambda connection: read_context_keys(connection, number))
+        except StorageUnavailable:
+            raise
+        except StorageError as error:
+            raise SettingsError(f"ALERTS_TO: {error}: `botservice contexts` lists them") from error
+    async with FailureAlerts(storage, chat, service.options.clock, worker.wake).running():
+        yield
 
 
 @contextlib.asynccontextmanager

@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from botservice.chat_addresses import CHAT_FORMS, ChatAddress
 from botservice.env_files import check_lines
 from botservice.errors import SettingsError
 from botservice.policies import AccessMode, Limit, Prices, WebAccess, parse_identities, parse_limits, parse_prices
@@ -83,6 +84,7 @@ _MUST_BE = {
     "(http only to a loopback address); give each bot a host name or a port of its own",
     "admin_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
     "metrics_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
+    "alerts_to": f"a chat: {CHAT_FORMS}",
     "exports_per_day": "a whole number, 1 or more",
     "metrics_port": "a number from 0 to 65535",
     "web_access": "admin or link",
@@ -347,6 +349,7 @@ class Settings(ModelSettings):
     admin_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
     metrics_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
     exports_per_day: int = Field(1, ge=1)
+    alerts_to: Annotated[ChatAddress, _parsed(ChatAddress.parse)] | None = None
     metrics_port: int | None = Field(None, ge=0, le=65535)
 
     web_access: Annotated[WebAccess, BeforeValidator(str.lower)] = WebAccess.ADMIN

@@ -30,7 +30,7 @@ from botservice.storage.tables.metadata import metadata
 from botservice.storage.url import DatabaseUrl
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
-SCHEMA_VERSION = "0027"
+SCHEMA_VERSION = "0028"
 
 COPY_MARK = "botservice_copy"
 """The table that a database has while it is copied to: until the copy is whole, its triggers do nothing."""

@@ -288,6 +288,7 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "refused_notes": ("context_id",),
     "refused_forms": ("context_id", "form", "refused_at"),
     "refused_messages": ("context_id", "model", "kept_out", "is_told", "expires_at"),
+    "alerts": ("name", "is_on", "since", "told_at"),
     "model_refusals": ("server", "model", "what", "wording", "learned_at", "expires_at"),
     "observer_reservations": ("context_id", "tokens", "cost", "expires_at"),
     "persons": ("id", "failed_guesses", "guessing_since", "created_at"),

@@ -122,7 +122,7 @@ def _undo_migration(url: str) -> None:
             connection.execute(text(f"DROP INDEX {index}"))
         browsing_tables = ("web_links", "web_logins")
         platform_tables = ("slack_grids", "slack_refusals", "slack_titles", "telegram_menus", "refused_forms")
-        model_tables = ("model_refusals", "refused_messages")
+        model_tables = ("model_refusals", "refused_messages", "alerts")
         later = (*model_tables, *sign_in_tables, *observing_tables, *browsing_tables, *platform_tables)
         for table in ("turn_figures", "pending_calls", "tool_grants", *later):
             connection.execute(text(f"DROP TABLE {table}"))
