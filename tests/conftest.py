@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine, create_engine, make_url
 from sqlalchemy.pool import NullPool
 from standins.compiled import share_compiled
 from standins.patience import PATIENT
+from standins.postgres_debian import debian_postgres
 from standins.postgres_server import postgres_server
 
 from botservice import AgentContext, Storage
@@ -54,6 +55,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Let somebody choose the databases."""
     parser.addoption(
         "--db", choices=("sqlite", "postgres", "both"), default="both", help="run the tests on these databases only"
+    )
+    parser.addoption(
+        "--postgres", choices=("wheel", "debian"), default="wheel", help="run the tests on this build of Postgres"
     )
     parser.addoption("--one-of", type=int, default=1, metavar="N", help="run one case each of one test in N only")
 
@@ -169,8 +173,12 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 
 @pytest.fixture(scope="session")
-def postgres_uri() -> Iterator[str]:
+def postgres_uri(pytestconfig: pytest.Config) -> Iterator[str]:
     """The address of a Postgres server of this session, with its superuser."""
+    if pytestconfig.getoption("--postgres") == "debian":
+        with debian_postgres("botservice-postgres-") as uri:
+            yield uri
+        return
     with postgres_server("botservice-postgres-") as server:
         yield server.get_uri()
 
