@@ -283,7 +283,7 @@ class SlackTransport:
             try:
                 await self._workspaces.identify()
             except SlackFailure as failure:
-                reason = "SLACK_BOT_TOKEN is refused" if failure.is_token_gone else failure.code
+                reason = "SLACK_BOT_TOKEN is refused" if failure.is_token_gone else failure.reason
                 logger.warning("slack.unreachable", extra={"reason": reason, "wait_seconds": pause})
                 await asyncio.sleep(failure.retry_after_seconds or pause)
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)

@@ -12,9 +12,11 @@ from typing import Any, Final
 import aiohttp
 from cachetools import FIFOCache
 from slack_sdk.errors import SlackApiError, SlackClientError
+from slack_sdk.proxy_env_variable_loader import load_http_proxy_from_env
 from slack_sdk.web.async_client import AsyncWebClient
 
 from botservice.errors import BotServiceError, DeliveryError, DeliveryRefused, DeliveryUnknown
+from botservice.http.proxies import name_proxy
 
 # The request did not leave: nothing can have happened.
 _NOT_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
@@ -33,6 +35,7 @@ class SlackFailure(BotServiceError):
 
     Attributes:
         code: Slack's word for it; "lost" where no answer came, "unreachable" where the request did not leave.
+        reason: The code with what else is known, such as the proxy by which Slack was asked.
         retry_after_seconds: How long Slack asked to wait, if it did.
         needed: The scope that the token lacks, where that is why.
         is_unknown: Whether it may have happened all the same.
@@ -49,7 +52,8 @@ class SlackFailure(BotServiceError):
     def __init__(
         self, code: str, *, retry_after_seconds: float | None = None, needed: str | None = None, detail: str = ""
     ) -> None:
-        super().__init__(f"Slack says {code}" + (f" ({detail})" if detail else ""))
+        self.reason = code + (f" ({detail})" if detail else "")
+        super().__init__(f"Slack says {self.reason}")
         self.code = code
         self.retry_after_seconds = retry_after_seconds
         self.needed = needed
@@ -72,10 +76,11 @@ def translate(error: Exception) -> SlackFailure:
     """Return what went wrong with a call."""
     if isinstance(error, SlackApiError):
         return _refusal(error)
+    by = name_proxy(load_http_proxy_from_env()).strip()  # as the SDK does, which knows no exceptions
     if isinstance(error, _NOT_SENT):
-        return SlackFailure("unreachable")
+        return SlackFailure("unreachable", detail=by)
     if isinstance(error, aiohttp.ClientError | TimeoutError | asyncio.TimeoutError | OSError):
-        return SlackFailure("lost")
+        return SlackFailure("lost", detail=by)
     if isinstance(error, SlackClientError):
         return SlackFailure("invalid_arguments", detail=type(error).__name__)
     return SlackFailure("lost", detail=type(error).__name__)
@@ -84,7 +89,8 @@ def translate(error: Exception) -> SlackFailure:
 def as_delivery_error(failure: SlackFailure) -> DeliveryError:
     """Return what failure means for a message that was to become visible."""
     if failure.is_unknown:
-        return DeliveryUnknown("Slack's answer was lost")
+        known = failure.reason.removeprefix(failure.code)
+        return DeliveryUnknown(f"Slack's answer was lost{known}")
     if failure.is_later:
         return DeliveryError(str(failure), retry_after_seconds=failure.retry_after_seconds)
     return DeliveryRefused(f"Slack refuses: {failure.code}")

@@ -23,6 +23,7 @@ from transports.files.documents import Reading
 from transports.pacing import Pace
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
+from transports.telegram.failures import reason_of
 from transports.telegram.guests import Guests, plan_guest
 from transports.telegram.inbound_events import BotIdentity, allowed_updates, asked_as_guest, identified, was_spoken
 from transports.telegram.incoming.files import Files
@@ -138,7 +139,7 @@ class TelegramTransport:
                 "TELEGRAM_BOT_TOKEN is refused by Telegram: copy it anew from @BotFather (/mybots, API Token)"
             ) from error
         except (TelegramError, TimeoutError) as error:
-            logger.warning("telegram.unreachable", extra={"reason": type(error).__name__})
+            logger.warning("telegram.unreachable", extra={"reason": reason_of(error)})
         self._taking_in = asyncio.create_task(self._take_in(), name="telegram-intake")
 
     async def stop(self) -> None:
@@ -229,7 +230,7 @@ class TelegramTransport:
             try:
                 await self._identify()
             except TelegramError as error:
-                reason = "TELEGRAM_BOT_TOKEN is refused" if isinstance(error, InvalidToken) else type(error).__name__
+                reason = "TELEGRAM_BOT_TOKEN is refused" if isinstance(error, InvalidToken) else reason_of(error)
                 logger.warning("telegram.unreachable", extra={"reason": reason, "wait_seconds": pause})
                 await asyncio.sleep(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)

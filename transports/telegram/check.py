@@ -4,6 +4,7 @@ from telegram.error import InvalidToken, TelegramError
 
 from botservice.errors import BotServiceError
 from transports.telegram.client import BotClient
+from transports.telegram.failures import reason_of
 from transports.telegram.incoming.webhook import PATH
 
 _ANSWER_SECONDS = 10.0
@@ -25,7 +26,7 @@ async def check_bot(token: str, api_url: str, public_url: str | None) -> str:
         ) from error
     except TelegramError as error:
         raise BotServiceError(
-            f"{api_url} does not answer as a Bot API server does ({type(error).__name__}): "
+            f"{api_url} does not answer as a Bot API server does ({reason_of(error)}): "
             "is there a way to it from here, and is TELEGRAM_API_URL right?"
         ) from error
     finally:

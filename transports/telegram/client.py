@@ -26,6 +26,7 @@ from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest, RequestData
 
 from botservice.http.connector import LONGEST_HEADER, Connector
+from botservice.http.proxies import name_proxy
 from botservice.http.tls import tls_context
 from botservice.messages import storable
 from botservice.tools.threads import run_in_thread
@@ -74,6 +75,7 @@ class Requests(BaseRequest):
         self._connections = connections
         self._limits = limits or Limits()
         self._session: aiohttp.ClientSession | None = None
+        self._by = ""  # the proxy, for errors
         self._under_way: set[asyncio.Task[tuple[int, bytes]]] = set()
 
     @property
@@ -145,19 +147,21 @@ class Requests(BaseRequest):
                 body = await _read(answer)
                 return _status(answer.status, body) if method == "POST" else answer.status, body
         except TimeoutError as error:
-            raise TimedOut from error
+            raise TimedOut(f"Timed out{self._by}") from error
         except aiohttp.ClientError as error:  # its words may hold the address, and that the token
-            raise NetworkError(type(error).__name__) from error
+            raise NetworkError(f"{type(error).__name__}{self._by}") from error
 
     def _open(self, url: str) -> aiohttp.ClientSession:
         if self._session is None:
+            proxy = _proxy_for(url)
+            self._by = name_proxy(proxy)
             self._session = aiohttp.ClientSession(
                 connector=Connector(limit=self._connections, ssl=tls_context()),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 max_line_size=LONGEST_HEADER,
                 max_field_size=LONGEST_HEADER,
                 headers={"User-Agent": self.USER_AGENT},
-                proxy=_proxy_for(url),
+                proxy=proxy,
             )
         return self._session
 

@@ -17,6 +17,7 @@ from telegram.error import (
 )
 
 from botservice.errors import DeliveryError, DeliveryRefused, DeliveryUnknown
+from botservice.http.proxies import THROUGH
 
 # The request did not leave: nothing can have happened.
 _NOT_SENT = (
@@ -101,10 +102,21 @@ def as_delivery_error(error: TelegramError) -> DeliveryError:
 
 def _as_lost(error: TelegramError) -> DeliveryError:
     if isinstance(error.__cause__, _NOT_SENT):
-        return DeliveryError("Telegram cannot be reached")
+        return DeliveryError(f"Telegram cannot be reached{_by_proxy(error)}")
     if isinstance(error, TimedOut) or isinstance(error.__cause__, aiohttp.ClientError):
-        return DeliveryUnknown("Telegram's answer was lost")
+        return DeliveryUnknown(f"Telegram's answer was lost{_by_proxy(error)}")
     return DeliveryError(f"Telegram failed: {type(error).__name__}")
+
+
+def reason_of(error: Exception) -> str:
+    """Return why Telegram could not be asked, as it stands in the log: the kind of the error, and by which proxy."""
+    return f"{type(error).__name__}{_by_proxy(error)}"
+
+
+def _by_proxy(error: Exception) -> str:
+    """Return the proxy that an error of the client names."""
+    _, found, proxy = str(error).partition(THROUGH)
+    return found + proxy
 
 
 def is_gone(error: TelegramError) -> bool:

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 
 from botservice.errors import ContextOverflow, LLMError, LLMFailure
+from botservice.http.proxies import through_proxy
 from botservice.llm.openai.error_table import CHAT_PATH, MISSING_PATH
 from botservice.llm.openai.server_errors import Outcome, ServerError, judge, read_error
 from botservice.settings import OPENAI_API_URL
@@ -73,12 +73,7 @@ def unanswered(body: object, otherwise: str) -> LLMError:
 def _unreachable(host: str, address: str, scheme: str) -> str:
     """Return which server could not be reached, by which proxy, and which setting names it where it is not OpenAI's."""
     where = "is there a way to it from here" + ("" if host == _OPENAI_HOST else ", and is OPENAI_BASE_URL right")
-    named = getproxies()
-    found = named.get(scheme) or named.get("all") or ""
-    proxy = urlsplit(found if "://" in found else f"//{found}")
-    by = ""
-    if proxy.hostname and not (proxy_bypass(host) or proxy_bypass(address)):
-        by = f" through the proxy {proxy.hostname}{f':{proxy.port}' if proxy.port else ''} of the environment"
+    by = through_proxy(f"{scheme}://{address}")
     return f"the model's server ({host}) cannot be reached{by}, or it cut the connection: {where}?"
 
 

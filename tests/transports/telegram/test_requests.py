@@ -14,7 +14,7 @@ from telegram.request._requestparameter import RequestParameter
 
 from botservice.errors import DeliveryError
 from transports.telegram.client import BotClient, Limits, Requests
-from transports.telegram.failures import as_delivery_error
+from transports.telegram.failures import as_delivery_error, reason_of
 
 TYPING = {"chat_id": 7, "action": "typing"}
 
@@ -228,3 +228,20 @@ async def test_a_refusal_counts_also_where_its_status_says_that_all_is_well(said
         with pytest.raises(error):
             await client.call("sendMessage", chat_id=7, text="hello")
         await client.close_connections()
+
+
+async def test_an_error_names_the_proxy_that_was_used_without_its_password(monkeypatch):
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and does not listen
+        port = nobody.getsockname()[1]
+        monkeypatch.setenv("http_proxy", f"http://ann:secret@127.0.0.1:{port}")
+        client = BotClient("1:a", "http://bot-api.example")
+        try:
+            with pytest.raises(NetworkError) as failed:
+                await client.call("getMe")
+        finally:
+            await client.close_connections()
+    by = f"through the proxy 127.0.0.1:{port} of the environment"
+    assert reason_of(failed.value) == f"NetworkError {by}"
+    assert str(as_delivery_error(failed.value)) == f"Telegram cannot be reached {by}"
+    assert "secret" not in str(failed.value)

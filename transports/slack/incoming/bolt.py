@@ -157,4 +157,4 @@ def _explain(failure: SlackFailure, pause: float) -> None:
         advice = "SLACK_APP_TOKEN is refused: Basic Information, App-Level Tokens, scope connections:write"
         logger.error("slack.token_refused", extra={"reason": failure.code, "advice": advice})
     else:
-        logger.warning("slack.unreachable", extra={"reason": failure.code, "wait_seconds": pause})
+        logger.warning("slack.unreachable", extra={"reason": failure.reason, "wait_seconds": pause})

@@ -13,7 +13,7 @@ from botservice.errors import BotServiceError, StorageUnavailable
 from botservice.storage import Claim
 from botservice.storage.claims import Claims
 from transports.telegram.client import BotClient
-from transports.telegram.failures import wait_of
+from transports.telegram.failures import reason_of, wait_of
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class Poller:
             pause = _LONGEST_PAUSE_SECONDS
             logger.error("telegram.token_refused", extra={"advice": "TELEGRAM_BOT_TOKEN is not valid any more"})
         elif self._failures > 1:  # a single long poll that is cut off is nothing to speak of
-            logger.warning("telegram.unreachable", extra={"reason": type(error).__name__, "wait_seconds": pause})
+            logger.warning("telegram.unreachable", extra={"reason": reason_of(error), "wait_seconds": pause})
         await asyncio.sleep(pause)
 
     async def _resolve(self, error: Conflict) -> float:
