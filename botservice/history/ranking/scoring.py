@@ -274,7 +274,8 @@ def _by_content(messages: _Messages, weights: Weights) -> _Content:
     if messages.meaning is not None:
         meaning, is_near = messages.meaning
         is_hit |= is_near
-        own += weights.dense * meaning
+        asks = messages.columns.column("is_question") & (messages.columns.column("length") <= weights.brief)
+        own += weights.dense * meaning * ~asks
         gained += weights.dense_window * talk.near(meaning[None])[0]
     score = own + talk.from_neighbours(own) + gained
     score *= is_hit

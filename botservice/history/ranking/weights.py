@@ -64,6 +64,7 @@ class Weights:
     covered: float = 0.7
     dense: float = 1.0
     dense_window: float = 1.0  # the talk around: the answer to a question that means the same
+    brief: float = 12  # tokens: a question of so many lends its meaning to the answer only; any two are alike in form
     least_similarity: float = 0.05  # to what is special about a message; below it, two texts are not related
 
 
