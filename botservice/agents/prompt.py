@@ -404,7 +404,7 @@ def _assemble(pieces: Pieces) -> Prompt:
     if pieces.found and pieces.question is not None:
         records = records_of(pieces.found, pieces.shared_found)
         is_weak = all(hit.is_weak for hit in pieces.found)
-        told = describe_found(records, pieces.question.created_at, is_weak=is_weak)
+        told = describe_found(records, pieces.question.created_at, pieces.window, is_weak=is_weak)
         prompt.add_section("found", [{"role": "user", "content": told}], sources=[records])
     show = partial(_said, is_group=pieces.is_group or bool(pieces.shared_found), shared=pieces.shared_found)
     prompt.add_section("question", map(show, question), sources=question)

@@ -1,5 +1,6 @@
 """What is found, in a prompt: within its tokens, each text once, readable."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -121,6 +122,30 @@ async def test_what_one_person_said_anew_is_marked_and_stands_after_the_old(cont
     await say_changed(context.chat_history)
     found = await records(context)
     assert [each.split("] ", 1)[1] for each in found] == [f"{name}{mark}: {text}" for name, text, mark in CHANGED[:3]]
+
+
+async def test_what_one_person_said_anew_stands_next_to_the_old_whatever_others_said_meanwhile(context):
+    ann, newer, bob, other = CHANGED
+    history = context.chat_history
+    for n, (name, text, _) in enumerate([ann, bob, other, newer]):
+        await history.append_user_message(text, author=name, created_at=START + timedelta(days=n))
+    asked = "How much is the rent of my flat a month?"
+    await history.append_user_message(asked, author="Ann", created_at=START + timedelta(days=30))
+    found = [each.split("] ", 1)[1] for each in await records(context)]
+    assert found == [f"{name}{mark}: {text}" for name, text, mark in (bob, ann, newer)]
+
+
+def test_a_mark_stays_where_only_the_middle_one_of_three_versions_goes():
+    counter = counter_for()
+    texts = ("the rent is 800 a month", "the rent is 700 a month" + " really" * 30, "the rent is 600 a month")
+    said = [Message(n, Role.USER, text, (), None, START, counter.count(text)) for n, text in enumerate(texts, 1)]
+    hits = [SearchHit(said[place], 1.0) for place in (2, 0, 1)]
+    sizes = [size_of(each, counter) for each in said]
+    room = replace(room_for_found(10_000, counter), tokens=sum(sizes) + 4)
+    room = replace(room, shorten=lambda message, most, asked: message)
+    filled = room.fill(hits, "what is the rent a month?")
+    assert [hit.message.id for hit in filled if hit.is_newer] == [3]
+    assert records_of(filled).text.index("800") < records_of(filled).text.index("(newer): the rent is 600")
 
 
 async def test_the_record_of_a_prompt_shows_what_was_marked(storage, context):

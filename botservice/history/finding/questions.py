@@ -23,7 +23,7 @@ class SearchHit:
         neighbour: The question that it answers, or its answer, where it says little by itself.
         position: Where the message stands in its chat.
         coverage: How much of what was asked for the best message of the search has, from 0 to 1.
-        is_newer: Whether its author had said something on the same before, which was found, too.
+        earlier: What its author had said on the same before, which was found, too.
     """
 
     message: Message
@@ -31,7 +31,12 @@ class SearchHit:
     neighbour: Message | None = None
     position: int = field(default=0, repr=False, compare=False)
     coverage: float = field(default=1.0, compare=False)
-    is_newer: bool = False
+    earlier: Message | None = field(default=None, repr=False)
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether its author had said something on the same before, which was found, too."""
+        return self.earlier is not None
 
     @property
     def is_weak(self) -> bool:

@@ -14,21 +14,22 @@ from botservice.history.ranking.words.tokens import fold, tokenize
 
 # Two texts that share so much of the question's words, and at least so many of them, speak of the same thing. Of pairs
 # of an old and a new value, 16 in 17 do.
-_SHARED: Final = 0.34
+_SHARED: Final = 0.25
 _FEWEST: Final = 2
+_HALF: Final = 0.5  # of the question: one word is enough then, as in "who is my boss?"
 _READ: Final = 2_000  # characters of a text
 _SHORT: Final = 60  # characters: a question of so many says nothing besides
 
 
-def find_newer(asked: str, said: Sequence[str]) -> list[bool]:
-    """Find which texts speak of the same thing that is asked for as one before them.
+def find_earlier(asked: str, said: Sequence[str]) -> list[int | None]:
+    """Find for each text the latest one before it that speaks of the same thing that is asked for.
 
     Args:
         said: Texts of one person, oldest first.
     """
     query = parse(asked, chat_languages=(0,), now=None, weights=DEFAULT)
-    if len(said) < 2 or len(query.words) < _FEWEST:
-        return [False] * len(said)
+    if len(said) < 2 or len(query.tokens) < _FEWEST:
+        return [None] * len(said)
     wanted = [form_keys(word, query.spoken) for word in query.words]
     worth = np.array(list(query.words.values()), np.float32)
     has = np.zeros((len(said), len(wanted)), np.float32)
@@ -36,8 +37,9 @@ def find_newer(asked: str, said: Sequence[str]) -> list[bool]:
         if not (is_question(text) and len(text) < _SHORT):
             known = _keys_of(text[:_READ], query.spoken)
             has[place] = [not keys.isdisjoint(known) for keys in wanted]
-    is_same = ((has * worth) @ has.T >= _SHARED * worth.sum()) & (has @ has.T >= _FEWEST)
-    return [bool(is_same[place, :place].any()) for place in range(len(said))]
+    shared = (has * worth) @ has.T / worth.sum()
+    is_same = (shared >= _HALF) | (shared >= _SHARED) & (has @ has.T >= _FEWEST)
+    return [max(np.flatnonzero(is_same[place, :place]).tolist(), default=None) for place in range(len(said))]
 
 
 def _keys_of(text: str, spoken: Sequence[int]) -> set[str]:
