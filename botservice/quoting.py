@@ -7,7 +7,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from botservice.visible_text import without_hidden
+from botservice.visible_text import isolate_lines, without_hidden
 
 _LONGEST_NAME: Final = 80
 
@@ -23,6 +23,8 @@ _OWN_MARKS: Final = re.compile(
 _NUMBERED: Final = re.compile(r"\d{1,20}\.")
 # What would end a name where it stands before or between words of ours.
 _AROUND_NAMES: Final = str.maketrans(dict.fromkeys('<>[]{}|:"`\\', " "))
+# An underscore within a word is none; a dollar sign before a digit is money and ends no formula.
+_MARKUP: Final = re.compile(r"[*~#|&\\]|(?<![^\W_])_|_(?![^\W_])|\$(?!\d)")
 FOUND_START: Final = "<memory>"
 FOUND_END: Final = "</memory>"
 """Between these marks, remembered messages stand in a prompt as records."""
@@ -35,6 +37,11 @@ def quote_name(name: str | None, otherwise: str = "somebody") -> str:
     """Return a freely chosen name as one short line that cannot be taken for anything but a name."""
     bare = " ".join(in_one_line(name or "").translate(_AROUND_NAMES).split())
     return bare[:_LONGEST_NAME].strip() or otherwise
+
+
+def quote_in_markdown(name: str | None, otherwise: str) -> str:
+    """Return a freely chosen name as it may stand in a model's Markdown: as words, in which nothing is markup."""
+    return isolate_lines(quote_name(_MARKUP.sub(" ", name or ""), otherwise), is_code=False)
 
 
 def quote_text(text: str) -> str:

@@ -1,18 +1,15 @@
 """The pages that an answer rests on, under the answer."""
 
-import re
 from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote, urlsplit
 
 from botservice.llm.chat import Source
 from botservice.messages import is_blank
-from botservice.quoting import quote_name
+from botservice.quoting import quote_in_markdown
 from botservice.texts import in_language
-from botservice.visible_text import isolate_lines
 
 _MOST: Final = 10
-_STYLES: Final = re.compile(r"[*_~#|&\\]+|\$(?!\d)")
 # Of an address, what neither ends a link nor is markup in one: entities and escapes need ";" and backslashes.
 _SAFE: Final = "/:?#@!,=+%&'-."
 
@@ -30,18 +27,14 @@ def _describe(source: Source) -> str:
     """Return a page's title as a link, and its host: words of others, in which nothing is markup."""
     try:
         parts = urlsplit(source.url)
-        host = _plain(parts.hostname or "", "?")
+        host = quote_in_markdown(parts.hostname or "", "?")
     except ValueError:  # it is no address
-        return _plain(source.title, "?")
-    title = _plain(source.title, host)
+        return quote_in_markdown(source.title, "?")
+    title = quote_in_markdown(source.title, host)
     if parts.scheme not in ("http", "https"):
         return title
     link = f"[{title}]({_encoded(source.url)})"
     return link if title == host else f"{link} ({host})"
-
-
-def _plain(text: str, otherwise: str) -> str:
-    return isolate_lines(quote_name(_STYLES.sub(" ", text), otherwise), is_code=False)
 
 
 def _encoded(url: str) -> str:

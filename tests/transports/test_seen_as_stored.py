@@ -11,25 +11,38 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markupsafe import escape
 from rich.console import Console
 
-from botservice import Author
+from botservice import Attachment, Author, ToolCall
 from botservice.access.values import Entry, Kind, Subject
+from botservice.agents import FinishAction
 from botservice.commands.access import _line as access_line
+from botservice.commands.notes import _line as note_line
 from botservice.formatted_text import FormattedText, Paragraph, Span
+from botservice.history.notes import Note, StoredNote
+from botservice.memory import ActionStep
+from botservice.memory.fields.values import ToolResult
 from botservice.messages import CommandCall, InboundMessage, Message, Role
+from botservice.overview.chat_titles import _shown as chat_title
+from botservice.quoting import quote_in_markdown, shortened
 from botservice.texts import LANGUAGES, _texts
 from botservice.texts.formatted import below, bulleted, quoted, say, words
+from botservice.turns.run.saving import new_answer
 from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.start.refusing import unread_text
 from botservice.turns.waiting.approval_message import Asked, show_question
 from botservice.turns.waiting.arguments import has_masked, readable
 from botservice.turns.waiting.calls import PendingStatus
-from botservice.visible_text import FSI, PDI, visible
+from botservice.visible_text import FSI, PDI, hides, visible
+from transports.markdown.reading import read_whole
 from transports.slack.outgoing.formatting import Pings
 from transports.slack.outgoing.planning import plan_answer as plan_slack
 from transports.telegram.outgoing.planning import plan_answer as plan_telegram
 from transports.terminal.app import TerminalTransport
 from transports.terminal.rendering import RenderedScreen
+from transports.web.inspector.previews import show_excerpt
+from transports.web.inspector.steps import show_steps
 from transports.web.outgoing.formatted import render_formatted
 from transports.web.outgoing.outbound import plan_answer as plan_web
 
@@ -133,7 +146,7 @@ def on_terminal(message: Message) -> str:
     (payload,) = TerminalTransport.plan(message, [])
     target = io.StringIO()
     screen = RenderedScreen(Console(file=target, width=100_000, force_terminal=True, color_system=None))
-    screen.answer(str(payload["text"]), is_plain=bool(payload["is_plain"]))
+    screen.answer(str(payload["text"]), is_plain=bool(payload.get("is_plain")))
     return target.getvalue()
 
 
@@ -224,6 +237,56 @@ def test_each_platform_shows_the_words_of_others_in_any_text(value: str) -> None
     shown = visible(value, keeps_ends=True)
     for see in SEEING:
         assert see(message).count(shown) >= 2 or not shown.strip()
+
+
+@given(st.lists(NAMES, min_size=1, max_size=3))
+def test_names_of_files_that_were_not_read_are_words(names: list[str]) -> None:
+    message = saying(unread_text(names, "en"))
+    for see in SEEING:
+        seen = see(message)
+        for name in names:
+            assert quoted(shortened(name, 60)).text in seen
+
+
+@given(NAMES)
+async def test_names_of_files_below_an_answer_are_words(name: str) -> None:
+    new = await new_answer(1, FinishAction("So.", not_seen=(name,)), NOW, "en")
+    shown = quote_in_markdown(name, "the picture")
+    assert list(read_whole(new.text)) == [
+        Paragraph((Span("So."),)),
+        Paragraph((Span(say("answer.not_seen", "en", names=Span(shown)).plain),)),
+    ]
+    answer = Message(None, Role.ASSISTANT, "So.", (Attachment("text/plain", name, b"x"),), created_at=NOW)
+    assert f"[file: {quote_in_markdown(name, 'unnamed')}, text/plain]" in on_terminal(answer)
+
+
+@given(st.lists(TEXTS, min_size=1, max_size=3))
+def test_notes_stand_on_lines_of_their_own(notes: list[str]) -> None:
+    request = CommandRequest(CommandCall("memory"), InboundMessage("/memory"), None, None, None, NOW)  # type: ignore[arg-type]
+    stored = [StoredNote(Note(text, NOW, (), number), 1, 1, 1, 1, 1) for number, text in enumerate(notes, 1)]
+    message = saying(bulleted(note_line(each, request) for each in stored))
+    for see in SEEING:
+        seen = see(message)
+        for number, text in enumerate(notes, 1):
+            assert seen.index(f"N{number} ") <= seen.index(quoted(text).text or "N", seen.index(f"N{number} "))
+
+
+@given(TEXTS)
+def test_the_inspector_shows_what_is_stored(text: str) -> None:
+    call = ToolCall("1", "run", {"command": text, text: "5000"})
+    step = ActionStep(1, tool_calls=(call,), tool_results=(ToolResult("1", text),))
+    step.set_value("model_output", text)
+    for part in (part for block in show_steps([step]) for part in block.parts):
+        for shown in (part.label, part.text):
+            assert not any(hides(shown.replace(FSI, "").replace(PDI, "")))
+            page = _Page()
+            page.feed(str(escape(shown)))
+            page.close()
+            assert "".join(page.seen) == shown
+            assert not page.elements
+    for title in (chat_title(text), show_excerpt(text)):
+        assert "\n" not in title
+        assert not any(hides(title.replace(FSI, "").replace(PDI, "")))
 
 
 def test_nothing_beside_the_blocks_pings_anybody_in_slack() -> None:

@@ -14,6 +14,7 @@ from starlette.routing import BaseRoute
 from botservice.capabilities import Capabilities
 from botservice.contexts.context import ContextKeys, find_context
 from botservice.messages import Author, Button, InboundMessage, Message, ToolCall, is_blank
+from botservice.quoting import quote_in_markdown
 from botservice.storage import Storage
 from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.turns.buttons import read_buttons, write_buttons
@@ -131,7 +132,10 @@ class TerminalTransport:
     @staticmethod
     def plan(answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return one message, also for an empty answer, which is awaited."""
-        files = [f"[file: {each.name or 'unnamed'}, {each.mime_type}]" for each in answer.attachments]
+        files = [
+            f"[file: {quote_in_markdown(each.name, 'unnamed')}, {quote_in_markdown(each.mime_type, '?')}]"
+            for each in answer.attachments
+        ]
         choices = " ".join(f"[{number}] {_label(each)}" for number, each in enumerate(answer.buttons, 1))
         text = "\n".join([part for part in [answer.text, *files, choices] if part])
         payload: dict[str, object] = {"text": text, "answers": " ".join(event.key for event in events)}

@@ -17,6 +17,7 @@ from botservice.llm.chat import FinishReason
 from botservice.memory import MemoryItem
 from botservice.memory.readable import readable
 from botservice.messages import Button, Message, Role, is_blank
+from botservice.quoting import quote_in_markdown
 from botservice.storage import Claim
 from botservice.storage.statements import execute, interleave
 from botservice.storage.tables.conversations import turns
@@ -110,7 +111,8 @@ async def new_answer(turn_id: int, action: FinishAction, now: datetime, language
     """Return the assistant's message that answers a turn; one that was cut off says so."""
     text = with_ending(as_text(action.output), action.finish_reason, language)
     if action.not_seen:
-        names = ", ".join(name or in_language("answer.picture", language) for name in action.not_seen)
+        picture = in_language("answer.picture", language)
+        names = ", ".join(quote_in_markdown(name, picture) for name in action.not_seen)
         text = "\n\n".join((text, in_language("answer.not_seen", language, names=names)))
     if action.is_without_earlier:
         text = "\n\n".join((text, in_language("answer.without_earlier", language)))
