@@ -53,6 +53,15 @@ def test_a_word_that_only_looks_secret_shows_where_it_begins_and_ends():
     assert shown == "run: curl https://sk-e••••••-all (24).example/x"
 
 
+def test_a_secret_is_not_shown_whole_and_nothing_promises_to_show_it():
+    question = show_question([asked(1, password="hunter2")], "en", NOW)
+    assert "password: •••••• (7)" in question.text
+    assert "/allow show" not in question.text, "it shows the dots as well"
+    assert "/allow show 1" in show_question([asked(1, password="hunter2", note="x" * 400)], "en", NOW).text
+    many = [asked(each, password="hunter2") for each in range(1, 7)]
+    assert [button.says.split()[0] for button in show_question(many, "en", NOW).buttons] == ["/deny"]
+
+
 @pytest.mark.parametrize("sign", ["\u3164", "\u2800", "\u034f", "\ufe00", "\U000e0101", "\u2065", "\u200b", "\u00a0"])
 def test_a_sign_that_shows_nothing_is_written_out(sign):
     written = f"\\u{ord(sign):04x}" if ord(sign) <= 0xFFFF else f"\\U{ord(sign):08x}"

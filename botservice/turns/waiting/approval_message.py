@@ -80,18 +80,18 @@ def show_question(calls: Sequence[Asked], language: str | None, now: datetime, *
 
 def _one(call: Asked, language: str | None, how: str) -> FormattedText:
     key = _DECIDED.get(call.status, "approval.ask")
-    shown, is_whole = readable(call.arguments)
-    is_masked = has_masked(call.arguments)
+    shown, _ = readable(call.arguments)
+    is_cut = shown != readable(call.arguments, is_short=False)[0]
     if len(shown) > _ROOM:
-        shown, is_whole = f"{shown_beginning(shown, _ROOM)}… ({len(shown)})", False
+        shown, is_cut = f"{shown_beginning(shown, _ROOM)}… ({len(shown)})", True
     parts = [say(key, language, tool=code(call.tool), who=_name(call.author, language))]
     if shown:
         parts.append(_code_block(shown))
     if call.decided_by is not None:
         parts.append(say("approval.by", language, name=_quoted_name(call.decided_by)))
-    if not is_whole:
+    if is_cut:
         parts.append(say("approval.cut", language, number=call.number))
-    if is_masked:
+    if has_masked(call.arguments):
         parts.append(say("approval.masked", language))
     if call.status is PendingStatus.WAITING:
         parts.append(say(how, language, number=call.number, until=_until(call)))
