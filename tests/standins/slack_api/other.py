@@ -34,7 +34,8 @@ def conversations_info(world: World, params: Params) -> dict[str, Any]:
     channel = str(params.get("channel"))
     if BOT_USER not in world.channels.get(channel, ()):
         raise SlackError("channel_not_found")
-    found: dict[str, Any] = {"id": channel, "name": channel.removeprefix("C0").lower()}
+    name = world.channel_names.get(channel, channel.removeprefix("C0").lower())
+    found: dict[str, Any] = {"id": channel, "name": name}
     if channel in world.code_channels:  # Source: docs.slack.dev/ai/slack-code/code-channel-properties
         session = {"status": "active", "encoded_agent_bot_user_ids": world.code_channels[channel]}
         found |= {"record_type": "agent_channel", "properties": {"agent_session": session, "code_channel": {}}}

@@ -125,6 +125,7 @@ class World:
         self.is_agent = True
         self.has_stop_button = True
         self.scopes: set[str] | None = None
+        self.channel_names: dict[str, str] = {}  # where one is called otherwise than its id says
         self.code_channels: dict[str, list[str]] = {}  # each for one task, with the agents that it is assigned to
         self.tokens: dict[str, str] = {}
         self.rotates = False  # whether tokens of installations end, as an app chooses once and for all

@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol
 from cachetools import FIFOCache
 
 from botservice.errors import BotServiceError
+from botservice.quoting import quote_name
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
 from transports.slack.inbound_events import CODE_CHANNEL, account_of, field, items_of, word
 
@@ -242,7 +243,7 @@ class Views:
         if channel.startswith("D"):
             return f"{_KINDS[kind]} in a direct conversation" if kind == "message_context" else ""
         name = await self._name(channel, workspace)
-        place = f"#{name}" if name is not None else f"the channel {channel}"
+        place = f"#{quote_name(name)}" if name is not None else f"the channel {channel}"
         return f"{_KINDS[kind]} in {place}" if kind == "message_context" else place
 
     async def _name(self, channel: str, workspace: Workspace) -> str | None:
