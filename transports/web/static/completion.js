@@ -1,5 +1,5 @@
-// Commands are completed while one is written: an editable combobox with a list (WAI-ARIA APG). It is one only while
-// it completes, for at all other times the field is a plain text field of several lines.
+// Commands are completed while one is written, from a list. The field stays a text field of several lines: it may not be
+// called a combobox (ARIA in HTML), but may have a list and an option in it that is active (WAI-ARIA, textbox).
 
 const list = document.getElementById("completions");
 const BEGUN = /^\/([a-z0-9_]*)$/i;
@@ -32,7 +32,7 @@ export function setUpCompletion(text) {
 
   function close() {
     list.hidden = true;
-    for (const name of ["role", "aria-expanded", "aria-controls", "aria-autocomplete", "aria-activedescendant"]) {
+    for (const name of ["aria-haspopup", "aria-controls", "aria-autocomplete", "aria-activedescendant"]) {
       text.removeAttribute(name);
     }
   }
@@ -61,8 +61,7 @@ export function setUpCompletion(text) {
     if (!fitting.length) return close();
     list.replaceChildren(...fitting.map(optionOf));
     list.hidden = false;
-    text.setAttribute("role", "combobox");
-    text.setAttribute("aria-expanded", "true");
+    text.setAttribute("aria-haspopup", "listbox");
     text.setAttribute("aria-controls", list.id);
     text.setAttribute("aria-autocomplete", "list");
     choose(0);
