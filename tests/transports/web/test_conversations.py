@@ -8,6 +8,7 @@ from sqlalchemy import func, select, text
 from botservice import AgentContext, ToolCall, remember, tool
 from botservice.messages import Author
 from botservice.storage.tables.conversations import contexts, messages
+from transports.web.conversations.search import mark
 from transports.web.inbound_events import context_keys
 
 HOSTILE = '<img src=x onerror="window.pwned=1">\u202e gpj.exe'
@@ -138,7 +139,7 @@ async def test_a_title_that_is_given_while_an_answer_is_made_stays(run_site):
         assert (await site.context()).metadata["noted"] is True
 
 
-async def test_a_conversation_is_found_by_its_title_and_by_what_one_wrote_in_it(site):
+async def test_a_conversation_is_found_by_its_title_and_by_what_was_said_in_it(site):
     visitor, other = await site.visitor(), await site.visitor()
     await talk(visitor, "Собаки и кошки")
     second = await begin(visitor, "a holiday")
@@ -149,6 +150,54 @@ async def test_a_conversation_is_found_by_its_title_and_by_what_one_wrote_in_it(
     assert [name for name, _ in await listed(visitor, search="100%")] == [second]
     assert await listed(visitor, search="1%0") == []
     assert len(await listed(visitor, search="  ")) == 2
+    assert [name for name, _ in await listed(visitor, search="lisbon said hills")] == [second]  # an answer
+    assert await listed(visitor, search="lisbon cats") == []
+
+
+async def test_the_sentence_around_what_was_found_is_shown_with_it_marked(run_site, storage_url):
+    answer = (
+        f"{'Something else. ' * 40}The capital of **Portugal** is [Lisbon](https://example.com/lisbon), "
+        f"on seven hills. {'Nothing more. ' * 40}"
+    )
+    async with run_site([answer, "no"], storage_url=storage_url) as site:
+        visitor = await site.visitor()
+        await talk(visitor, "Tell me about it")
+        second = await begin(visitor, f"what about {HOSTILE}?")
+        found = (await visitor.client.get("/web/conversations", params={"search": "portugal LISBON"})).json()
+        (each,) = found["conversations"]
+        parts = each["hit"]["parts"]
+        shown = "".join(part["text"] for part in parts)
+        assert shown.startswith("…The capital of Portugal is Lisbon, on seven hills. Nothing more.")
+        assert len(shown) < 200
+        assert [part["text"] for part in parts if part["is_hit"]] == ["Portugal", "Lisbon"]
+        async with visitor.events() as events:
+            await events.until_idle()
+            assert each["hit"]["message"] == events.messages[-1]["id"]
+            assert each["at"] == events.messages[-1]["at"]
+        found = (await visitor.client.get("/web/conversations", params={"search": "<img"})).json()
+        assert [each["name"] for each in found["conversations"]] == [second]
+        assert [part["text"] for part in found["conversations"][0]["hit"]["parts"] if part["is_hit"]] == ["<img"]
+        listing = (await visitor.client.get("/web/conversations")).json()["conversations"]
+        assert [each["hit"] for each in listing] == [None, None]
+        stranger = await site.visitor()
+        assert await listed(stranger, search="lisbon") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "marked"),
+    [
+        ("abcabc", ["abc"], ["abc", "abc"]),
+        ("Straße", ["STRASSE"], []),
+        ("İstanbul", ["stanbul"], ["stanbul"]),
+        ("banana", ["ana", "banana"], ["banana"]),
+        ("aaa", ["aa"], ["aa"]),
+        ("x", ["y"], []),
+    ],
+)
+def test_marks_stand_where_words_do_and_nothing_is_lost(text, words, marked):
+    parts = mark(text, words)
+    assert [part for part, is_hit in parts if is_hit] == marked
+    assert "".join(part for part, _ in parts) == text
 
 
 async def test_a_deleted_conversation_is_gone_with_what_is_known_from_it(run_site):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, or_, select
+from sqlalchemy import Connection, Table, select
 from sqlalchemy import func as sql
 
 from botservice.contexts.context import ContextKeys, find_context, set_metadata
@@ -20,6 +20,7 @@ from botservice.personas import TITLE
 from botservice.quoting import in_one_line
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
+from transports.web.conversations.search import Hit, find_saying, is_in, read_hits, words_of
 from transports.web.files import without_contents
 from transports.web.inbound_events import FIRST, NAME, chat_in, context_keys
 
@@ -57,13 +58,16 @@ class Listed:
 
     Attributes:
         name: What its address calls it.
+        at: When its last message was written, or where something was sought, the one that says it.
         place: Where it stands: the list goes on below it.
+        hit: What it says of what was sought; None where its title alone does.
     """
 
     name: str
     title: str
     at: datetime | None
     place: int
+    hit: Hit | None = None
 
 
 def find_mine(
@@ -73,20 +77,26 @@ def find_mine(
     identity = find_identity(connection, Author(NAME, session))
     if identity is None:
         return []
-    sought = " ".join(search.split()).casefold()
+    words = words_of(search)
     newest_first = contexts.c.last_message_id.desc(), contexts.c.id.desc()
     chosen = select(contexts.c.id).where(contexts.c.only_identity_id == identity.id, contexts.c.last_message_id > 0)
     if before is not None:
         chosen = chosen.where(contexts.c.last_message_id < before)
-    if not sought:  # chosen before anything is read of them: a database sorts whole rows otherwise
+    if not words:  # chosen before anything is read of them: a database sorts whole rows otherwise
         chosen = chosen.order_by(*newest_first).limit(limit)
     rows = connection.execute(_LISTED.where(contexts.c.id.in_(chosen)).order_by(*newest_first)).all()
     mine = [row for row in rows if is_mine(row.context_keys, session)]
-    if sought:
-        saying = _find_saying(connection, session, search)
-        mine = [row for row in mine if sought in _title(row).casefold() or row.id in saying]
+    saying = find_saying(connection, identity.id, words) if words else {}
+    if words:
+        mine = [row for row in mine if is_in(words, _title(row)) or row.id in saying]
     shown = mine[:limit]
-    return [Listed(row.context_keys.get("thread_id", FIRST), _title(row), row.at, row.last_message_id) for row in shown]
+    hits = read_hits(connection, [saying[row.id] for row in shown if row.id in saying], words)
+    return [_list(row, hits.get(row.id)) for row in shown]
+
+
+def _list(row: Any, hit: Hit | None) -> Listed:
+    name, at = row.context_keys.get("thread_id", FIRST), row.at if hit is None else hit.at
+    return Listed(name, _title(row), at, row.last_message_id, hit)
 
 
 def is_mine(keys: Mapping[str, str], session: str) -> bool:
@@ -113,21 +123,6 @@ def rename(connection: Connection, chat: str, title: str) -> bool:
         return False
     set_metadata(connection, context_id=context_id, key=TITLE, value=in_one_line(title)[:LONGEST_TITLE] or None)
     return True
-
-
-def _find_saying(connection: Connection, session: str, words: str) -> set[int]:
-    """Return the contexts in which a session wrote certain words, in one of the usual spellings.
-
-    Both databases compare these fast; to have them compare small letters takes more than twice as long, and SQLite
-    knows those of English alone.
-    """
-    spellings = {words, words.lower(), words.upper(), words.capitalize()}
-    wrote = select(messages.c.context_id).where(
-        messages.c.author_platform == NAME,
-        messages.c.author_id == session,
-        or_(*(messages.c.text.contains(each, autoescape=True) for each in spellings)),
-    )
-    return set(connection.execute(wrote.distinct()).scalars())
 
 
 def _title(row: Any) -> str:

@@ -21,6 +21,7 @@ from botservice.texts.formatted import Value, say
 from botservice.turns.start.exchanges import find_attempt
 from transports.web.backend import Backend, Refusal
 from transports.web.conversations.conversation_list import LONGEST_SEARCH, PAGE, Listed, find_chat, find_mine, rename
+from transports.web.conversations.search import to_json
 from transports.web.entering.sessions import browser_of
 from transports.web.files import parse_text
 from transports.web.inbound_events import NAME, session_in
@@ -132,7 +133,8 @@ class Conversations:
 
 def _show(listed: Listed) -> dict[str, Any]:
     at = None if listed.at is None else iso(listed.at)
-    return {"name": listed.name, "title": listed.title, "at": at, "place": listed.place}
+    hit = None if listed.hit is None else to_json(listed.hit)
+    return {"name": listed.name, "title": listed.title, "at": at, "place": listed.place, "hit": hit}
 
 
 def _json(values: Mapping[str, Any]) -> Response:

@@ -14,7 +14,7 @@ const earlier = document.getElementById("earlier");
 
 const RETRY = "/retry";
 const IDLE = { activity: "", isWriting: false, isStopping: false };
-const state = { working: false, isConnected: true, trouble: false, ...IDLE };
+const state = { working: false, isConnected: true, trouble: false, isReady: false, ...IDLE };
 
 function say() {
   const isBusy = state.isConnected && !state.trouble && state.working;
@@ -67,6 +67,10 @@ const handlers = {
       view.dropAccepted();
     }
     view.ready();
+    if (!state.isReady) {
+      state.isReady = true;
+      queueMicrotask(showNamed);
+    }
     if (hasChanged || !working) document.dispatchEvent(new CustomEvent("changed"));
     if (wasStopped) queueMicrotask(() => (status.textContent = "Stopped."));
   },
@@ -152,10 +156,30 @@ document.getElementById("new").addEventListener("click", async () => {
   else complain(answer.error);
 });
 
-earlier.querySelector("button").addEventListener("click", async () => {
+async function showEarlier() {
   const answer = await fetch(`/web/earlier?conversation=${conversation}&before=${view.firstMessageId()}`).catch(() => null);
-  if (!answer?.ok) return complain("Earlier messages could not be loaded. Try again in a moment.");
+  if (!answer?.ok) {
+    complain("Earlier messages could not be loaded. Try again in a moment.");
+    return false;
+  }
   const page = await answer.json();
   scrolling.keepFromBottom(() => view.showEarlier(page));
   earlier.hidden = !page.has_earlier;
-});
+  return true;
+}
+
+earlier.querySelector("button").addEventListener("click", showEarlier);
+
+// Shows the message that the address names, where a search has found it.
+async function showNamed() {
+  const id = location.hash.slice(1);
+  if (!/^message-\d+$/.test(id)) return;
+  while (!document.getElementById(id) && !earlier.hidden && (await showEarlier())) continue;
+  const named = document.getElementById(id);
+  if (!named) return;
+  for (const each of document.querySelectorAll(".named")) each.classList.remove("named");
+  named.classList.add("named");
+  scrolling.to(named);
+}
+
+addEventListener("hashchange", showNamed);

@@ -4,6 +4,7 @@ import { announce } from "./announcing.js";
 import { element } from "./element.js";
 import { icon } from "./icons.js";
 import { conversation, post } from "./posting.js";
+import { listedTimeOf } from "./times.js";
 import { forgetUnsent } from "./unsent.js";
 
 const NARROW = matchMedia("(max-width: 60rem)");
@@ -40,6 +41,7 @@ opener.addEventListener("click", () => setDrawer(true));
 document.getElementById("close-list").addEventListener("click", () => setDrawer(false));
 shade.addEventListener("click", () => setDrawer(false));
 NARROW.addEventListener("change", () => setDrawer(false));
+addEventListener("hashchange", () => setDrawer(false)); // a message of the open chat was found
 // Before the chat hears of the key, which would stop an answer.
 addEventListener(
   "keydown",
@@ -83,12 +85,15 @@ function show(listed, hasMore, isMore) {
 
 function itemOf(listed) {
   const title = listed.title || UNNAMED;
-  const link = element("a", { href: `/?conversation=${listed.name}`, title }, element("bdi", {}, title));
+  const place = listed.hit ? `#message-${listed.hit.message}` : "";
+  const link = element("a", { href: `/?conversation=${listed.name}${place}`, title }, element("bdi", {}, title));
   if (listed.name === conversation) link.setAttribute("aria-current", "page");
   const made = element("li", {}, link);
   made.dataset.name = listed.name;
   made.append(buttonOf("rename", `Rename ${title}`, () => beginRenaming(made, listed, title)));
   made.append(buttonOf("delete", `Delete ${title}`, () => askToDelete(made, listed, title)));
+  if (listed.hit) made.append(element("p", { dir: "auto" }, ...listed.hit.parts.map((each) => (each.is_hit ? element("mark", {}, each.text) : each.text))));
+  if (listed.at) made.append(listedTimeOf(listed.at));
   return made;
 }
 

@@ -23,6 +23,11 @@ export function setUpScrolling() {
 
   return {
     toEnd,
+    to(element) {
+      isAtEnd = false;
+      newest.hidden = false; // until the end is seen
+      element.scrollIntoView({ block: "center" });
+    },
     keep(change) {
       const before = scroll.scrollHeight;
       change();

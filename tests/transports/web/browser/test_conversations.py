@@ -49,6 +49,40 @@ async def test_the_list_leads_back_to_chats_with_drafts_and_finds_as_one_types(r
         await expect(items(page)).to_have_count(2)
 
 
+async def test_a_search_finds_an_answer_shows_the_words_around_it_and_leads_to_it(run_site, open_page):
+    script = [f"{'A long answer. ' * 300}The **capital** is Lisbon.", *["more"] * 3, "other"]
+    async with run_site(script) as site:
+        page = await open_page(site.url, timezone_id="America/New_York", **PHONE)
+        for number, text in enumerate(("what is it?", "two", "three", "four"), 1):
+            await page.say(text)
+            await expect(page.answers).to_have_count(number)
+        await begin(page, "second words")
+        opener = page.get_by_role("button", name="Conversations")
+        await opener.tap()
+        times = page.locator("#mine time")
+        await expect(times).to_have_count(2)
+        clock = "new Intl.DateTimeFormat(undefined, {hour: 'numeric', minute: '2-digit'})"
+        there = (
+            f"each => {clock}.format(new Date(each.dateTime)) === each.textContent || each.textContent === 'Yesterday'"
+        )
+        assert await times.first.evaluate(there)
+        await page.get_by_role("searchbox").fill("capital lisbon")
+        await expect(items(page)).to_have_text(["what is it?"])
+        await expect(page.locator("#mine mark")).to_have_text(["capital", "Lisbon"])
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        await page.locator("#mine p").tap(force=True)  # all of an item leads there
+        await expect(page.locator(".named")).to_contain_text("The capital is Lisbon.")
+        await expect(page.locator(".named")).to_be_in_viewport()
+        assert not await page.evaluate("innerHeight > document.getElementById('scroll').scrollHeight")
+        at = "document.getElementById('scroll').scrollTop"
+        before = await page.evaluate(at)
+        await page.locator("#newest").tap()
+        assert await page.evaluate(at) > before
+        await opener.tap()
+        await page.get_by_role("searchbox").fill("lisbon")
+        await expect(page.locator("#mine mark")).to_have_text(["Lisbon"])
+
+
 async def test_a_conversation_is_renamed_with_the_keyboard_alone(run_site, open_page):
     async with run_site() as site:
         page = await open_page(site.url)
