@@ -1,6 +1,7 @@
 """A question, taken apart: its words with their weights, the people and the times that it names."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
@@ -8,11 +9,12 @@ from typing import Final
 from botservice.history.ranking.weights import Weights
 from botservice.history.ranking.words import languages
 from botservice.history.ranking.words.dates import Span, find_spans
-from botservice.history.ranking.words.grammar import ASKS_WHEN, FILLERS, LISTENER, QUESTION, SPEAKER
+from botservice.history.ranking.words.grammar import ASKS_WHEN, FILLERS, JOINS, LISTENER, QUESTION, SPEAKER
 from botservice.history.ranking.words.tokens import normalize, token_weight, tokenize
 
 MAX_CHARACTERS: Final = 4_000
 MAX_WORDS: Final = 200
+_SPACELESS: Final = "\u1100"  # scripts in which words run into each other, and Korean
 _WORD: Final = re.compile(r"[^\W_]+")
 _FILLERS: Final = frozenset(normalize(word) for word in FILLERS)
 # Scripts without spaces: fillers run into each other.
@@ -23,6 +25,21 @@ _GERMAN: Final = languages.CODES.index("de")
 _QUESTION_MARK: Final = re.compile("[?\uff1f\u00bf]")
 _AFTER_QUESTION: Final = re.compile(r"(?<=[?\uff1f\u061f])\s*(?![?\uff1f\u061f!])")
 _MOST_QUESTIONS: Final = 4
+
+
+def _any_of(words: Iterable[str]) -> str:
+    """Return a pattern for any of words, the longest first."""
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+_LEAST_OF_QUESTION: Final = 2  # tokens: in "where and when did we meet", the first half asks nothing by itself
+# "… and what …"; where question words come late, and in scripts without spaces, between two clauses.
+_JOINED: Final = re.compile(
+    f"[,;]? (?:{_any_of(word for word in JOINS if word[0] < _SPACELESS)}) "
+    f"(?=(?:{_any_of(word for word in QUESTION if word[0] < _SPACELESS)})\\b)"
+    f"|(?:[,\uff0c\u3001] ?| )(?:{_any_of(word for word in JOINS if word[0] >= _SPACELESS)})",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +91,22 @@ def parse(text: str, *, chat_languages: tuple[int, ...], now: datetime | None, w
 
 
 def split_questions(text: str) -> list[str]:
-    """Split a text into its questions, of which each begins where the one before ends; one text for a single one."""
+    """Split a text into its questions, at "?" and between "… and what …"; one text for a single one."""
     parts = [part for part in _AFTER_QUESTION.split(text[:MAX_CHARACTERS]) if part.strip()]
-    asked = (part for part in parts if _QUESTION_MARK.search(part))
-    asking = [part for part in asked if is_worth_searching(_QUESTION_MARK.sub("", part))]
+    asked = [part for part in parts if _QUESTION_MARK.search(part)] or parts
+    asking = [question for part in asked for question in _split_joined(part)]
+    if len(asking) > 1:
+        asking = [question for question in asking if is_worth_searching(_QUESTION_MARK.sub("", question))]
     return asking[:_MOST_QUESTIONS] if len(asking) > 1 else [text]
+
+
+def _split_joined(text: str) -> list[str]:
+    """Split a sentence into the questions that it joins, if each of them asks something by itself."""
+    parts = _JOINED.split(text)
+    if len(parts) == 1 or QUESTION.isdisjoint(tokenize(parts[0])):
+        return [text]
+    asks = (len(tokens) >= _LEAST_OF_QUESTION and not QUESTION.isdisjoint(tokens) for tokens in map(tokenize, parts))
+    return parts if all(asks) else [text]
 
 
 def is_worth_searching(text: str) -> bool:
