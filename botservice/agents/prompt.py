@@ -258,6 +258,7 @@ class PromptBuilder:
         prompt.holds_others = any(hit.holds_others(context.asker) for hit in pieces.found)
         if pieces.found:
             prompt.facts["coverage"] = round(max(hit.coverage for hit in pieces.found), 2)
+            prompt.facts["by_meaning"] = any(hit.by_meaning for hit in pieces.found)
         prompt.model, prompt.conversation = self.model, (context.id, context.context_keys)
         prompt.kept_out = kept
         return prompt

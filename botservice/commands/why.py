@@ -14,6 +14,7 @@ from botservice.commands.command import Command
 from botservice.contexts.step_records import read_steps
 from botservice.errors import LLMFailure
 from botservice.formatted_text import FormattedText
+from botservice.history.excerpts import LEFT_OUT
 from botservice.memory import ActionStep, FailedStep, MemoryItem, TaskStep, Timing
 from botservice.memory.sub_runs import sub_runs
 from botservice.messages import Author, Moment, TokenUsage
@@ -28,6 +29,7 @@ from botservice.turns.turn import Outcome
 
 _MOST: Final = 6  # entries of one kind: it is read in a chat
 _LONGEST: Final = 160  # characters of one entry
+_LONGEST_EXCERPT: Final = 400  # characters of the passages of a long message
 _LONGEST_QUESTION: Final = 80
 _RECORD: Final = re.compile(r"^(?=\[\d{4}-\d\d-\d\d \d\d:\d\d UTC\] )", re.MULTILINE)
 _UTC: Final = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
@@ -41,7 +43,9 @@ class Sources:
 
     Attributes:
         window: How many of the chat's newest messages the model was shown.
-        found: What searching gave, each with its date and its author.
+        found: What searching gave, each with its date and its author; of a long message the passages that were shown.
+        coverage: How much of what was asked for the best of it has, from 0 to 1, where that is known.
+        by_meaning: Whether it was found by meaning, besides words, where that is known.
         taken: What each of these calls took, with the model that answered.
     """
 
@@ -49,6 +53,8 @@ class Sources:
     notes: int = 0
     persona: str | None = None
     found: list[str] = field(default_factory=list)
+    coverage: float | None = None
+    by_meaning: bool | None = None
     facts: list[str] = field(default_factory=list)
     tools: list[tuple[str, str | None]] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
@@ -71,6 +77,7 @@ def read_sources(steps: Sequence[MemoryItem]) -> Sources:
             sources.calls += 1
             models.append(step.get_value("model"))
             _add_prompt(sources, prompt, sections)
+        _add_search(sources, step.get_value("prompt_facts"))
         if isinstance(step, TaskStep):
             sources.task = sources.task or step.task
         elif isinstance(step, FailedStep):
@@ -105,6 +112,14 @@ def _add_prompt(sources: Sources, prompt: Sequence[Mapping[str, Any]], sections:
     ]
     sources.found = list(dict.fromkeys([*sources.found, *(each.strip() for each in found if each.strip())]))
     sources.facts = list(dict.fromkeys([*sources.facts, *facts]))
+
+
+def _add_search(sources: Sources, facts: Any) -> None:
+    """Note how well the best of what was found covers what was asked for, and by what it was found."""
+    if isinstance(facts, Mapping):
+        coverage, by_meaning = facts.get("coverage"), facts.get("by_meaning")
+        sources.coverage = coverage if isinstance(coverage, float) else sources.coverage
+        sources.by_meaning = by_meaning if isinstance(by_meaning, bool) else sources.by_meaning
 
 
 def _contents(prompt: Sequence[Mapping[str, Any]], sections: Mapping[str, Sequence[int]], name: str) -> Iterator[str]:
@@ -209,8 +224,11 @@ def _made_of(say: Say, sources: Sources, *, may_see: bool) -> Iterator[Formatted
     if sources.persona:
         yield line(say("why.persona"), " ", words(_cut(sources.persona, _LONGEST)))
     if sources.found:
-        found = [line(words(_cut(each, _LONGEST))) for each in sources.found]
+        found = [line(words(_cut(each, _LONGEST_EXCERPT if LEFT_OUT in each else _LONGEST))) for each in sources.found]
         yield below(say("why.found"), _listed(say, found), is_close=True)
+        if sources.by_meaning is not None and sources.coverage is not None:
+            share = round(100 * sources.coverage)
+            yield say("why.by_meaning" if sources.by_meaning else "why.by_words", share=share)
     if sources.facts and may_see:
         facts = [line(words(_cut(each, _LONGEST))) for each in sources.facts]
         yield below(say("why.facts"), _listed(say, facts), is_close=True)

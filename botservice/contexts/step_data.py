@@ -27,7 +27,7 @@ _SECTIONS: Final = (
 )
 _MOMENTS: Final = ("began", "asked", "first_text", "ended")
 _TIMES: Final = ("start_time", "end_time")
-_PARTS: Final = ("max_tokens", "found", "left_out", "tools", "coverage")
+_PARTS: Final = ("max_tokens", "found", "left_out", "tools", "coverage", "by_meaning")
 _REASONS: Final = ("stop", "length", "refusal", "tool_calls")
 _TOKENS: Final = ("input_tokens", "output_tokens", "cached_tokens")
 # Of answers alone: earlier releases write other steps anew, without what they do not know.

@@ -4,12 +4,21 @@ import asyncio
 import contextlib
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from sqlalchemy import select
 from turns.bots import NO_WAITING, add, call, fail
 from turns.messenger import Messenger, Office
 
-from botservice import AgentContext, ChatResponse, FunctionsBasedAgent, LLMError, ScriptedChatLLM, TokenUsage
+from botservice import (
+    AgentContext,
+    ChatResponse,
+    EmbeddingIndexer,
+    FunctionsBasedAgent,
+    LLMError,
+    ScriptedChatLLM,
+    TokenUsage,
+)
 from botservice.budgets.budgets import Budgets
 from botservice.commands.standard import standard_commands
 from botservice.commands.why import read_sources
@@ -48,9 +57,9 @@ class Commanded(Messenger):
 
 
 @contextlib.asynccontextmanager
-async def chatting(storage, script, *, tools=(), messenger=None, search_k=3, budgets=None):
+async def chatting(storage, script, *, tools=(), messenger=None, budgets=None, **searching):
     llm = ScriptedChatLLM(script)
-    agent = FunctionsBasedAgent(tools=tools, llm=llm, search_k=search_k, prompt="")
+    agent = FunctionsBasedAgent(tools=tools, llm=llm, **(searching or {"search_k": 3}), prompt="")
     options = RunOptions(agent, StepCallbacks(None), 10, utc_now, NO_WAITING, budgets or Budgets())
     messenger = messenger or Commanded()
     worker = Worker(storage, options, [messenger], commands=standard_commands())
@@ -159,11 +168,49 @@ async def test_why_says_what_the_last_answer_was_made_of(storage):
         assert "“what is my lucky number?”" in why
         assert "the newest messages of this chat: 2" in why
         assert " UTC] alice: my lucky number is *seven*" in why
+        assert "found by words; the best has 78 % of what was asked for" in why
         assert "  - add: worked" in why
         assert "  - fail: failed (ValueError: it broke)" in why
         assert "the model scripted: 2 calls" in why
         assert await answer_to(bot, "/why", 6) == why, "the answer to /why is no answer of the model"
     assert "/why" not in await history(storage)
+
+
+class Alike:
+    """An embedder to which all texts mean the same."""
+
+    model_key, dim = "alike", 2
+
+    async def embed_documents(self, texts):
+        return np.ones((len(texts), 2), np.float32)
+
+    async def embed_query(self, text):
+        return np.ones(2, np.float32)
+
+
+async def test_why_says_that_meaning_was_searched_too(storage):
+    async with chatting(storage, ["Nice.", "Ok.", "Seven."]) as (bot, _), EmbeddingIndexer(storage, Alike()) as indexer:
+        await answer_to(bot, "my lucky number is seven", 1)
+        await answer_to(bot, "/new", 2)
+        await answer_to(bot, "good morning", 3)
+        await indexer.catch_up()
+        await answer_to(bot, "what is my lucky number?", 4)
+        assert "found by words and meaning; the best has" in await answer_to(bot, "/why", 5)
+
+
+@pytest.mark.any_database
+async def test_why_shows_the_passage_and_the_newer_of_two_values(storage):
+    filler = "The weather stays as it is. " * 60
+    async with chatting(storage, ["Ok."] * 5, search_tokens=500) as (bot, _):
+        await answer_to(bot, "the rent of my flat is 800", 1)
+        await answer_to(bot, f"{filler}From May on the rent of my flat is 760. {filler}", 2)
+        await answer_to(bot, "/new", 3)
+        await answer_to(bot, "good morning", 4)
+        await answer_to(bot, "how much is the rent of my flat?", 5)
+        why = (await answer_to(bot, "/why", 6)).replace("\\", "")
+    newer = next(each for each in why.splitlines() if "(newer)" in each)
+    assert "[…]" in newer
+    assert why.index("is 800") < why.index(newer)
 
 
 @pytest.mark.any_database

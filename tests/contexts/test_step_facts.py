@@ -22,6 +22,7 @@ USUAL = {
         "left_out": {"window": 2},
         "tools": [],
         "coverage": 0.43,
+        "by_meaning": True,
     },
     "token_usage": TokenUsage(1425, 26, cached_tokens=0, reasoning_tokens=12),
     "model": "gpt",

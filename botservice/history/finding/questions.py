@@ -23,6 +23,7 @@ class SearchHit:
         neighbour: The question that it answers, or its answer, where it says little by itself.
         position: Where the message stands in its chat.
         coverage: How much of what was asked for the best message of the search has, from 0 to 1.
+        by_meaning: Whether the search compared meanings, besides words.
         earlier: What its author had said on the same before, which was found, too.
     """
 
@@ -31,6 +32,7 @@ class SearchHit:
     neighbour: Message | None = None
     position: int = field(default=0, repr=False, compare=False)
     coverage: float = field(default=1.0, compare=False)
+    by_meaning: bool = field(default=False, repr=False, compare=False)
     earlier: Message | None = field(default=None, repr=False)
 
     @property

@@ -241,4 +241,8 @@ def _read_hits(
         read = zip(rows, read_messages(connection, context_id, rows, counter), strict=True)
         known |= {row.id: (row.position, message) for row, message in read}
     there = ((*known[number], score) for number, score in found if number in known)
-    return [SearchHit(message, score, position=position, coverage=found.coverage) for position, message, score in there]
+    coverage, by_meaning = found.coverage, found.by_meaning
+    return [
+        SearchHit(message, score, position=position, coverage=coverage, by_meaning=by_meaning)
+        for position, message, score in there
+    ]

@@ -56,13 +56,17 @@ class Ranking(list[tuple[int, float]]):
     """Ids with their scores, best first.
 
     Attributes:
-        coverage: How much of what a question asks for the best message has, from 0 to 1: by the worth of its words, or
-            by its meaning; 1 where it asks for somebody's words, or those of a time.
+        coverage: How much of what a question asks for the best message has, from 0 to 1: by the worth of its words, and
+            where there are vectors, the mean of that and of the greatest similarity; 1 where it asks for somebody's
+            words, or those of a time.
+        by_meaning: Whether vectors were compared, besides words.
     """
 
-    def __init__(self, found: Iterable[tuple[int, float]] = (), coverage: float = 0.0) -> None:
+    def __init__(
+        self, found: Iterable[tuple[int, float]] = (), coverage: float = 0.0, *, by_meaning: bool = False
+    ) -> None:
         super().__init__(found)
-        self.coverage = coverage
+        self.coverage, self.by_meaning = coverage, by_meaning
 
 
 def merge_rankings(rankings: Sequence[Ranking], k: int) -> Ranking:
@@ -73,7 +77,9 @@ def merge_rankings(rankings: Sequence[Ranking], k: int) -> Ranking:
             if found is not None:
                 merged.setdefault(*found)
     falling = accumulate(merged.values(), min)
-    return Ranking(islice(zip(merged, falling, strict=True), k), max(each.coverage for each in rankings))
+    found = islice(zip(merged, falling, strict=True), k)
+    by_meaning = any(each.by_meaning for each in rankings)
+    return Ranking(found, max(each.coverage for each in rankings), by_meaning=by_meaning)
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +220,8 @@ def _best_of(
         return None
     falling = np.minimum.accumulate(score[best])  # what was said again scores no more than what stands before it
     found = _each_once(columns, best, falling) if request.is_each_once else _with_ids(columns, best, falling)
-    return Ranking(found, content.coverage if alone is None else 1.0)
+    coverage = content.coverage if alone is None else 1.0
+    return Ranking(found, coverage, by_meaning=messages.meaning is not None)
 
 
 def _among(part: Evidence, places: NDArray[np.int64]) -> Evidence:

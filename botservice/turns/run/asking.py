@@ -254,11 +254,10 @@ class Attempts:
         newest = self._attempts[-_MOST_ATTEMPTS:]
         values: dict[str, Any] = {"model_attempts": [each.as_record(since) for each in newest]}
         facts = dict(self._prompt.facts) if isinstance(self._prompt, Prompt) else {}
-        coverage = facts.pop("coverage", None)
-        if self._offered or coverage is not None:
+        of_search: dict[str, Any] = {name: facts.pop(name) for name in ("coverage", "by_meaning") if name in facts}
+        if self._offered or of_search:
             facts["tools"] = self._offered
-        if coverage is not None:  # the order is stored: what is newer comes last
-            facts["coverage"] = coverage
+        facts |= of_search  # the order is stored: what is newer comes last
         if facts and facts != self._written:  # most of the time they are those of the step before
             values["prompt_facts"] = self._written = facts
         step.set_values_from_dict(values)

@@ -109,6 +109,14 @@ async def test_what_is_new_in_a_prompt_is_told_from_what_stood_there_before(run_
     assert "New: user second thing" in changes
 
 
+async def test_what_was_found_says_by_what_and_how_much_it_has_of_what_was_asked_for(run_site):
+    async with run_site() as site:
+        site.transport._desk.service.agent.search_k = 1
+        visitor = await said(site, "my lucky number is seven", "/new", "good morning", "what is my lucky number?")
+        page = words(await read(visitor, "/inspect/1/4"))
+    assert "Found by words alone: 1, best first; the best has 97 % of what is asked for" in page
+
+
 async def test_a_command_is_called_one_and_shows_what_was_sent(run_site):
     async with run_site() as site:
         visitor = await said(site, "hello", "/help")

@@ -83,6 +83,7 @@ class Picture:
         left_out: What did not fit, with the reason.
         hits: The ids of the messages that searching found, with their scores.
         coverage: How much of what was asked for the best of them has, from 0 to 1, where that is known.
+        by_meaning: Whether they were found by meaning, besides words, where that is known.
     """
 
     pieces: Sequence[Piece]
@@ -93,6 +94,7 @@ class Picture:
     tools: Sequence[str]
     hits: Sequence[tuple[int, float]]
     coverage: float | None = None
+    by_meaning: bool | None = None
     changes: Changes | None = None
 
 
@@ -115,6 +117,7 @@ class PromptPainter:
         name = model if isinstance(model, str) else ""
         sizes = [self._size(message, name) for message in messages]
         usage, coverage = usage if isinstance(usage, TokenUsage) else None, self._facts.get("coverage")
+        by_meaning = self._facts.get("by_meaning")
         measured = 0 if usage is None else usage.input_tokens
         return Picture(
             pieces=self._pieces(section_names(step, messages), sizes, usage, name),
@@ -125,6 +128,7 @@ class PromptPainter:
             tools=[visible(str(each)) for each in listed(self._facts.get("tools"))],
             hits=_hits(self._facts.get("found")),
             coverage=coverage if isinstance(coverage, float) else None,
+            by_meaning=by_meaning if isinstance(by_meaning, bool) else None,
             changes=None if before is None else _compare(_messages(before), messages, sizes),
         )
 
