@@ -282,6 +282,16 @@ def test_meaning_reaches_the_answer_to_what_means_the_same():
     assert 1 in found(index, "zoology", query_vector=np.eye(8)[0])
 
 
+def test_a_similarity_that_any_two_texts_have_makes_no_strong_match():
+    index = index_of(*(f"talk {n}" for n in range(40)))
+    vectors = np.random.default_rng(7).normal(size=(40, 64))
+    index.set_vectors(range(1, 41), vectors)
+    asked = vectors[3] + 5 * np.random.default_rng(8).normal(size=64)  # a similarity of .2 or so
+    assert 0 < index.search("zoology", k=3, query_vector=asked).coverage < 0.2
+    assert index.search("zoology", k=3, query_vector=vectors[3]).coverage == pytest.approx(0.5, abs=0.01)
+    assert index.search("talk 3", k=3, query_vector=vectors[3]).coverage > 0.9
+
+
 def test_vectors_kept_as_bytes_rank_as_they_are():
     chance = np.random.default_rng(7)
     index = index_of(*(f"talk {n}" for n in range(300)))

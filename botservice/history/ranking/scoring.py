@@ -276,7 +276,7 @@ def _by_content(messages: _Messages, weights: Weights) -> _Content:
         trust = np.float32(min(1, coverage / weights.covered))
         own *= trust
         around *= trust
-        coverage = max(coverage, messages.nearest)
+        coverage = (coverage + messages.nearest) / 2
     gained = weights.window * around
     if messages.meaning is not None:
         meaning, is_near = messages.meaning
