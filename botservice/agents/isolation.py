@@ -7,7 +7,9 @@ from typing import Final
 from botservice.contexts.kept_out import NOTHING_KEPT_OUT, KeptOut
 from botservice.errors import ContextOverflow, LLMError, LLMFailure
 from botservice.history.shown import is_image
-from botservice.messages import Message
+from botservice.llm.chat import picture_digest
+from botservice.memory.readable import image_url
+from botservice.messages import Attachment, Message
 
 _MAYBE: Final = (LLMFailure.UNSUPPORTED_INPUT, LLMFailure.CONTENT_FILTER)
 _STATUSES: Final = (400, 404, 413, 422)
@@ -24,7 +26,7 @@ def find_not_seen(asked: Iterable[Message], left_out: Collection[str], kept_out:
     """Return the names of pictures of a question that the model has not seen; an empty one for those without a name.
 
     Args:
-        left_out: The media types that the server did not take.
+        left_out: The media types that the server did not take, and the digests of single pictures.
     """
     if not left_out and not kept_out.files_of and not any(each.attachments for each in asked):
         return ()
@@ -33,9 +35,13 @@ def find_not_seen(asked: Iterable[Message], left_out: Collection[str], kept_out:
         for message in asked
         for file in message.attachments
         if file.mime_type.startswith("image/")
-        and (not is_image(file) or file.mime_type in left_out or message.id in kept_out.files_of)
+        and (not is_image(file) or message.id in kept_out.files_of or _is_among(file, left_out))
     ]
     return tuple(dict.fromkeys(names))
+
+
+def _is_among(file: Attachment, left_out: Collection[str]) -> bool:
+    return bool(left_out) and (file.mime_type.lower() in left_out or picture_digest(image_url(file)) in left_out)
 
 
 class Isolation:

@@ -1,5 +1,6 @@
 """What the service asks of a language model."""
 
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -52,8 +53,8 @@ class ChatResponse:
         finish_reason: Why it ended, such as stop or length.
         items: The answer as the server gave it, where the model wants to read that again with the next call.
         sources: The pages that the numbers in its text stand for, the first one for [1].
-        left_out: The media types of pictures and files in the prompt that its server does not take: the model has not
-            seen them.
+        left_out: What the model has not seen, because its server does not take it: media types of pictures and files in
+            the prompt, and for single pictures the `picture_digest` of their address.
     """
 
     text: str = ""
@@ -64,6 +65,11 @@ class ChatResponse:
     items: tuple[ModelItem, ...] = ()
     sources: tuple[Source, ...] = ()
     left_out: tuple[str, ...] = ()
+
+
+def picture_digest(url: str) -> str:
+    """Return what tells a picture of a prompt apart, by its address or data URL."""
+    return hashlib.sha256(url.encode()).hexdigest()
 
 
 class SaidMessage(dict[str, Any]):

@@ -9,6 +9,7 @@ from standins.openai_api import Failure, OpenAIApi, Recorded, server_error
 
 from botservice import Attachment, FunctionsBasedAgent, LLMError, OpenAIChatLLM, SteadyWindowMessageSelector
 from botservice.errors import LLMFailure
+from botservice.memory.readable import image_url
 from tests.turns.bots import make_service
 
 PNG = Attachment("image/png", "cat.png", data=b"\x89PNG\r\n\x1a\n" + b"0" * 20)
@@ -97,6 +98,46 @@ async def test_a_type_that_one_model_refuses_is_left_out_alone(context, storage)
         assert "could not see a.webp" in answer.text
         assert "cat.png" not in answer.text
         assert "image/png;base64" in json.dumps(api.bodies()[-1])
+        await llm.close()
+
+
+BROKEN = Attachment("image/png", "broken.png", data=b"\x89PNG\r\n\x1a\n" + b"1" * 20)
+
+
+@pytest.mark.parametrize(
+    "wording",
+    [
+        "Could not process image: the image/png data is truncated",
+        "Invalid image: failed to decode image/png",
+        "Invalid base64 image_url: cannot identify image file (image/png)",
+    ],
+)
+async def test_one_damaged_picture_takes_no_type_of_pictures_away(context, storage, wording):
+    damaged = image_url(BROKEN)
+
+    def reply(body):
+        return Failure(400, wording) if damaged in json.dumps(body) else "fine"
+
+    with OpenAIApi.running(reply) as api:
+        service = serve(storage, llm := model(api))
+        answer = await service.prompt(context, "what is this?", attachments=[BROKEN])
+        assert "could not see broken.png" in answer.text
+        assert (await service.prompt(context, "and this?", attachments=[PNG])).text == "fine"
+        assert image_url(PNG) in json.dumps(api.bodies()[-1])
+        await llm.close()
+
+
+async def test_a_type_that_was_taken_before_is_not_given_up_for_one_picture(context, storage):
+    damaged = image_url(BROKEN)
+
+    def reply(body):
+        return Failure(400, "Unsupported image format: image/png") if damaged in json.dumps(body) else "fine"
+
+    with OpenAIApi.running(reply) as api:
+        service = serve(storage, llm := model(api))
+        for name, file, says in (("1", PNG, "fine"), ("2", BROKEN, "could not see"), ("3", PNG, "fine")):
+            assert says in (await service.prompt(context, name, attachments=[file])).text
+        assert image_url(PNG) in json.dumps(api.bodies()[-1])
         await llm.close()
 
 

@@ -29,6 +29,7 @@ from botservice.llm.openai.error_table import (
 from botservice.llm.openai.message_forms import (
     digests,
     find_left_out,
+    find_types,
     is_input,
     newest_digests,
     with_short_ids,
@@ -106,7 +107,7 @@ class OpenAICall:
         return self._answer
 
     def left_out(self) -> tuple[str, ...]:
-        """Return the media types of pictures and files that the request goes without."""
+        """Return what the request goes without, as `ChatResponse.left_out` has it."""
         return find_left_out(self._messages, self._options.refused) if self._options.refused else ()
 
     def adapt(self, error: LLMError) -> bool:
@@ -121,6 +122,8 @@ class OpenAICall:
 
     def remember(self) -> None:
         """Remember what the server has accepted: only an answer shows that a refusal was about what was left out."""
+        if types := find_types(self._messages, self._options.refused) - self._limits.taken_types:
+            self._limits.taken_types |= types
         if self._gone_without:
             self._limits.refuse(self._gone_without)
         if self._left_out:
@@ -133,7 +136,8 @@ class OpenAICall:
         name = error.refused
         if name is None or not (name in _CAN_BE_LEFT_OUT or is_input(name)) or name in self._options.refused:
             return False
-        names = self._pictures_refused() if name == ONE_IMAGE else frozenset({name})
+        is_single = name == ONE_IMAGE or name in self._limits.taken_types
+        names = self._pictures_refused() if is_single else frozenset({name})
         body = self.body()
         self._options = replace(self._options, refused=self._options.refused | names)
         if self.body() == body:  # it is about something else

@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
-from botservice.llm.chat import ChatMessage, SaidMessage
+from botservice.llm.chat import ChatMessage, SaidMessage, picture_digest
 from botservice.llm.openai.error_table import AUDIO, FILE, IMAGE, ONE_IMAGE
 
 _SHORT_ID: Final = re.compile(r"[a-zA-Z0-9]{9}")
@@ -38,12 +38,19 @@ def newest_digests(messages: Sequence[ChatMessage], refused: Collection[str]) ->
 
 
 def find_left_out(messages: Sequence[ChatMessage], refused: Collection[str]) -> tuple[str, ...]:
-    """Return the media types of what a request goes without.
+    """Return what a request goes without: media types, and the digests of single pictures.
 
     Args:
         refused: Kinds of input, media types, and digests of pictures.
     """
-    return tuple(sorted({_type(part) for part in _parts(messages) if _is_refused(part, refused)}))
+    without = (part for part in _parts(messages) if _is_refused(part, refused))
+    return tuple(sorted({_type(part) if _is_type_refused(part, refused) else _digest(part) for part in without}))
+
+
+def find_types(messages: Sequence[ChatMessage], refused: Collection[str]) -> frozenset[str]:
+    """Return the media types of the pictures and files that a request goes with."""
+    sent = (part for part in _parts(messages) if part.get("type") in _KINDS and not _is_refused(part, refused))
+    return frozenset(map(_type, sent))
 
 
 def without_input(messages: Sequence[ChatMessage], refused: Collection[str]) -> list[ChatMessage]:
@@ -73,10 +80,13 @@ def _parts(messages: Sequence[ChatMessage]) -> Iterator[dict[str, Any]]:
 
 
 def _is_refused(part: dict[str, Any], refused: Collection[str]) -> bool:
-    kind = _KINDS.get(str(part.get("type")))
-    if kind is None:
+    if part.get("type") not in _KINDS:
         return False
-    return kind in refused or _type(part) in refused or (kind == IMAGE and _digest(part) in refused)
+    return _is_type_refused(part, refused) or (_KINDS[part["type"]] == IMAGE and _digest(part) in refused)
+
+
+def _is_type_refused(part: dict[str, Any], refused: Collection[str]) -> bool:
+    return _KINDS[part["type"]] in refused or _type(part) in refused
 
 
 def _type(part: dict[str, Any]) -> str:
@@ -86,7 +96,7 @@ def _type(part: dict[str, Any]) -> str:
 
 
 def _digest(part: dict[str, Any]) -> str:
-    return hashlib.sha256(str(part.get("image_url")).encode()).hexdigest()
+    return picture_digest(str(part.get("image_url", {}).get("url")))
 
 
 def with_short_ids(messages: Sequence[ChatMessage]) -> list[ChatMessage]:

@@ -87,6 +87,7 @@ class ServerLimits:
         wire: The API that it is asked by.
         is_wire_fixed: Whether a setting names the API; otherwise a refusal may change it.
         refused_seals: Encrypted reasoning that it does not accept.
+        taken_types: Media types of pictures and files that it has answered about: of these it refuses single ones.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class ServerLimits:
         self.wire = wire
         self.is_wire_fixed = is_wire_fixed
         self.refused_seals: frozenset[str] = frozenset()
+        self.taken_types: frozenset[str] = frozenset()
         self._clock = clock
         self._expires: dict[str, float] = {}
         self._news: dict[str, str | None] = {}

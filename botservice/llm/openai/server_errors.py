@@ -38,6 +38,11 @@ _NO_METHOD: Final = 405
 _FIRST_OF_SERVERS: Final = 500
 _OF_MODELS: Final = re.compile(r"\bmodel\b", re.IGNORECASE)
 _MIME_TYPE: Final = re.compile(r"\b(?:image|application|audio|video|text)/[a-z0-9.+-]{1,60}", re.IGNORECASE)
+_OF_A_TYPE: Final = re.compile(
+    r"(?:un|not )support[^.:]{0,40}(?:mime|media|format|type|image/)|(?:mime|media|format|type|image/\S{1,60})"
+    r"[^.:]{0,40}(?:unsupported|not (?:be )?(?:support|allow|accept))",
+    re.IGNORECASE,
+)
 _OF_TYPES: Final = (IMAGE, ONE_IMAGE, FILE, AUDIO)
 # One without an end reaches to the end, so that each sign is looked at once.
 _MARKUP: Final = re.compile(r"<(style|script)\b.*?(?:</\1>|\Z)|<[^<>]*>", re.IGNORECASE | re.DOTALL)
@@ -120,8 +125,11 @@ def judge(error: ServerError) -> Outcome:
 
 
 def _exactly(refused: str | None, text: str) -> str | None:
-    """Return the media type that a refusal of input names, where it is the one that is refused; or what it refuses."""
-    if refused not in _OF_TYPES:
+    """Return the media type that a refusal of input names, where it is the one that is refused; or what it refuses.
+
+    What is said of one picture, such as that it is damaged, says nothing of others of its type.
+    """
+    if refused not in _OF_TYPES or (refused == ONE_IMAGE and not _OF_A_TYPE.search(text)):
         return refused
     types = {found.lower() for found in _MIME_TYPE.findall(text)}
     return types.pop() if len(types) == 1 else refused
