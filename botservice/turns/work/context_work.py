@@ -14,6 +14,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from botservice.agents.isolation import may_be_one_message
 from botservice.budgets.notices import used_up_text
 from botservice.capabilities import capabilities_of
 from botservice.contexts.context import AgentContext, read_context_keys
@@ -270,8 +271,15 @@ class ContextWork:
             await end_refused(self._storage, turn, claim, transport, text, self._clock())
         except (LLMError, CommandFailed) as error:
             is_command = isinstance(error, CommandFailed)
-            language = work.context.language
-            await self._failed_turns.give_up(turn, claim, transport, str(error), language, is_command=is_command)
+            await self._failed_turns.give_up(
+                turn,
+                claim,
+                transport,
+                str(error),
+                work.context.language,
+                is_command=is_command,
+                is_refused=isinstance(error, LLMError) and may_be_one_message(error),
+            )
         except (ClaimLost, StorageUnavailable):
             raise
         except Exception as error:

@@ -56,16 +56,19 @@ class FailedTurns:
         language: str | None,
         *,
         is_command: bool = False,
+        is_refused: bool = False,
     ) -> None:
         """Set a turn aside and tell the person so; the apology is no part of the conversation.
 
         Args:
             is_command: Whether it is of a command: /retry asks the question before that again.
+            is_refused: Whether the model refuses what is asked: asking the same again would not help.
         """
         now = self._clock()
         logger.error("turn.set_aside", extra={"reason": reason, "error_id": turn.error_id})
         offers_retry = getattr(transport, "offers_retry", False)
         key = "answer.apology_with_retry" if offers_retry or is_command else "answer.apology"
+        key = "answer.apology_refused" if is_refused else key
         apology = say(key, language, error_id=turn.error_id or "")
         payloads = plan_notice(transport, turn, apology, now)
 
