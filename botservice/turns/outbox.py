@@ -38,7 +38,8 @@ Clock = Callable[[], datetime]
 _MOST_REMEMBERED = 10_000  # messages of which it could not be stored that they were sent
 
 _UPDATE = update(deliveries).where(deliveries.c.id == bindparam("row"))
-_BEGIN = _UPDATE.values(status=DeliveryStatus.ATTEMPTING.value).returning(deliveries.c.id)
+# Whoever lost the conversation may have noted meanwhile that its message was sent.
+_BEGIN = _UPDATE.where(DELIVERY_IS_OWED).values(status=DeliveryStatus.ATTEMPTING.value).returning(deliveries.c.id)
 # What was forgotten while it was owed is not kept once it is sent.
 _IS_FORGOTTEN = exists().where(turns.c.id == deliveries.c.turn_id, turns.c.compacted_at.is_not(None))
 _FINISH = _UPDATE.values(
@@ -143,7 +144,7 @@ class Outbox:
             self._under_way[delivery.transport] -= 1
 
     async def _begin(self, delivery: Delivery, claim: Claim) -> bool:
-        """Mark a delivery as on its way; return whether it is still owed: it may be forgotten by now."""
+        """Mark a delivery as on its way; return whether it is still owed: it may be forgotten or delivered by now."""
         values = {"row": delivery.id, "attempts": delivery.attempts + 1}
         return await self._storage.write(
             lambda connection: execute(connection, _BEGIN, values).one_or_none() is not None,

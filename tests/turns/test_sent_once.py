@@ -3,13 +3,17 @@
 import asyncio
 import contextlib
 import sqlite3
+from dataclasses import replace
 
 import pytest
 from crash.watching import rows
+from sqlalchemy import select
 from turns.messenger import Messenger, office
 
-from botservice import Storage, StorageUnavailable
+from botservice import AgentContext, Storage, StorageUnavailable
 from botservice.storage import StorageLimits
+from botservice.storage.tables.conversations import deliveries
+from botservice.turns.outbox import Outbox
 
 UNAVAILABLE = "worker.storage_unavailable"
 CUT_OFF = (
@@ -60,6 +64,39 @@ async def test_what_was_sent_while_a_file_is_locked_is_not_sent_again(tmp_path, 
         await bot.messenger.shows("1", *parts)
         await bot.write("and now?", order=2)
         await bot.messenger.shows("1", *parts, "again")
+
+
+async def delivered(storage):
+    """Return when everything is stored as delivered."""
+    statuses = select(deliveries.c.status)
+    async with asyncio.timeout(60):
+        while await storage.read(lambda connection: set(connection.execute(statuses).scalars())) != {"delivered"}:  # noqa: ASYNC110 - a database tells nobody
+            await asyncio.sleep(0.01)
+
+
+async def test_what_was_noted_as_sent_after_it_was_read_as_owed_is_not_sent_again(storage_url):
+    """A process that has lost the conversation notes its message late, between another one's reading and sending it."""
+    read = []
+
+    class Read(Messenger):
+        async def send(self, context_keys, delivery):
+            read.append((context_keys, delivery))
+            return await super().send(context_keys, delivery)
+
+    messenger = Read()
+    async with Storage.open(storage_url) as storage:
+        async with office(storage, ["one"], messenger=messenger) as bot:
+            await bot.write("hi", order=1)
+            await messenger.shows("1", "one")
+            await delivered(storage)
+        [(context_keys, delivery)] = read
+        context = await AgentContext.get_or_create(storage, context_keys)
+        claim = await storage.claims.try_claim(context.id)
+        outbox = Outbox(storage, {messenger.name: messenger}, storage.now)
+        is_over = await outbox.send(context_keys, replace(delivery, attempts=1), claim)
+        await storage.claims.release(claim)
+    assert is_over
+    assert messenger.visible["1"] == ["one"]
 
 
 async def until_accepted(bot, text, order):
