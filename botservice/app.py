@@ -400,7 +400,11 @@ async def _find_warnings(storage: Storage) -> list[str]:
 
 async def _open_storage(settings: Settings, service: AgentService, stack: contextlib.AsyncExitStack) -> Storage:
     """Return the database, open, and claimed by this process where only one may work on it."""
-    storage = service.storage or Storage.open(settings.database_url, encryption_key=reveal(settings.encryption_key))
+    storage = service.storage or Storage.open(
+        settings.database_url,
+        encryption_key=reveal(settings.encryption_key),
+        records_transitions=settings.record_transitions,
+    )
     if not storage.is_open:
         await stack.enter_async_context(storage)
     stack.enter_context(storage.claims.working())

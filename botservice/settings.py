@@ -80,6 +80,7 @@ _MUST_BE = {
     "slack_pings": "none, users or all",
     "slack_unfurl": "true or false",
     "link_previews": "on or off",
+    "record_transitions": "on or off",
     "public_url": "the https address where platforms reach this service, without a path, a user, a password, ? or # "
     "(http only to a loopback address); give each bot a host name or a port of its own",
     "admin_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
@@ -342,6 +343,7 @@ class Settings(ModelSettings):
     link_previews: bool = False
 
     encryption_key: Annotated[SecretStr, AfterValidator(_encryption_key)] | None = None
+    record_transitions: bool = False
 
     public_url: Annotated[str, AfterValidator(_public_url)] | None = None
     host: str = "127.0.0.1"

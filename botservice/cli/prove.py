@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -25,6 +26,9 @@ def prove(
     database: Annotated[
         str | None, typer.Option(metavar="URL", help="An empty Postgres, for two processes; it is left empty.")
     ] = None,
+    record: Annotated[
+        Path | None, typer.Option(help="A file for each change of a state: ids and names of states, as JSON lines.")
+    ] = None,
 ) -> None:
     """Show that nothing is lost: fifty people write, the service is killed again and again, an oracle counts.
 
@@ -32,7 +36,7 @@ def prove(
     """
     from botservice.proving import Plan, write_table
 
-    plan = Plan(secrets.randbelow(_MOST_SEED) if seed is None else seed, seconds, kills, database)
+    plan = Plan(secrets.randbelow(_MOST_SEED) if seed is None else seed, seconds, kills, database, record)
     typer.echo(f"seed {plan.seed}; it takes about {plan.seconds + 10:.0f} seconds", err=True)
     with long_work("prove", left="No process and no file of the proof is left.") as progress:
         proof = run(_prove(plan, progress))

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import itertools
+import json
 import os
 import socket
 import sys
@@ -72,6 +73,17 @@ def _engine_of(url: str) -> Engine:
     if address.drivername.partition("+")[0] not in ("postgres", "postgresql"):
         raise SettingsError("--database must be postgresql://...; without it, the proof has an SQLite file of its own")
     return create_engine(address.set(drivername="postgresql+psycopg"), poolclass=NullPool)
+
+
+def write_record(url: str, path: Path) -> None:
+    """Write what the service has recorded of its transitions, as JSON lines."""
+    engine = _engine_of(url) if url.startswith("postgres") else create_engine(url, poolclass=NullPool)
+    try:
+        with engine.connect() as connection, path.open("w", encoding="utf-8") as file:
+            for row in connection.execute(text("SELECT * FROM transitions ORDER BY seq")).mappings():
+                file.write(f"{json.dumps(dict(row))}\n")
+    finally:
+        engine.dispose()
 
 
 def _check_empty(engine: Engine) -> set[str]:

@@ -14,7 +14,7 @@ from typing import Final
 from botservice.proving.bot import TILL
 from botservice.proving.oracle import Findings, examine
 from botservice.proving.platform import TOKEN, Platform
-from botservice.proving.process import Place, database_at, listening, migrate
+from botservice.proving.process import Place, database_at, listening, migrate, write_record
 from botservice.proving.records import Record
 from botservice.proving.town import Chat, Town, settle
 
@@ -37,12 +37,14 @@ class Plan:
         seconds: How long people write; the last answers come after that.
         kills: How many processes are killed in that time.
         database: The address of an empty Postgres; None for an SQLite file.
+        record: Where to write what the service records of its transitions; None where it records nothing.
     """
 
     seed: int
     seconds: float = 120.0
     kills: int = 20
     database: str | None = None
+    record: Path | None = None
 
     @property
     def processes(self) -> int:
@@ -75,6 +77,8 @@ async def prove(plan: Plan, watch: Watch) -> Proof:
         town = Town(chats, record, platform.say, time.monotonic)
         async with _serving(plan, platform, record, Path(folder), url) as places:
             await _go_through(plan, places, town, record, watch)
+            if plan.record is not None:
+                await asyncio.to_thread(write_record, url, plan.record)
     return Proof(plan, chats, examine(record))
 
 
@@ -85,7 +89,7 @@ async def _serving(
     """Run the platform, and the service with all its processes, until the block is left."""
     try:
         async with listening(platform.app) as port, asyncio.TaskGroup() as group:
-            settings = partial(_settings, url, port)
+            settings = partial(_settings, url, port, plan.record is not None)
             await migrate(folder, settings("migration"))
             names = ("a", "b")[: plan.processes]
             places = [Place(each, folder, settings, record, platform.ports, time.monotonic) for each in names]
@@ -100,7 +104,7 @@ async def _serving(
         raise errors.exceptions[0] from errors
 
 
-def _settings(url: str, port: int, process: str) -> Mapping[str, str]:
+def _settings(url: str, port: int, records: bool, process: str) -> Mapping[str, str]:  # noqa: FBT001 - bound
     """Return the settings of one process; the addresses that it calls name it."""
     return {
         "DATABASE_URL": url,
@@ -109,6 +113,7 @@ def _settings(url: str, port: int, process: str) -> Mapping[str, str]:
         "PUBLIC_URL": "https://bot.example",  # the platform here finds every process by itself
         TILL: f"http://127.0.0.1:{port}/{process}/till",
         "HOST": "127.0.0.1",
+        "RECORD_TRANSITIONS": "on" if records else "off",
     }
 
 

@@ -19,7 +19,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.errors import SchemaMismatch, StorageError, StorageUnavailable, UnsuitableDatabase
 from botservice.progressing import Progress, unwatched
-from botservice.storage import schema
+from botservice.storage import schema, transitions
 from botservice.storage.blobs import with_cipher
 from botservice.storage.claims import Claim, Claims, LocalClaims, SharedFile
 from botservice.storage.engines import (
@@ -68,12 +68,19 @@ class Storage:
     claims: Claims
 
     def __init__(
-        self, where: DatabaseUrl, *, migrates: bool, limits: StorageLimits, cipher: "Cipher | None" = None
+        self,
+        where: DatabaseUrl,
+        *,
+        migrates: bool,
+        limits: StorageLimits,
+        cipher: "Cipher | None" = None,
+        records_transitions: bool = False,
     ) -> None:
         self.where = where
         self.is_sqlite = where.is_sqlite
         self._cipher = cipher
         self._migrates = migrates
+        self._records_transitions = records_transitions
         self._limits = limits
         self._readers: Readers | None = None
         self._long_readers: Readers
@@ -94,6 +101,7 @@ class Storage:
         migrate: bool | None = None,
         limits: StorageLimits = StorageLimits(),  # noqa: B008 - frozen
         encryption_key: str | None = None,
+        records_transitions: bool = False,
     ) -> "Storage":
         """Return the storage at url, to be used with `async with`.
 
@@ -102,6 +110,7 @@ class Storage:
             migrate: Whether to bring the tables up to date; by default an embedded SQLite is, Postgres is not.
             limits: How long to wait for others.
             encryption_key: What files are encrypted with before they are stored, as ENCRYPTION_KEY is written.
+            records_transitions: Whether to have the database record each change of a state (see `transitions.py`).
 
         Raises:
             SettingsError: url is no address of a database, or encryption_key is too short.
@@ -115,10 +124,11 @@ class Storage:
         where = DatabaseUrl.parse(url)
         migrates = where.is_sqlite if migrate is None else migrate
         if encryption_key is None:
-            return cls(where, migrates=migrates, limits=limits)
+            return cls(where, migrates=migrates, limits=limits, records_transitions=records_transitions)
         from botservice.storage.encryption import Cipher
 
-        return cls(where, migrates=migrates, limits=limits, cipher=Cipher(encryption_key))
+        cipher = Cipher(encryption_key)
+        return cls(where, migrates=migrates, limits=limits, cipher=cipher, records_transitions=records_transitions)
 
     def migrate(self, progress: Progress = unwatched) -> None:
         """Bring the tables up to date in this thread, so that Ctrl+C stops it; to be opened after that.
@@ -248,6 +258,18 @@ class Storage:
             await self.write(lambda _: None, fence=claim)
         raise StorageUnavailable("the database answers too late to know who has a conversation")
 
+    async def note_done(self, claim: Claim, thing: str, name: str, what: str) -> None:
+        """Record, where transitions are recorded, that something is about to be done that changes no row.
+
+        Raises:
+            ClaimLost: the conversation is not this process's any more.
+            StorageUnavailable: the database did not take it.
+        """
+        if self._records_transitions:
+            await self.write(
+                lambda connection: transitions.note_done(connection, claim.context_id, thing, name, what), fence=claim
+            )
+
     @property
     def refusal(self) -> UnsuitableDatabase | None:
         """Why nothing can be kept in this database, if that has turned out."""
@@ -355,10 +377,22 @@ class Storage:
                 schema.migrate(self.where, self._limits)
             else:
                 schema.check_version(version, remedy=_REMEDY, oldest_compatible=oldest)
+            self._start_recording()
             self._start_writer(undo)
             readers = self._start_readers(undo)
             self._undo = undo.pop_all()
             self._readers = readers
+
+    def _start_recording(self) -> None:
+        """Have transitions be recorded, where that is asked for."""
+        if not self._records_transitions:
+            return
+        engine = create_writer_engine(self.where, self._limits, is_migrating=True)
+        try:
+            with engine.connect() as connection, connection.begin():
+                transitions.start_recording(connection)
+        finally:
+            engine.dispose()
 
     def _check_file(self) -> None:
         """Refuse a file that opening would make, where it cannot or must not."""

@@ -163,6 +163,7 @@ class Outbox:
             return await self._note_sent(delivery, claim, sent)
         confirm = partial(self._storage.confirm, claim)
         await confirm()
+        await self._storage.note_done(claim, "delivery", str(delivery.id), "sent")
         try:
             with _measuring(delivery, claim):
                 external_id = await self._transports[delivery.transport].send(

@@ -90,6 +90,11 @@ class CallRunner:
 
     async def _run_one(self, index: int, calls: Sequence[ToolCall], *, is_alone: bool) -> None:
         call = calls[index]
+        tool = self._tools.get(call.name)
+        may_repeat = tool is None or tool.idempotent
+        await self._context.storage.note_done(
+            self._claim, "call", f"{self._row_id}.{index}", "run" if may_repeat else "run once"
+        )
         if self._live is not None:
             begin_call(self._live, call)
         with showing_progress(None if self._live is None else partial(self._live.on_progress, call)):
