@@ -17,7 +17,10 @@ from chaos.faults import ON_POSTGRES, City
 from chaos.incidents import Chronicle
 from chaos.run import anything, city_of
 from crash.asking import SlackWire, TelegramWire, Wire, cashier
+from model.conformance import RECORDS, check_record
 from standins.slack_api import SlackApi
+
+from botservice.storage.transitions import read_record
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -79,6 +82,7 @@ def test_each_payment_is_made_once_or_not_at_all_whatever_happens(tmp_path: Path
             "SLACK_BOT_TOKEN": slack.bot_token,
             "SLACK_API_URL": slack.url,
             "SLACK_SIGNING_SECRET": slack.signing_secret,
+            **RECORDS,
         }
         chronicle = Chronicle("approvals")
         with city_of(tmp_path, database, chronicle, replicas=2, answer=cashier, more=more) as city:
@@ -90,6 +94,7 @@ def test_each_payment_is_made_once_or_not_at_all_whatever_happens(tmp_path: Path
             happened = see_through(city, customers, seed, faults)
             city.cluster.close()
             assert not city.cluster.ended_by_themselves, city.cluster.log[-5000:]
+        check_record(read_record(database.url))
     paid = Counter((tmp_path / "tools.log").read_text().splitlines())
     allowed = {f"transfer {invoice(wires, each)}" for each in people if wanted[each] == "Allow"}
     story = f"{dict(happened)}\n{chronicle}"

@@ -14,6 +14,9 @@ from chaos.faults import ON_POSTGRES, ON_SQLITE
 from chaos.incidents import Chronicle
 from chaos.run import Happening, Result, a_kill_every_second, anything, city_of, run
 from chaos.town import Town
+from model.conformance import RECORDS, check_record
+
+from botservice.storage.transitions import read_record
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(7200)]
 
@@ -54,9 +57,11 @@ def _run(folder: Path, database: Database, name: str, happen: Happening, message
     replicas, clocks_apart = (1, 0.0) if isinstance(database, SqliteDatabase) else (3, CLOCKS_APART)
     title = f"{database.kind}, {replicas} processes, seed {SEED}"
     chronicle = Chronicle(title)
-    with city_of(folder, database, chronicle, replicas=replicas, clocks_apart=clocks_apart) as city:
+    more = {"replicas": replicas, "clocks_apart": clocks_apart, "more": RECORDS}
+    with city_of(folder, database, chronicle, **more) as city:
         town = Town(city.api, chats=CHATS, messages=messages)
         result = run(city, town, seed, happen, folder / "tools.log")
+    check_record(read_record(database.url))
     # Shown with -s: what docs/reliability.md reports.
     print(f"\n{title}, {result.seconds:.0f} s: {dict(sorted(result.faults.items()))}")  # noqa: T201
     print(result.findings)  # noqa: T201

@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 import pytest
+from model.conformance import check_record, read_lines
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
@@ -65,9 +66,18 @@ def check_table(done: "subprocess.CompletedProcess[str]") -> None:
 
 
 @pytest.mark.slow
+def test_what_is_recorded_on_sqlite_is_what_the_model_of_the_protocol_allows(tmp_path):
+    record = tmp_path / "record"
+    check_table(run(tmp_path, *SHORT, "--record", str(record)))
+    check_record(read_lines(record))
+
+
+@pytest.mark.slow
 def test_two_processes_prove_it_on_postgres_and_leave_it_as_empty_as_it_was(tmp_path, own_postgres_url):
     execute(own_postgres_url, "CREATE FUNCTION theirs() RETURNS int LANGUAGE sql AS 'SELECT 1'")
-    check_table(run(tmp_path, *SHORT, "--database", own_postgres_url))
+    record = tmp_path / "record"
+    check_table(run(tmp_path, *SHORT, "--database", own_postgres_url, "--record", str(record)))
+    check_record(read_lines(record))
     assert execute(own_postgres_url, KEPT) == ["theirs"]
 
 
