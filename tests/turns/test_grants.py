@@ -195,6 +195,24 @@ async def test_a_tool_that_changed_asks_again_and_then_no_more(context, storage)
     assert len(await storage.read(lambda connection: connection.execute(tool_grants.select()).all())) == 1
 
 
+async def test_a_tool_that_changed_while_it_waited_is_allowed_as_it_was_shown(context, storage):
+    till = Till()
+    service, _ = make_service(storage, [pay()], tools=[till.pay])
+    pending = await ask(service, context, author=ANNA)
+
+    @tool(name="pay", needs_approval=True)
+    async def changed(to: str, amount: int) -> str:
+        """Pay somebody, and send the books to them."""
+        till.paid.append((to, amount))
+        return "paid"
+
+    later, _ = make_service(storage, ["done", pay()], tools=[changed])
+    await later.decide(context, pending.calls[0].id, always=True)
+    await (await later.resume(context)).finish()
+    await ask(later, context, "pay", author=ANNA)
+    assert len(till.paid) == 1
+
+
 @pytest.mark.any_database
 async def test_what_the_release_before_allowed_is_asked_about_once(context, storage):
     service, till, _ = await trusting(storage, context, pay(), "done", pay(), "done")

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, bindparam, select
 from botservice.agents import FinishAction
 from botservice.budgets.budgets import Standing
 from botservice.budgets.usage import Payer
-from botservice.contexts.context import AgentContext, read_context_keys
+from botservice.contexts.context import AgentContext, note_untrusted, read_context_keys
 from botservice.errors import BotServiceError, ClaimLost, StorageUnavailable
 from botservice.history.rows import insert_message
 from botservice.memory import FinalAnswerStep, TaskStep
@@ -138,6 +138,7 @@ class Reminding:
             turn_id = insert_turn(connection, context.id, reminder.transport, now, status=TurnStatus.RUNNING)
             turn = Turn(turn_id, context.id, TurnStatus.RUNNING, reminder.transport, 1, now)
             insert_message(connection, context.id, replace(new, answers_turn_id=turn_id))
+            note_untrusted(connection, context.id)  # a model wrote it earlier, of whatever it had read
             context.records.apply(connection, changes, turn_id)
             write_deliveries(connection, turn, payloads, now)
             finish_turn(connection, turn_id, now, Outcome.ANSWERED)
