@@ -18,7 +18,8 @@ from transports.telegram.client import BotClient
 from transports.telegram.failures import as_delivery_error, is_about_entities, is_not_modified, wait_of
 from transports.telegram.inbound_events import asked_as_guest, field, integer, language_of
 from transports.telegram.outgoing.drafts import Tempo
-from transports.telegram.outgoing.formatting import as_wire, format_markdown
+from transports.telegram.outgoing.formatting import as_wire
+from transports.telegram.outgoing.planning import formatted
 from transports.too_long_messages import MAX_CHARACTERS, head_of
 
 logger = logging.getLogger(__name__)
@@ -88,7 +89,7 @@ class GuestStub:
 def plan_guest(answer: Message, asked: object) -> list[Payload]:
     """Return the message that makes answer visible: text alone, so much of it as one message holds."""
     is_long = len(answer.text) > MAX_CHARACTERS
-    pieces = format_markdown(head_of(answer.text) if is_long else answer.text, max_units=_ROOM_UNITS)
+    pieces = formatted(answer, head_of(answer.text) if is_long else answer.text, max_units=_ROOM_UNITS)
     is_cut = len(pieces) > 1 or is_long or bool(answer.attachments)
     if not pieces and not is_cut:
         return []

@@ -18,6 +18,7 @@ from botservice.errors import InvalidField, LLMError, TurnWaiting
 from botservice.memory import CallbackFailure, FinalAnswerStep, MemoryItem, MemoryStep, PlanningStep, Timing
 from botservice.memory.agent_memory import start_of_work
 from botservice.messages import Button, Message, Role, is_blank
+from botservice.people.names import is_guest
 from botservice.storage import Claim
 from botservice.texts import in_language
 from botservice.tools.threads import run_in_thread
@@ -344,7 +345,7 @@ class TurnWork:
     ) -> tuple[Standing | None, Sequence[Payload]]:
         """Return the budget that is nearly used, and an answer's messages with one about it, which no history has."""
         warning = self._bill.warning()
-        if warning is None:
+        if warning is None or is_guest(self._context.context_keys):  # there, one message is all, and others read it
             return None, []
         line = self._bill.warning_text(warning)
         aside = Message(None, Role.SYSTEM, line.plain, created_at=shown.created_at, formatted=line)

@@ -6,22 +6,25 @@ import logging
 from typing import Any
 
 import pytest
+from sqlalchemy import select
 from standins.bot_api import BotApi, Hang, Person, Refuse, flood
 from standins.bot_api.guests import GuestQuery
 from standins.clocks import fast_clock
 from standins.models import Typist
 
-from botservice import Storage, ToolCall, tool
+from botservice import ChatResponse, Storage, TokenUsage, ToolCall, tool
 from botservice.access.access import Access
 from botservice.budgets.budgets import Budgets
-from botservice.messages import Author
+from botservice.messages import Author, Message, Role
 from botservice.people.facts import facts_of, share_fact
 from botservice.people.identities import find_identity
 from botservice.policies import AccessMode, Scope, parse_limits
 from botservice.privacy.forgetting import forget_person
-from botservice.storage.tables.conversations import contexts, messages
+from botservice.storage.tables.conversations import contexts, deliveries, messages
 from botservice.texts import in_language
+from botservice.texts.formatted import line, quoted
 from botservice.tools.catalogue import built_in
+from transports.telegram.guests import plan_guest
 from transports.telegram.outgoing.drafts import Tempo
 
 ADA, BOB = Person(42, "Ada"), Person(43, "Bob")
@@ -194,6 +197,26 @@ async def test_who_asks_pays(api: BotApi, bot_on) -> None:
         await api.guest_shows(of_bob, "You said: three")
         await api.until(lambda: second.shown)
     assert not second.shown[0].startswith("You said")
+
+
+async def test_a_guest_says_nothing_of_a_budget_before_others(api: BotApi, bot_on, sqlite_storage: Storage) -> None:
+    def model(prompt: list[Any]) -> ChatResponse:
+        return ChatResponse(f"re: {prompt[-1]['content']}", usage=TokenUsage(8200, 0))
+
+    budgets = Budgets({Scope.PERSON: parse_limits("20000 tokens/day")})
+    async with bot_on(api, model, guests=True, budgets=budgets, tempo=NEVER):
+        for text in ("one", "two"):
+            query = await asked(api, text, user=ADA)
+            await api.guest_shows(query, f"re: {text}")
+        planned = await sqlite_storage.read(lambda connection: connection.execute(select(deliveries.c.payload)).all())
+    assert [row.payload["text"] for row in planned] == ["re: one", "re: two"]
+
+
+def test_what_the_service_says_as_a_guest_is_no_markdown() -> None:
+    said = line("I did not read ", quoted("**x** [here](https://evil.example)"))
+    (payload,) = plan_guest(Message(None, Role.SYSTEM, said.plain, formatted=said), {})
+    assert payload["text"] == "I did not read **x** [here](https://evil.example)"
+    assert [each["type"] for each in payload["entities"]] == ["code"]
 
 
 async def test_other_bots_are_not_answered(api: BotApi, bot_on) -> None:

@@ -88,7 +88,7 @@ def _captioned(answer: Message, files: Sequence[dict[str, Any]]) -> list[dict[st
     """Return the one file, or album, of an answer with its text below; nothing where it is not like that."""
     if len(files) != 1 or len(answer.text) > _LONGEST_CAPTION or (answer.buttons and "media" in files[0]):
         return []
-    captions = _formatted(answer, answer.text, max_units=MAX_CAPTION_UNITS)
+    captions = formatted(answer, answer.text, max_units=MAX_CAPTION_UNITS)
     if len(captions) != 1:
         return []
     entities = as_wire(captions[0])
@@ -118,7 +118,7 @@ def _texts(answer: Message, *, has_more: bool) -> list[dict[str, Any]]:
     """Return the messages of a text; of a very long one the beginning, and the whole as a file."""
     is_long = len(answer.text) > MAX_CHARACTERS
     head = head_of(answer.text) if is_long else answer.text
-    pieces = _formatted(answer, head or ("" if has_more else _NO_WORDS))
+    pieces = formatted(answer, head or ("" if has_more else _NO_WORDS))
     is_long = is_long or len(pieces) > MAX_MESSAGES
     payloads: list[dict[str, Any]] = []
     for piece in pieces[: MAX_MESSAGES - 1] if is_long else pieces:
@@ -130,7 +130,7 @@ def _texts(answer: Message, *, has_more: bool) -> list[dict[str, Any]]:
     return payloads
 
 
-def _formatted(answer: Message, text: str, *, max_units: int = MAX_TEXT_UNITS) -> list[Rich]:
+def formatted(answer: Message, text: str, *, max_units: int = MAX_TEXT_UNITS) -> list[Rich]:
     """Return the messages of an answer's text: what the service itself says is no Markdown."""
     if answer.formatted is not None and text:
         return format_formatted(answer.formatted, max_units=max_units, moments=answer.moments)
