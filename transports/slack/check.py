@@ -8,6 +8,7 @@ from botservice.errors import BotServiceError
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.incoming.bolt import PATH
 from transports.slack.manifest import OPTIONAL_SCOPES, REACTIONS_SCOPE, bot_scopes
+from transports.slack.workspaces.workspaces import ROTATION_ADVICE, is_rotating
 
 _MANIFEST = "transports/slack/manifest.json"
 
@@ -47,12 +48,14 @@ async def check_slack(
 
 
 async def _check_token(client: SlackClient, token: str) -> str:
-    if not token.startswith("xoxb-"):
+    if not token.startswith("xoxb-") and not is_rotating(token, {}):
         raise BotServiceError("SLACK_BOT_TOKEN must begin with xoxb-: OAuth & Permissions, Bot User OAuth Token")
     try:
         answer, headers = await client.call_with_headers(token, "auth.test")
     except SlackFailure as failure:
         raise _explain(client, failure, "SLACK_BOT_TOKEN", "OAuth & Permissions, Bot User OAuth Token") from failure
+    if is_rotating(token, answer):
+        raise BotServiceError(ROTATION_ADVICE)
     given = headers.get("x-oauth-scopes")
     lacking = set() if given is None else set(bot_scopes()) - {each.strip() for each in given.split(",")}
     lines = ", ".join(f'"{each}"' for each in sorted(lacking - OPTIONAL_SCOPES))

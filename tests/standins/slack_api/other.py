@@ -10,7 +10,8 @@ from standins.slack_api.world import APP_ID, BOT_ID, BOT_USER, TEAM, Post, Slack
 @method("auth.test")
 def auth_test(world: World, params: Params) -> dict[str, Any]:
     team = world.team_of(params["token"]) or TEAM
-    return {"team_id": team, "team": f"Team {team}", "user_id": BOT_USER, "user": "botty", "bot_id": BOT_ID}
+    rotating = {"expires_in": world.token_seconds} if params["token"].startswith("xoxe.") else {}
+    return {**rotating, "team_id": team, "team": f"Team {team}", "user_id": BOT_USER, "user": "botty", "bot_id": BOT_ID}
 
 
 @method("users.info", "user", "include_locale", scope="users:read")

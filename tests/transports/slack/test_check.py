@@ -35,6 +35,13 @@ async def test_what_works_is_said(api: SlackApi) -> None:
     assert "https://bot.example.com/slack/events" in found.text
 
 
+async def test_a_token_that_ends_is_an_error_with_the_remedy(api: SlackApi) -> None:
+    api.world.tokens["xoxe.xoxb-1-own"] = "T0001"
+    found = await finding(**own(api) | {"slack_bot_token": "xoxe.xoxb-1-own"})
+    assert found.is_wrong
+    assert "token_rotation_enabled" in found.text
+
+
 async def test_a_scope_that_it_does_without_is_named_and_no_error(api: SlackApi) -> None:
     api.world.scopes = set(bot_scopes()) - {"canvases:read"}
     found = await finding(**own(api))

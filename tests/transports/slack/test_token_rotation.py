@@ -110,3 +110,27 @@ async def test_an_installation_without_rotation_is_never_refreshed(
         api.person_says("hello", team=TEAM)
         await api.until(api.said)
     assert (row.refresh_token, row.token_expires_at, refreshes(api)) == (None, None, 0)
+
+
+async def test_a_bot_s_own_token_that_ends_is_warned_about_with_the_remedy(
+    api: SlackApi, bot_on: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    token = "xoxe.xoxb-1-own"
+    api.world.tokens[token] = "T0001"
+    with caplog.at_level(logging.WARNING):
+        async with bot_on(api, token=token):
+            api.person_says("hello")
+            await api.until(lambda: api.said("D0ALICE"))
+    told = [each for each in caplog.records if each.message == "slack.token_expires"]
+    assert len(told) == 1
+    assert "token_rotation_enabled" in told[0].advice
+    assert token not in caplog.text
+
+
+async def test_a_token_that_lasts_is_not_warned_about(
+    api: SlackApi, bot_on: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with bot_on(api):
+        api.person_says("hello")
+        await api.until(lambda: api.said("D0ALICE"))
+    assert "slack.token_expires" not in caplog.text

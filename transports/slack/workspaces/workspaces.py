@@ -37,6 +37,13 @@ _KINDS: Final = {
     "message_context": "a message",
 }
 
+ROTATION_ADVICE: Final = (
+    "SLACK_BOT_TOKEN is of an app with token rotation: it ends within 12 hours, and nothing can renew it. Slack cannot "
+    'turn rotation off again: make a new app from the manifest, with "token_rotation_enabled": false, or have the '
+    "workspace install this one at /slack/install (SLACK_CLIENT_ID, docs/slack.md), where tokens are renewed"
+)
+_ROTATING: Final = "xoxe"  # Source: docs.slack.dev/authentication/using-token-rotation
+
 Entity = Mapping[str, Any]
 
 
@@ -49,6 +56,11 @@ class Workspace:
     bot_user_id: str
     bot_id: str | None = None
     name: str | None = None
+
+
+def is_rotating(token: str, answer: Mapping[str, Any]) -> bool:
+    """Return whether a token ends after some hours, by its beginning or by what Slack answers to `auth.test`."""
+    return token.startswith(_ROTATING) or answer.get("expires_in") is not None
 
 
 class Installations(Protocol):
@@ -98,6 +110,8 @@ class Workspaces:
         async with self._asking:
             if self._own is None:
                 answer = await self._client.call(self._token, "auth.test")
+                if is_rotating(self._token, answer):
+                    logger.warning("slack.token_expires", extra={"advice": ROTATION_ADVICE})
                 self._own = Workspace(
                     str(answer.get("team_id") or ""),
                     self._token,
