@@ -1,5 +1,6 @@
 """What a terminal shows that can do more than print: Markdown as it is meant, whatever stands in it."""
 
+import cProfile
 import io
 import stat
 
@@ -209,3 +210,21 @@ def test_without_a_place_for_a_history_there_is_none(tmp_path):
     EditedLines(tmp_path / "file" / "chat_history")
     EditedLines(None)
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def calls_for(lines: int) -> int:
+    """Return how many functions are called to show a list that grows line by line."""
+    profile = cProfile.Profile()
+    screen = RenderedScreen(Console(file=io.StringIO(), width=60))
+
+    def show() -> None:
+        for _ in range(lines):
+            screen.show("- item\n")
+        screen.answer("- item\n" * lines)
+
+    profile.runcall(show)
+    return sum(each.callcount for each in profile.getstats())
+
+
+def test_a_long_list_that_grows_takes_work_in_proportion_to_its_length() -> None:
+    assert calls_for(2000) < 3 * calls_for(1000)

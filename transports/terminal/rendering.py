@@ -16,6 +16,7 @@ from transports.terminal.screens import HELP, visible
 from transports.too_long_messages import is_too_intricate
 
 _LONGEST_MARKDOWN: Final = 30_000  # characters; anything longer is shown as it is
+_SHORT_BLOCK: Final = 1_000  # characters
 _FRAME_SECONDS: Final = 0.08
 _ROOM: Final = 4  # lines of a terminal that stay free while an answer grows
 _THINKING: Final = "thinking"
@@ -34,6 +35,7 @@ class RenderedScreen:
         self._speaker = self._opening = ""
         self._shown = ""  # of the answer, as it came
         self._open = ""  # of that, what may still become something else
+        self._next_look = 0  # how long that has to be before it is looked at again for blocks that are complete
 
     def greet(self) -> None:
         """Say what there is to do."""
@@ -48,7 +50,7 @@ class RenderedScreen:
 
     def begin(self) -> None:
         """Begin to wait."""
-        self._shown = self._open = ""
+        self._shown, self._open, self._next_look = "", "", 0
         self._opening = self._speaker
         self._label(_THINKING)
         if self._live is None:
@@ -71,8 +73,10 @@ class RenderedScreen:
             self._name_speaker()
         self._shown += text
         self._open += text
-        if "\n" in text:
+        if "\n" in text and len(self._open) >= self._next_look:
             done, self._open = split_blocks(self._open)
+            # A block that grows long is read a few times, and not once for each of its lines.
+            self._next_look = 0 if done or len(self._open) < _SHORT_BLOCK else len(self._open) * 3 // 2
             if done:
                 self._print(_markdown(done))
                 if done.count("\n", len(done.rstrip())) > 1:
@@ -109,7 +113,7 @@ class RenderedScreen:
         if not is_rest:
             self._keep_open()
             self._name_speaker()
-        self._shown = self._open = ""
+        self._shown, self._open, self._next_look = "", "", 0
         self._halt()
         if rest.strip():
             self._print(Text(rest) if is_plain else _markdown(rest))
@@ -138,7 +142,7 @@ class RenderedScreen:
 
     def _keep_open(self) -> None:
         """Let what was shown of an answer stay as it is."""
-        rest, self._shown, self._open = self._open, "", ""
+        rest, self._shown, self._open, self._next_look = self._open, "", "", 0
         if rest.strip():
             self._print(_markdown(rest))
 
