@@ -9,7 +9,7 @@ from typing import Any, Final
 from botservice.errors import BotServiceError
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import field, items_of
-from transports.slack.outgoing.escaping import escape_literals
+from transports.slack.outgoing.escaping import escape_hidden
 from transports.slack.outgoing.formatting import BUTTON, find_address, markdown
 from transports.slack.workspaces.workspaces import Workspaces
 
@@ -91,7 +91,7 @@ def _blocks(choice: Choice, text: str, label: str) -> list[dict[str, Any]]:
             blocks.append({"type": "actions", "elements": links})
     has_words = any(field(each, "type") in _OF_WORDS for each in items_of(choice.message, "blocks"))
     if text and not has_words:  # they stand beside the blocks, and new blocks would hide them
-        blocks.insert(0, markdown(escape_literals(html.unescape(text))))
+        blocks.insert(0, markdown(escape_hidden(html.unescape(text))))
     return blocks
 
 

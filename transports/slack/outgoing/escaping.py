@@ -7,29 +7,37 @@ that a text that grows reads as it will in the end.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from transports.markdown.emphasis import is_literal
 from transports.markdown.formulas import after_bracket
+from transports.markdown.parser import PARSER
 from transports.markdown.tables import split_cells
+from transports.too_long_messages import is_too_intricate
 
-_FENCE: Final = re.compile(r"[ \t>]*(`{3,}|~{3,})")
 _ITEM: Final = re.compile(r"([ \t]*)(\d{1,9})([.)][ \t])")
 _BULLET: Final = re.compile(r"[ \t]*(?:[-+*]|\d{1,9}[.)])[ \t]")
 _DELIMITERS: Final = re.compile(r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+(?:\|[ \t]*+)?")
 _DEFINITION: Final = re.compile(r" {0,3}\[([^\]\n]+)\]:")
 _PIECES: Final = re.compile(
-    r"(?P<path>(?<=\w)\\(?=\*\.\w))|(?P<formula>\\[(\[])|!?\[\]\((?P<bare>[^()\s]+)\)"
-    r"|(?P<kept>\\.|https?://[^\s<>]*|\]\([^()\s]*(?:\([^()\s]*\)[^()\s]*)*"
-    r"|<(?:https?://|mailto:|tel:|[@#!]|[^\s<>/]+@[^\s<>]+>)[^<>\n]*)"
-    r"|(?P<ticks>`+)|(?P<marks>\*+|_+)|(?P<tag><(?=[A-Za-z/?]))"
+    r"(?P<path>(?<=\w)\\(?=\*\.\w))|(?P<formula>\\[(\[])|!?\[\]\((?P<bare>[^()\s<\\]+)\)"
+    r"|(?P<kept>\\.|https?://[^\s<>]*|\]\([^()\s<]*(?:\([^()\s<]*\)[^()\s<]*)*"
+    r"|<(?:https?://|mailto:|tel:|[@#]|!(?:channel|here|everyone|subteam\^|date\^)|[^\s<>/]+@[^\s<>]+>)[^<>\n]*)"
+    r"|(?P<ticks>`+)|(?P<marks>\*+|_+)|(?P<tag><(?=[A-Za-z/?!]))"
 )
 # How a line or a word begins that may become something else with what comes next.
 _OPEN_LINE: Final = re.compile(r"[ \t]*\d{1,9}[.)]?|[ \t>]*[`~]{1,2}| {0,3}\[[^\]\n]*\]?|[ \t>]*(?:```|~~~).*|.*\|.*")
 _OPEN_WORD: Final = re.compile(r"(?:<[^<>\s]*|[*_]+\S{0,2}|\S*__\S*|\\\S{0,3}|!?\[\]?(?:\([^()\s]*)?|!)\Z")
+_LANGUAGE: Final = re.compile(r"[\w+#.-]{1,24}(?=[\s{,]|$)")
 _BLOCKS: Final = {"$$": "$$", "\\[": "\\]"}
 _SPECIAL: Final = re.compile(r"[\\*_<`\[\]|~]")
+_BEGINNING: Final = re.compile(r"^[#>+=-]")  # of a line, where it is no word
+_NUMBER: Final = re.compile(r"^(\d{1,9})([.)])")
+_SLACK: Final = MarkdownIt("commonmark").enable(["table", "strikethrough"])  # as its documentation has it
 _MOST_LOOKS: Final = 8  # a line with so many marks in a row is shown once it is whole
 _LONGEST_WORD: Final = 200
 _MAX_CHARACTERS: Final = 12_000  # of a block
@@ -39,6 +47,55 @@ def escape_literals(text: str) -> str:
     """Return Markdown of which Slack shows every sign that is none of Markdown's; as it is where that is too much."""
     escaped = _Escaper().escape(text)
     return escaped if len(escaped) <= _MAX_CHARACTERS or len(text) > _MAX_CHARACTERS else text
+
+
+def escape_hidden(text: str) -> str:
+    """Return a whole text as `escape_literals` does; where Slack would hide some of it all the same, as plain words.
+
+    Both parsers agree on what people write. Where marks stand in odd places, a block may be another one for Slack.
+    """
+    escaped = escape_literals(text)
+    if is_too_intricate(escaped):
+        return escaped
+    shown = _SLACK.parse(escaped)
+    if not _hides(shown) and len(_languages(shown)) <= len(_languages(PARSER.parse(text))):
+        return escaped
+    lines = (_BEGINNING.sub(r"\\\g<0>", _escape_all(line.lstrip())) for line in text.split("\n"))
+    return "\n".join(_NUMBER.sub(r"\1\\\2", line) for line in lines)
+
+
+def _hides(tokens: Sequence[Token]) -> bool:
+    """Return whether Slack leaves out something that its tokens say, or counts points anew."""
+    numbers: list[int] = []
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        if token.type == "ordered_list_open":
+            numbers.append(int(token.attrs.get("start", 1)))
+        elif token.type == "ordered_list_close":
+            numbers.pop()
+        elif token.type == "list_item_open" and token.info:
+            if int(token.info) != numbers[-1]:
+                return True
+            numbers[-1] += 1
+        elif _is_hidden(token, before) or _hides(token.children or ()):
+            return True
+    return False
+
+
+def _is_hidden(token: Token, before: Token | None) -> bool:
+    return (
+        token.type in ("html_block", "html_inline")
+        or (token.type == "fence" and _more_than_language(token.info))
+        or (token.type == "image" and not token.content.strip())
+        or (token.type == "link_close" and before is not None and before.type == "link_open")
+    )
+
+
+def _languages(tokens: Sequence[Token]) -> list[str]:
+    return [token.info.strip() for token in tokens if token.type == "fence" and token.info.strip()]
+
+
+def _more_than_language(info: str) -> bool:
+    return bool(info.strip()) and _LANGUAGE.fullmatch(info.strip()) is None
 
 
 def settled_literals(text: str) -> str:
@@ -92,9 +149,18 @@ def _inline(line: str) -> str:
     return "".join(escaped for _, escaped, _ in _pieces(line))
 
 
+def _find_code(text: str) -> dict[int, Token | None]:
+    """Return the lines of code of a text, with what opens it if a line does; none where a text is too intricate."""
+    found: dict[int, Token | None] = {}
+    for token in () if is_too_intricate(text) else PARSER.parse(text):
+        if token.type in ("fence", "code_block") and token.map is not None:
+            found |= dict.fromkeys(range(*token.map))
+            found |= {token.map[0]: token} if token.type == "fence" else {}
+    return found
+
+
 class _Escaper:
     def __init__(self) -> None:
-        self._fence = ""
         self._formula = ""  # what ends the one that goes on
         self._next: dict[int, int] = {}  # the number that the next point has, by its indentation
         self._columns = 0  # of the table that goes on
@@ -103,51 +169,47 @@ class _Escaper:
 
     def escape(self, text: str) -> str:
         """Return a text with backslashes."""
-        lines = text.split("\n")
+        lines, code = text.split("\n"), _find_code(text)
         escaped = []
         for at, line in enumerate(lines):
-            escaped.append(self._line(line, lines[at - 1] if at else ""))
+            escaped.append(self._code(line, code[at]) if at in code else self._line(line, lines[at - 1] if at else ""))
             self._before += f"{line}\n"
         return "\n".join(escaped)
 
-    def _line(self, line: str, before: str) -> str:
-        if self._fence or self._formula:
-            return self._within(line)
-        fence, said = _FENCE.match(line), line.strip()
-        if fence is not None and (fence[1][0] == "~" or "`" not in line[fence.end() :]):
-            self._fence, self._columns = fence[1], 0
+    def _code(self, line: str, opening: Token | None) -> str:
+        """Return a line of code; where more than a language is named at its beginning, that stands above."""
+        self._columns, self._formula = 0, ""
+        if opening is None:
             return line
+        info, begin = opening.info.strip(), line.find(opening.markup)
+        before = self._number(line[:begin])
+        if not _more_than_language(info):
+            return before + line[begin:]
+        language = _LANGUAGE.match(info)
+        below = line[:begin] if not line[:begin].strip(" \t>") else " " * begin
+        shown = _BEGINNING.sub(r"\\\g<0>", _escape_all(info))
+        return f"{before}{shown}\n{below}{opening.markup}{language[0] if language else ''}"
+
+    def _line(self, line: str, before: str) -> str:
+        said = line.strip()
+        if self._formula:
+            self._formula = "" if said.endswith(self._formula) or not said else self._formula
+            return _escape_all(line)
         if said in _BLOCKS:
             self._formula = _BLOCKS[said]
             return _escape_all(line)
         if self._is_after_blank and said and not line[0].isspace() and _BULLET.match(line) is None:
             self._next.clear()
         self._is_after_blank = not said
-        if not said or (line.startswith(("    ", "\t")) and not self._next):  # the second is code
+        if not said:
             self._columns = 0
         elif "|" in line and self._columns:
             line = self._row(line)
-        elif (
-            "|" in line
-            and "|" in before
-            and _DELIMITERS.fullmatch(line)
-            and len(split_cells(before)) == len(split_cells(line))
-        ):
+        elif "|" in before and _DELIMITERS.fullmatch(line) and len(split_cells(before)) == len(split_cells(line)):
             self._columns = len(split_cells(line))
         else:
             self._columns = 0
             line = self._number(self._definition(_inline(line)))
-        return line
-
-    def _within(self, line: str) -> str:
-        """Return a line of code, or of a formula."""
-        if self._formula:
-            is_end = line.strip().endswith(self._formula) or not line.strip()
-            self._formula = "" if is_end else self._formula
-            return _escape_all(line)
-        fence = _FENCE.match(line)
-        if fence is not None and fence[1].startswith(self._fence) and not line[fence.end() :].strip():
-            self._fence = ""
         return line
 
     def _row(self, line: str) -> str:

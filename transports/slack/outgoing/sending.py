@@ -14,7 +14,7 @@ from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_
 from transports.slack.inbound_events import field, word
 from transports.slack.outgoing.deleted_questions import is_all_deleted
 from transports.slack.outgoing.ending import Ending
-from transports.slack.outgoing.escaping import escape_literals
+from transports.slack.outgoing.escaping import escape_hidden
 from transports.slack.outgoing.figures import Figure, as_blocks, drawn, find_figures, in_words, suspect
 from transports.slack.outgoing.formatting import (
     button_row,
@@ -144,7 +144,7 @@ class Sender:
         text = str(delivery.payload["text"])
         rich = _rich(delivery)
         words = in_words(text, find_figures(text)) if rich is None else escape_words(text)
-        blocks = [markdown(escape_literals(words)) if rich is None else rich, *_below(delivery)]
+        blocks = [markdown(escape_hidden(words)) if rich is None else rich, *_below(delivery)]
         body = {"response_type": "ephemeral", "replace_original": False, "text": words, "blocks": blocks, **self._looks}
         if "response_thread_ts" in delivery.payload:
             body["thread_ts"] = delivery.payload["response_thread_ts"]
@@ -166,7 +166,7 @@ class Sender:
         await delivery.confirm()
         rich = _rich(delivery)
         words = text if rich is None else escape_words(text)
-        form = {"text": words, "blocks": [markdown(escape_literals(text)) if rich is None else rich, *_below(delivery)]}
+        form = {"text": words, "blocks": [markdown(escape_hidden(text)) if rich is None else rich, *_below(delivery)]}
         user = delivery.payload["only_for"]
         try:
             await self._client.call(workspace.token, "chat.postEphemeral", **place, user=user, **form)
@@ -190,7 +190,7 @@ class Sender:
         self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]
     ) -> str | None:
         """Turn the stream into the answer and return its timestamp, or None if the stream is gone."""
-        text, ts = escape_literals(str(delivery.payload["text"])), str(delivery.external_id)
+        text, ts = escape_hidden(str(delivery.payload["text"])), str(delivery.external_id)
         stream = self._streams.pop((place["channel"], ts), None)  # whatever comes of it, it is not what was known
         if not self._previews and find_address(text) is not None:
             # Only chat.postMessage can be told to fetch nothing (docs.slack.dev), so the stream gives way to a message.
@@ -226,7 +226,7 @@ class Sender:
     ) -> dict[str, Any]:
         """Send a text, simpler and simpler: with figures, with blocks, as markdown, as plain text."""
         plain = str(delivery.payload["text"])
-        text, refused = escape_literals(plain), frozenset[Feature]()
+        text, refused = escape_hidden(plain), frozenset[Feature]()
         figures: list[Figure] = []
         rich, below = _rich(delivery), _below(delivery)
         if rich is None and may_hold_figures(text):
