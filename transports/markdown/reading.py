@@ -217,11 +217,13 @@ def _style(span: Span) -> tuple[object, ...]:
 
 def _spans(tokens: Sequence[Token]) -> Iterator[Inline]:
     styles = dict.fromkeys(("bold", "italic", "strike", "underline", "spoiler"), 0)
-    links: list[str] = []
-    is_empty = False
+    links: list[tuple[str, str]] = []  # the address and the title of each
+    words, is_empty = "", False
     for token in tokens:
         # An address that is the words of a link leads where that does.
-        span = Span(token.content, link=links[0] if links else None, **{name: True for name in styles if styles[name]})
+        link = links[0][0] if links else None
+        span = Span(token.content, link=link, **{name: True for name in styles if styles[name]})
+        words += token.content
         is_empty = is_empty and (token.type in ("link_close", "formula") or not (token.content or token.children))
         match token.type:
             case "text" | "text_special":
@@ -236,12 +238,21 @@ def _spans(tokens: Sequence[Token]) -> Iterator[Inline]:
                 yield from _picture(token, span.link)
             case "link_open":
                 is_empty = is_empty or not links
-                links += [str(token.attrs["href"])] if links or token.attrs["href"] else []
+                if links or token.attrs["href"]:
+                    links.append((str(token.attrs["href"]), str(token.attrs.get("title", ""))))
+                words = ""
             case "link_close" if links:
-                yield replace(span, text=links[0] if is_empty and len(links) == 1 else "")
-                links.pop()
+                yield replace(span, text=links[0][0] if is_empty and len(links) == 1 else "")
+                _, title = links.pop()
+                yield from (replace(span, text=each, link=None) for each in _titled(title, words))
             case _:
                 _count(token, styles)
+
+
+def _titled(title: str, words: str) -> Iterator[str]:
+    """Yield the title of a link behind its words, unless these say the same: in a chat nothing shows it otherwise."""
+    if title.strip() and title != words:
+        yield f" ({title})"
 
 
 def _count(token: Token, styles: dict[str, int]) -> None:
@@ -260,3 +271,4 @@ def _picture(token: Token, outer: str | None) -> Iterator[Inline]:
     yield Span(label if label.strip() else source, link=source)
     if outer is not None and outer != source:
         yield from (Span(" ("), Span(outer, link=outer), Span(")"))
+    yield from map(Span, _titled(str(token.attrs.get("title", "")), label))

@@ -147,7 +147,7 @@ def test_no_text_breaks_the_renderer(text):
 
 def test_links_open_elsewhere_and_tell_nobody_where_from():
     assert check("[x](https://e.example 'title')") == (
-        '<p><a href="https://e.example" target="_blank" rel="noopener noreferrer nofollow">x</a></p>\n'
+        '<p><a href="https://e.example" target="_blank" rel="noopener noreferrer nofollow">x</a> (title)</p>\n'
     )
 
 

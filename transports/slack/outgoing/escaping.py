@@ -25,19 +25,23 @@ _DELIMITERS: Final = re.compile(r"[ \t]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+(?:\|[ \t]*
 _DEFINITION: Final = re.compile(r" {0,3}\[([^\]\n]+)\]:")
 _PIECES: Final = re.compile(
     r"(?P<path>(?<=\w)\\(?=\*\.\w))|(?P<formula>\\[(\[])|!?\[\]\((?P<bare>[^()\s<\\]+)\)"
+    r"|(?P<torn>\](?=\(<(?!https?://|mailto:|tel:)[A-Za-z/?!]))"  # escaped, what follows would be an address
+    r"""|(?P<titled>\]\([^()\s<]*[ \t]+(?=["']))"""
     r"|(?P<kept>\\.|https?://[^\s<>]*|\]\([^()\s<]*(?:\([^()\s<]*\)[^()\s<]*)*"
     r"|<(?:https?://|mailto:|tel:|[@#]|!(?:channel|here|everyone|subteam\^|date\^)|[^\s<>/]+@[^\s<>]+>)[^<>\n]*)"
     r"|(?P<ticks>`+)|(?P<marks>\*+|_+)|(?P<tag><(?=[A-Za-z/?!]))"
 )
 # How a line or a word begins that may become something else with what comes next.
 _OPEN_LINE: Final = re.compile(r"[ \t]*\d{1,9}[.)]?|[ \t>]*[`~]{1,2}| {0,3}\[[^\]\n]*\]?|[ \t>]*(?:```|~~~).*|.*\|.*")
-_OPEN_WORD: Final = re.compile(r"(?:<[^<>\s]*|[*_]+\S{0,2}|\S*__\S*|\\\S{0,3}|!?\[\]?(?:\([^()\s]*)?|!)\Z")
+_OPEN_WORD: Final = re.compile(r"(?:<[^<>\s]*|[*_]+\S{0,2}|\S*__\S*|\\\S{0,3}|!?\[\]?(?:\([^()\s]*)?|\]\(?|!)\Z")
+_BLOCK: Final = re.compile(r" {0,3}(?:[#>]|[-+*][ \t]|\d{1,9}[.)][ \t])")
 _LANGUAGE: Final = re.compile(r"[\w+#.-]{1,24}(?=[\s{,]|$)")
 _BLOCKS: Final = {"$$": "$$", "\\[": "\\]"}
 _SPECIAL: Final = re.compile(r"[\\*_<`\[\]|~]")
 _BEGINNING: Final = re.compile(r"^[#>+=-]")  # of a line, where it is no word
 _NUMBER: Final = re.compile(r"^(\d{1,9})([.)])")
 _SLACK: Final = MarkdownIt("commonmark").enable(["table", "strikethrough"])  # as its documentation has it
+_TITLE: Final = re.compile(r"""(["'])([^"'\n\\]*)\1[ \t]*\)""")
 _MOST_LOOKS: Final = 8  # a line with so many marks in a row is shown once it is whole
 _LONGEST_WORD: Final = 200
 _MAX_CHARACTERS: Final = 12_000  # of a block
@@ -58,7 +62,7 @@ def escape_hidden(text: str) -> str:
     if is_too_intricate(escaped):
         return escaped
     shown = _SLACK.parse(escaped)
-    if not _hides(shown) and len(_languages(shown)) <= len(_languages(PARSER.parse(text))):
+    if not _hides(shown) and _count_unseen(shown) <= _count_unseen(PARSER.parse(text)):
         return escaped
     lines = (_BEGINNING.sub(r"\\\g<0>", _escape_all(line.lstrip())) for line in text.split("\n"))
     return "\n".join(_NUMBER.sub(r"\1\\\2", line) for line in lines)
@@ -86,12 +90,18 @@ def _is_hidden(token: Token, before: Token | None) -> bool:
         token.type in ("html_block", "html_inline")
         or (token.type == "fence" and _more_than_language(token.info))
         or (token.type == "image" and not token.content.strip())
+        or "title" in token.attrs
         or (token.type == "link_close" and before is not None and before.type == "link_open")
     )
 
 
-def _languages(tokens: Sequence[Token]) -> list[str]:
-    return [token.info.strip() for token in tokens if token.type == "fence" and token.info.strip()]
+def _count_unseen(tokens: Sequence[Token]) -> int:
+    """Return how many languages of code and addresses behind words a text has: nobody sees these."""
+    count = 0
+    for token in tokens:
+        count += token.type in ("link_open", "image") or (token.type == "fence" and bool(token.info.strip()))
+        count += _count_unseen(token.children or ())
+    return count
 
 
 def _more_than_language(info: str) -> bool:
@@ -137,9 +147,21 @@ def _pieces(line: str) -> Iterator[tuple[int, str, bool]]:
             is_open = end < 0
             escaped = escaped if is_open else _escape_all(line[begin:end])
             at = max(at, end)
+        elif found["titled"]:
+            title = _TITLE.match(line, at)
+            is_open = title is None
+            at = at if title is None else title.end()
+            if title is not None:
+                is_said = line[:begin].endswith(f"[{title[2]}")
+                escaped = f"{escaped.rstrip()})" + ("" if is_said else f" ({title[2]})")
         elif found["bare"]:
             escaped = found["bare"]
-        elif found["tag"] or found["path"] or (found["marks"] and is_literal(line, begin, at, len(line))):
+        elif (
+            found["torn"]
+            or found["tag"]
+            or found["path"]
+            or (found["marks"] and is_literal(line, begin, at, len(line)))
+        ):
             escaped = "".join(f"\\{each}" for each in escaped)
         yield begin, escaped, is_open
     yield at, line[at:], False
@@ -208,7 +230,7 @@ class _Escaper:
         elif "|" in before and _DELIMITERS.fullmatch(line) and len(split_cells(before)) == len(split_cells(line)):
             self._columns = len(split_cells(line))
         else:
-            self._columns = 0
+            self._columns = 0 if _BLOCK.match(line) else self._columns  # any other line goes on with a table
             line = self._number(self._definition(_inline(line)))
         return line
 
