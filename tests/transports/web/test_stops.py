@@ -134,7 +134,7 @@ async def test_calls_stay_with_their_answer_and_long_results_are_cut_and_masked(
             "failed",
         )
         assert done["result"].endswith("… (5,038 characters)")
-        assert len(done["result"]) < 2_100
+        assert len(done["result"]) < 1_100
         assert "no such file" in failed["result"]
         assert malformed["arguments"] == '{"path": "b'
         assert done["seconds"] >= 0

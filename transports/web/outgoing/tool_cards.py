@@ -1,6 +1,7 @@
 """The calls of tools as the page shows them: a card each, without secrets, while they run and afterwards."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -14,7 +15,8 @@ Card = dict[str, Any]
 """A call as JSON."""
 
 MOST: Final = 30  # calls of a turn; of more, the newest
-_LONGEST_RESULT: Final = 2_000  # characters
+_LONGEST_RESULT: Final = 1_000  # characters
+_LOOKED_THROUGH: Final = 1_500  # characters, for secrets: dots are shorter than some
 
 
 class RunningCalls:
@@ -83,8 +85,13 @@ def _show_arguments(call: ToolCall) -> str:
 
 def _show_result(text: str) -> str:
     """Return what a tool gave, without secrets; of a long text, the beginning with its whole length."""
-    beginning = text[: 2 * _LONGEST_RESULT]
-    shown = masked(beginning, find_secrets(beginning))
+    shown = _mask(text[:_LOOKED_THROUGH])
     if len(text) <= _LONGEST_RESULT:
         return shown
     return f"{shown[:_LONGEST_RESULT]}… ({len(text):,} characters)"
+
+
+@lru_cache(maxsize=2_000)
+def _mask(text: str) -> str:
+    """Return text without secrets; kept, because it takes a millisecond and pages are opened again and again."""
+    return masked(text, find_secrets(text))
