@@ -52,6 +52,14 @@ SIZES = pytest.mark.parametrize("options", [PHONE, DESKTOP], ids=["phone", "desk
 IN_COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"], "resultTypes": ["violations"]}
 
 
+# Links within a sentence may be smaller (WCAG 2.2, 2.5.5).
+SMALL_TARGETS = """() => [...document.querySelectorAll("button, summary, input, textarea, a, .attach")].filter(each => {
+    const {width, height} = each.getBoundingClientRect();
+    const isSeen = each.checkVisibility({visibilityProperty: true}) && width > 1 && !each.disabled;
+    return isSeen && !each.closest(".body, .skip, .attach > *") && Math.min(width, height) < 44;
+}).map(each => each.outerHTML.slice(0, 200))"""
+
+
 class Looker:
     """Looks at pages with axe and collects what it finds: the state of the page, the rule, the element, the reason."""
 
@@ -133,6 +141,27 @@ async def test_axe_finds_nothing_in_the_chat(run_site, open_page, options):
         await page.get_by_role("button", name="Delete").first.click()
         await looker.look("deleting")
         assert looker.found == []
+
+
+async def test_a_finger_hits_everything_in_the_chat(run_site, open_page, complaints):
+    till = Till()
+    async with run_site(cashier({"to": "Anna", "amount": 5}), tools=till.tools) as site:
+        page = await open_page(site.url, **PHONE)
+        small: list[str] = []
+        small += await page.evaluate(SMALL_TARGETS)
+        await page.locator("#files").set_input_files([{"name": "a.txt", "mimeType": "text/plain", "buffer": b"words"}])
+        small += await page.evaluate(SMALL_TARGETS)
+        await page.say("pay them")
+        await expect(page.locator("#log .choices button").first).to_be_visible()
+        small += await page.evaluate(SMALL_TARGETS)
+        await page.get_by_role("button", name="Allow").click()
+        await expect(page.answers).to_have_count(1)
+        await expect(page.locator(".call")).to_have_count(1)
+        small += await page.evaluate(SMALL_TARGETS)
+        await page.get_by_role("button", name="Conversations").click()
+        await expect(page.locator("#mine a")).to_have_count(1)
+        small += await page.evaluate(SMALL_TARGETS)
+        assert small == []
 
 
 @SIZES
