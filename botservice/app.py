@@ -29,6 +29,7 @@ from botservice.llm.openai.text_to_speech import OpenAISpeaker
 from botservice.llm.tokens import counter_for
 from botservice.loading import loading_beside
 from botservice.observer import Observer
+from botservice.ports import adopt
 from botservice.service import AgentService
 from botservice.settings import Settings, reveal
 from botservice.storage import Storage
@@ -39,7 +40,7 @@ from botservice.tools.demonstrating import order_tea
 from botservice.tools.skills import Skills
 from botservice.turns.inbox import Inbox, LocalWork, Pressure
 from botservice.turns.run.billing import models_of
-from botservice.turns.served_transport import ServedTransport
+from botservice.turns.transport import Transport
 from botservice.turns.turn import Share
 from botservice.turns.work.worker import Worker
 from botservice.upkeep import Retention, Upkeep
@@ -69,7 +70,7 @@ class Application:
     service: AgentService
     storage: Storage
     worker: Worker | None
-    transports: Sequence[ServedTransport]
+    transports: Sequence[Transport]
     warnings: Sequence[str] = ()
 
     async def is_ready(self) -> str | None:
@@ -314,7 +315,7 @@ def govern(settings: Settings, service: AgentService) -> None:
 async def running(
     settings: Settings,
     service: AgentService,
-    transports: Sequence[ServedTransport],
+    transports: Sequence[Transport],
     *,
     has_worker: bool = True,
     share: Share = Share(),  # noqa: B008 - frozen
@@ -328,6 +329,7 @@ async def running(
     Raises:
         DatabaseInUse: another process works on the same SQLite file.
     """
+    transports = [adopt(Transport, each) for each in transports]
     async with contextlib.AsyncExitStack() as stack:
         service.storage = storage = await _open_storage(settings, service, stack)
         await stack.enter_async_context(_with_toolsets(service, are_used=has_worker))
@@ -356,11 +358,7 @@ async def running(
 
 
 async def _start_transports(
-    transports: Sequence[ServedTransport],
-    inbox: Inbox,
-    storage: Storage,
-    worker: Worker,
-    stack: contextlib.AsyncExitStack,
+    transports: Sequence[Transport], inbox: Inbox, storage: Storage, worker: Worker, stack: contextlib.AsyncExitStack
 ) -> list[str]:
     """Start every transport, and return why some platforms are not reached: the others go on without them.
 

@@ -1,7 +1,6 @@
 """What a platform shows of a turn and takes of people: one description, so that nothing asks which platform it is."""
 
 from dataclasses import dataclass
-from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +48,3 @@ class Capabilities:
     voice: str = ""
     feedback: str = ""
     conversations: str = ""
-
-
-PLAIN: Final = Capabilities()
-
-
-def capabilities_of(transport: object) -> Capabilities:
-    """Return what a transport says that it can do."""
-    found = getattr(transport, "capabilities", None)
-    return found if isinstance(found, Capabilities) else PLAIN

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from sqlalchemy import Connection
 
@@ -27,6 +27,7 @@ from botservice.history import Embedder
 from botservice.memory import StepCallbacks
 from botservice.memory.images import as_attachment
 from botservice.messages import Attachment, Author, Button, InboundMessage, Message, is_blank, storable
+from botservice.ports import adopt
 from botservice.setting_choices import check_bot_name
 from botservice.storage import Claim, Storage
 from botservice.telemetry import redact
@@ -43,15 +44,11 @@ from botservice.turns.run.agent_run import AgentRun
 from botservice.turns.run_options import Clock, RunOptions, clock_of
 from botservice.turns.sending import LONGEST_KEY, prepare_message, write_message
 from botservice.turns.start.beginning import store_api_question
+from botservice.turns.transport import Transport
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
 from botservice.turns.waiting.handing_in import decide, hand_in
 from botservice.turns.waiting.records import find_due_turn
 from botservice.turns.waiting.resuming import check_none_waits
-
-if TYPE_CHECKING:
-    from botservice.turns.served_transport import (
-        ServedTransport,  # it knows the web server, which a program does without
-    )
 
 _POLL_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2)
 
@@ -91,7 +88,7 @@ class AgentService:
         budgets: Budgets | None = None,
         approval_hours: float | None = None,
         commands: Iterable[Command] = (),
-        transports: "Iterable[ServedTransport]" = (),
+        transports: Iterable[Transport] = (),
         name: str | None = None,
     ) -> None:
         """Make a service; nothing starts by itself.
@@ -138,7 +135,7 @@ class AgentService:
         self._has_clock = clock is not None
         self.embedder = embedder
         self.commands = standard_commands(checked_commands(commands))
-        self.transports = tuple(transports)
+        self.transports = tuple(adopt(Transport, each) for each in transports)
         self.budgets = budgets
         self.access: Access | None = None
         self.max_steps = agent.max_steps if max_steps is None else max_steps

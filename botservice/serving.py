@@ -46,7 +46,7 @@ from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
 from botservice.turns.records import measure_backlog
 from botservice.turns.run_options import utc_now
-from botservice.turns.served_transport import ServedTransport
+from botservice.turns.transport import Transport
 from botservice.turns.turn import API, Outcome, Share
 from transports.registry import build_transports
 from transports.terminal.joining_server import joined_terminals
@@ -115,7 +115,7 @@ async def _end(beside: Awaitable[None], ending: asyncio.Event) -> None:
     await beside
 
 
-def _metrics_of(transports: Sequence[ServedTransport]) -> Metrics:
+def _metrics_of(transports: Sequence[Transport]) -> Metrics:
     names = [API, *(transport.name for transport in transports)]
     return Metrics(__version__, itertools.product(names, Outcome))
 
@@ -147,7 +147,7 @@ async def _traced() -> AsyncIterator[None]:
         await asyncio.to_thread(traced.__exit__, None, None, None)
 
 
-def _joined_terminals(settings: Settings, service: AgentService) -> Sequence[ServedTransport]:
+def _joined_terminals(settings: Settings, service: AgentService) -> Sequence[Transport]:
     """Return the transport that `botservice chat` of other processes joins, if the database is that of the settings."""
     if service.storage is not None:
         return []
@@ -254,7 +254,7 @@ def build_web_app(application: Application, metrics: Metrics | None = None) -> S
     handlers: dict[Any, Any] = {}
     for transport in application.transports:
         routes.extend(transport.routes)
-        handlers.update(getattr(transport, "exception_handlers", {}))
+        handlers.update(transport.exception_handlers)
     limit = Middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
     app = Starlette(routes=routes, exception_handlers=handlers, middleware=[limit])
     app.router.redirect_slashes = False

@@ -10,7 +10,7 @@ from botservice.errors import SettingsError
 from botservice.policies import WebAccess
 from botservice.setting_choices import SlackPings
 from botservice.settings import OPENAI_API_URL, Settings, reveal
-from botservice.turns.served_transport import ServedTransport
+from botservice.turns.transport import Transport
 
 if TYPE_CHECKING:
     from botservice.again.asker import Asker
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from transports.telegram.app import TelegramTransport
 
 
-def build_transports(settings: Settings, service: "AgentService | None" = None) -> Sequence[ServedTransport]:
+def build_transports(settings: Settings, service: "AgentService | None" = None) -> Sequence[Transport]:
     """Return the transports that have what they need, and those that the service brings itself.
 
     Raises:
@@ -31,7 +31,7 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
     from transports.web.app import WebTransport
     from transports.web.entering.owner_token import Access
 
-    found: list[ServedTransport] = []
+    found: list[Transport] = []
     if service is not None and settings.web_access is WebAccess.LINK:
         service.commands.add(web_command(settings.public_url))
     reading = build_reading(settings)  # one for all: what it bounds is bounded for the whole process

@@ -1,12 +1,18 @@
 """What turns need of a transport: to read what came in, and to make visible what goes out."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import partial
-from typing import Final, Protocol, runtime_checkable
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from botservice.capabilities import Capabilities
 from botservice.messages import InboundMessage, Message, ToolCall
 from botservice.turns.turn import Delivery, StoredEvent
+
+if TYPE_CHECKING:
+    from starlette.routing import BaseRoute
+
+    from botservice.storage import Storage
+    from botservice.turns.inbox import Inbox
 
 Payload = Mapping[str, object]
 BUTTONS: Final = "buttons"
@@ -27,11 +33,7 @@ ReadEvent = Callable[[StoredEvent], Awaitable[InboundMessage | None]]
 """Returns what an event says; None if it says nothing to anybody."""
 
 
-OpenTopic = Callable[[str], Awaitable[bool]]
-"""Makes a place for a new conversation, by its name, and returns whether it is there."""
-
-
-class Live(Protocol):
+class Live:
     """Shows a person that, and what, the bot is about to answer. Nothing of it needs to last."""
 
     def on_text(self, piece: str) -> None:
@@ -39,6 +41,13 @@ class Live(Protocol):
 
     def on_activity(self, activity: str) -> None:
         """Take what the bot does now, such as the name of a tool."""
+
+    def on_call(self, call: ToolCall) -> None:
+        """Take a call of a tool that begins; by default as an activity."""
+        self.on_activity(call.name)
+
+    def on_call_end(self, call: ToolCall, *, is_error: bool) -> None:
+        """Take what became of a call."""
 
     def on_progress(self, call: ToolCall, text: str) -> None:
         """Take what a tool says of a call that runs: in one short line, and nothing that is to be kept."""
@@ -48,34 +57,6 @@ class Live(Protocol):
 
     async def close(self) -> None:
         """End it; the answer is stored next, and its deliveries follow. It may be called more than once."""
-
-
-@runtime_checkable
-class ShowsCalls(Protocol):
-    """What a `Live` may do besides: show each call of a tool, with its arguments and what became of it.
-
-    It gets no activity of calls then.
-    """
-
-    def on_call(self, call: ToolCall) -> None:
-        """Take a call that begins."""
-
-    def on_call_end(self, call: ToolCall, *, is_error: bool) -> None:
-        """Take what became of a call."""
-
-
-def begin_call(live: Live, call: ToolCall) -> None:
-    """Show that a call begins, if live can show calls."""
-    if isinstance(live, ShowsCalls):
-        live.on_call(call)
-    else:
-        live.on_activity(call.name)
-
-
-def end_call(live: Live, call: ToolCall, *, is_error: bool) -> None:
-    """Show that a call has ended, if live can show single calls."""
-    if isinstance(live, ShowsCalls):
-        live.on_call_end(call, is_error=is_error)
 
 
 class StreamRecord(Protocol):
@@ -95,35 +76,47 @@ class StreamRecord(Protocol):
         """Return once the platform's id is committed."""
 
 
-class Transport(Protocol):
-    """One way in which people reach the service.
+class Transport:
+    """One way in which people reach the service: what a class of your own overrides, with what holds otherwise.
 
-    One that fetches files to read an event may have `peek` as well: it returns what `read` does, with files only named,
-    and says by `is_whole` whether there is more. By that it is decided who is let in, and who writes too fast. One with
-    groups may have `is_shared`: there, others need not wait for the end of a long answer. One whose chats have room for
-    several conversations may have `open_topic`, which makes a place for a new one and returns whether it is there. One
-    with voice messages may have `was_spoken`: it says whether events were, and shows the `spoken` of an answer. One on
-    which one question may come as several messages may have `belong_together`, which is pure: it says whether an event
-    is a part of the question that others ask.
-
-    One that has a button under what could not be answered, which asks it again, says so by `offers_retry`; one that
-    shows people what the history has as soon as it has it, by its numbers, says so by `shows_history`. What it shows
-    and takes is told by `capabilities`: texts name what people can press or type there.
+    `name`, `read`, `plan` and `send` are needed. An object that has them and does not inherit is taken as well.
 
     Attributes:
         name: Stands in the context keys, with the events and with the deliveries.
+        capabilities: What it shows and takes; texts name what people can press or type there.
+        has_parts: Whether one question may come as several messages; then `belong_together` says which.
+        has_topics: Whether its chats have room for several conversations, which `open_topic` makes.
+        offers_retry: Whether there is a button under what could not be answered, which asks it again.
+        shows_history: Whether people see what the history has as soon as it has it, by its numbers.
+        routes: What it answers on the web server, with the handlers of errors there.
     """
 
     name: str
+    capabilities: Capabilities = Capabilities()
+    has_parts: bool = False
+    has_topics: bool = False
+    offers_retry: bool = False
+    shows_history: bool = False
+    routes: "Sequence[BaseRoute]" = ()
+    exception_handlers: Mapping[Any, Any] = MappingProxyType({})
 
     async def read(self, event: StoredEvent) -> InboundMessage | None:
         """Return what an event says; None if it says nothing to anybody.
 
         By one with is_meant, the bot is addressed, whatever it says itself.
         """
+        raise NotImplementedError
+
+    async def peek(self, event: StoredEvent) -> InboundMessage | None:
+        """Return what `read` does without fetching files: they are only named, and `is_whole` says if there is more.
+
+        By that it is decided who is let in, and who writes too fast.
+        """
+        return await self.read(event)
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""
+        raise NotImplementedError
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Make one message visible and return the platform's id of it.
@@ -133,48 +126,53 @@ class Transport(Protocol):
         Raises:
             DeliveryError: it was not taken; DeliveryRefused: it never will be; DeliveryInstead: others go in its place.
         """
+        raise NotImplementedError
 
-    def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:
+    def live(
+        self,
+        context_keys: Mapping[str, str],  # noqa: ARG002 - others need it
+        events: Sequence[StoredEvent],  # noqa: ARG002 - others need it
+        record: StreamRecord,  # noqa: ARG002 - others need it
+    ) -> Live | None:
         """Return what shows the turn's progress, or None. It is called while a loop runs."""
+        return None
+
+    def is_shared(self, context_keys: Mapping[str, str]) -> bool:  # noqa: ARG002 - others need it
+        """Return whether several people read a conversation: then a long answer holds others up less."""
+        return False
+
+    def belong_together(self, known: Sequence[StoredEvent], event: StoredEvent) -> bool:  # noqa: ARG002 - others need it
+        """Return whether an event is a part of the question that known ones ask. Pure."""
+        return False
+
+    async def open_topic(self, context_keys: Mapping[str, str], name: str) -> bool:  # noqa: ARG002 - others need it
+        """Make a place for a new conversation, and return whether it is there."""
+        return False
+
+    def was_spoken(self, events: Sequence[StoredEvent]) -> bool:  # noqa: ARG002 - others need it
+        """Return whether the question was spoken; then the `spoken` of an answer is shown."""
+        return False
+
+    async def start(self, inbox: "Inbox", storage: "Storage") -> None:
+        """Begin to take in events.
+
+        Raises:
+            SettingsError: it cannot; then the process says so and ends.
+        """
+
+    async def stop(self) -> None:
+        """Take in no more; answers may still go out."""
+
+    async def close(self) -> None:
+        """Let go of every connection: nothing goes out any more."""
+
+    def describe(self) -> str:
+        """Return how it is reached, in a few words."""
+        return self.name
 
 
-def glimpse(transport: Transport) -> ReadEvent:
-    """Return the function that reads a transport's events without fetching files, if it has one, else its `read`."""
-    peek: ReadEvent | None = getattr(transport, "peek", None)
-    return peek or transport.read
-
-
-def is_shared(transport: Transport, context_keys: Mapping[str, str]) -> bool:
-    """Return whether several people read a conversation; False if the transport cannot tell."""
-    says: Callable[[Mapping[str, str]], bool] | None = getattr(transport, "is_shared", None)
-    return says is not None and says(context_keys)
-
-
-def belong_together(transport: Transport, known: Sequence[StoredEvent], event: StoredEvent) -> bool:
-    """Return whether an event is a part of the question that known ones ask; False if the transport cannot tell."""
-    says: Callable[[Sequence[StoredEvent], StoredEvent], bool] | None = getattr(transport, "belong_together", None)
-    return says is not None and says(known, event)
-
-
-def has_parts(transport: Transport) -> bool:
-    """Return whether one question may come as several messages."""
-    return hasattr(transport, "belong_together")
-
-
-def topics_of(transport: Transport, context_keys: Mapping[str, str]) -> OpenTopic | None:
-    """Return a function that opens a topic of a chat for a new conversation; None if the transport has no topics."""
-    opens: Callable[[Mapping[str, str], str], Awaitable[bool]] | None = getattr(transport, "open_topic", None)
-    return None if opens is None else partial(opens, context_keys)
-
-
-def was_spoken(transport: Transport, events: Sequence[StoredEvent]) -> bool:
-    """Return whether the question was spoken; False if the transport cannot tell."""
-    says: Callable[[Sequence[StoredEvent]], bool] | None = getattr(transport, "was_spoken", None)
-    return says is not None and says(events)
-
-
-class NoTransport:
-    """The transport of turns that a program asked for."""
+class NoTransport(Transport):
+    """The transport of turns that a program asked for: nobody hands in events, and nobody waits."""
 
     name = "api"
     capabilities = Capabilities(label="Program")
@@ -189,13 +187,4 @@ class NoTransport:
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:  # noqa: ARG002 - nobody waits
         """Do nothing."""
-        return None
-
-    def live(
-        self,
-        context_keys: Mapping[str, str],  # noqa: ARG002 - nobody looks
-        events: Sequence[StoredEvent],  # noqa: ARG002 - nobody looks
-        record: StreamRecord,  # noqa: ARG002 - nobody looks
-    ) -> Live | None:
-        """Return nothing."""
         return None

@@ -7,9 +7,10 @@ from answers import MOST_CHARACTERS
 from client import DiscordClient
 
 from botservice import DeliveryError, ToolCall
+from botservice.turns.transport import Live
 
 
-class GrowingAnswer:
+class GrowingAnswer(Live):
     """Edits the first answer to an interaction, at most once in a while. Nothing of it needs to last."""
 
     def __init__(self, client: DiscordClient, interaction_token: str, pause_seconds: float) -> None:

@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 
 from botservice import Capabilities, DeliveryError, InboundMessage, InboxFull, Message, Storage, StorageUnavailable
 from botservice.turns.inbox import Inbox
-from botservice.turns.transport import Live, Payload, StreamRecord
+from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, EventKind, StoredEvent
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ _THINKING: Final = {"type": 5}  # a message that says so, and becomes the answer
 _ONLY_FOR_THEM: Final = 64
 
 
-class DiscordTransport:
+class DiscordTransport(Transport):
     """A bot in Discord that is reached by interactions over HTTP.
 
     Attributes:

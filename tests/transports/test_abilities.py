@@ -8,8 +8,8 @@ from typing import Final
 import pytest
 
 from botservice import Author, Capabilities
-from botservice.capabilities import PLAIN, capabilities_of
-from botservice.turns.transport import NoTransport
+from botservice.ports import adopt
+from botservice.turns.transport import NoTransport, Transport
 from transports.slack.app import SlackTransport
 from transports.telegram.app import TelegramTransport
 from transports.terminal.app import TerminalTransport
@@ -104,9 +104,9 @@ def test_every_ability_that_is_claimed_names_a_test_that_shows_it(transport: typ
 
 
 def test_a_transport_that_says_nothing_of_itself_shows_texts() -> None:
-    assert capabilities_of(object()) is PLAIN
-    assert (PLAIN.command_prefix, PLAIN.buttons, PLAIN.files_out) == ("/", "", "")
-    assert capabilities_of(NoTransport()).label == "Program"
+    plain = adopt(Transport, object()).capabilities
+    assert (plain.command_prefix, plain.buttons, plain.files_out) == ("/", "", "")
+    assert NoTransport().capabilities.label == "Program"
 
 
 @pytest.mark.parametrize("platform", ["telegram", "matrix"])

@@ -17,7 +17,7 @@ from botservice.reading.reader import PdfReader
 from botservice.setting_choices import SlackListen
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
-from botservice.turns.transport import Live, Payload, StreamRecord
+from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
 from botservice.turns.waiting.calls import PendingKind
 from botservice.turns.waiting.records import find_open
@@ -97,7 +97,7 @@ class Manners:
     tools: ToolNames = tuple
 
 
-class SlackTransport:
+class SlackTransport(Transport):
     """A Slack bot, in one workspace or in many."""
 
     name = "slack"

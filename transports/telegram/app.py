@@ -17,7 +17,7 @@ from botservice.people.names import is_guest
 from botservice.reading.reader import PdfReader
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
-from botservice.turns.transport import Live, Payload, StreamRecord
+from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
 from transports.pacing import Pace
@@ -66,10 +66,12 @@ _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 60.0
 
 
-class TelegramTransport:
+class TelegramTransport(Transport):
     """A Telegram bot."""
 
     name = "telegram"
+    has_parts = True
+    has_topics = True
     capabilities = CAPABILITIES
     routes: Sequence[BaseRoute]
 

@@ -39,7 +39,7 @@ async def post(client: BotClient, query_id: str, said: Mapping[str, Any]) -> str
     return str(sent["inline_message_id"])
 
 
-class GuestStub:
+class GuestStub(Live):
     """Answers a guest's question at once, because that can be done for a short while only; what follows is an edit.
 
     Its intent is stored before it appears and its id right after, so that the process that resumes the turn edits it.
@@ -61,11 +61,6 @@ class GuestStub:
         self._record = record
         self._is_posting = False
         self._task = asyncio.create_task(self._run(after_seconds), name="telegram-guest-stub")
-
-    def _leave(self, *_: object, **__: object) -> None:
-        """Leave the stub as it is, whatever comes."""
-
-    on_text = on_activity = on_progress = on_restart = _leave
 
     async def close(self) -> None:
         """End it. A stub that is on its way is waited for: only its id lets the answer take its place."""

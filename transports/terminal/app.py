@@ -20,7 +20,7 @@ from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.inbox import Inbox
 from botservice.turns.start.commands import parse_command
-from botservice.turns.transport import Live, Payload, StreamRecord
+from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
 from botservice.turns.waiting.parsing import order_of
 from botservice.turns.waiting.records import find_open
@@ -43,7 +43,7 @@ CAPABILITIES: Final = Capabilities(
 _LOOK_SECONDS = 0.2
 
 
-class TerminalTransport:
+class TerminalTransport(Transport):
     """Reads lines and prints answers; what it says is in the history like everything else."""
 
     name = "terminal"
@@ -248,7 +248,7 @@ def _label(button: Button) -> str:
     return button.text if button.url is None else f"{button.text}: {button.url}"
 
 
-class _Typing:
+class _Typing(Live):
     """Shows pieces as they come, until the answer is stopped."""
 
     def __init__(self, transport: TerminalTransport) -> None:

@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute
 
 from botservice.storage import DatabaseUrl, Storage
 from botservice.turns.inbox import Inbox
-from botservice.turns.transport import Live, StreamRecord
+from botservice.turns.transport import Live, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.terminal.app import TerminalTransport
 from transports.terminal.joining_client import LONGEST_LINE, socket_of
@@ -32,7 +32,7 @@ _MOST_SESSIONS: Final = 100
 _TAKEN: Final = "this conversation is open in another terminal; --session NAME begins another one"
 
 
-class JoinedTerminals:
+class JoinedTerminals(Transport):
     """Takes in chats of other processes, each with a conversation of its own."""
 
     name = TerminalTransport.name

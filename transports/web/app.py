@@ -13,7 +13,7 @@ from botservice.messages import InboundMessage, Message
 from botservice.setting_choices import DEFAULT_BOT_NAME
 from botservice.storage import Storage
 from botservice.turns.inbox import Inbox
-from botservice.turns.transport import Live, Payload, StreamRecord
+from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
 from transports.web.backend import Backend
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from botservice.service import AgentService
 
 
-class WebTransport:
+class WebTransport(Transport):
     """People who write in a browser.
 
     Attributes:

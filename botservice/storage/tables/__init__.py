@@ -3,6 +3,28 @@
 All are there as soon as one is: forgetting, merging and looking for files go through all that `metadata` knows.
 """
 
-from botservice.storage.tables import access, alerts, conversations, models, observing, people, sign_ins, slack, waiting
+from botservice.storage.tables import (
+    access,
+    alerts,
+    conversations,
+    models,
+    observing,
+    people,
+    sign_ins,
+    slack,
+    telegram,
+    waiting,
+)
 
-__all__ = ["access", "alerts", "conversations", "models", "observing", "people", "sign_ins", "slack", "waiting"]
+__all__ = [
+    "access",
+    "alerts",
+    "conversations",
+    "models",
+    "observing",
+    "people",
+    "sign_ins",
+    "slack",
+    "telegram",
+    "waiting",
+]

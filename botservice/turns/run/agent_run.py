@@ -206,7 +206,7 @@ class AgentRun:
             await on_end(self._claim)
 
 
-class _Pieces:
+class _Pieces(Live):
     """Shows a turn's progress to a program: an asynchronous iterator of texts that ends with the work on the turn."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ from botservice.tools.call_limits import find_too_many
 from botservice.tools.progress import showing_progress
 from botservice.turns.buttons import offer_buttons
 from botservice.turns.run import journal
-from botservice.turns.transport import Live, begin_call, end_call
+from botservice.turns.transport import Live
 
 _STOPPED = "Stopped by the person before it had ended: its outcome is unknown."
 _FILES = "observations_files"
@@ -96,11 +96,11 @@ class CallRunner:
             self._claim, "call", f"{self._row_id}.{index}", "run" if may_repeat else "run once"
         )
         if self._live is not None:
-            begin_call(self._live, call)
+            self._live.on_call(call)
         with showing_progress(None if self._live is None else partial(self._live.on_progress, call)):
             outcome = _keepable(await execute(self._tools, call, self._context))
         if self._live is not None:
-            end_call(self._live, call, is_error=outcome.is_error)
+            self._live.on_call_end(call, is_error=outcome.is_error)
         self.outcomes[index] = outcome
         # The last result to come is stored with the step itself; one commit less for most steps.
         if not is_alone and len(self.outcomes) < len(calls) and outcome.later is None:

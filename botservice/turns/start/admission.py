@@ -26,7 +26,7 @@ from botservice.turns.run_options import RunOptions
 from botservice.turns.start.beginning import Inbound, Said
 from botservice.turns.start.parts import find_earlier, find_meant, read_meant
 from botservice.turns.start.refusing import plan_notice, refusal_text, unread_text
-from botservice.turns.transport import Payload, ReadEvent, Transport, glimpse
+from botservice.turns.transport import Payload, ReadEvent, Transport
 from botservice.turns.turn import EventKind, StoredEvent, Turn
 
 logger = logging.getLogger(__name__)
@@ -116,7 +116,7 @@ class Admission:
 
         Their author was let in with the first part. Files count as one message; beyond the limit they are only named.
         """
-        read = glimpse(transport) if self._budgets.has_rates else transport.read
+        read = transport.peek if self._budgets.has_rates else transport.read
         said = [
             (event, message)
             for event in (replace(each, is_meant=True) for each in parts)
@@ -135,7 +135,7 @@ class Admission:
         self, event: StoredEvent, claim: Claim, context_keys: Mapping[str, str], transport: Transport
     ) -> InboundMessage | None:
         """Return what a message says after a change: with its files, unless its author has sent too much for now."""
-        message = await glimpse(transport)(event)
+        message = await transport.peek(event)
         if message is not None and event.group_key is not None and not message.is_addressed:
             event, message = await self._as_part(event, message, claim, transport)
         if message is None or message.is_whole:
@@ -152,7 +152,7 @@ class Admission:
         """Return a change of a part of a message, as one that means the bot where another part does."""
         earlier = await find_earlier(self._storage, claim.context_id, [event.group_key or ""], transport)
         parts = [*((each.event, each.message) for each in earlier), (event, message)]
-        ((event, message),) = await read_meant([(event, message)], glimpse(transport), parts)
+        ((event, message),) = await read_meant([(event, message)], transport.peek, parts)
         return event, message
 
     def tell_unread(
@@ -230,7 +230,7 @@ class Admission:
             return []
         refused: list[int] = []
         for change in controls.changes:
-            message = await glimpse(transports[change.transport])(change.event) if change.event.raw else None
+            message = await transports[change.transport].peek(change.event) if change.event.raw else None
             if message is None or change.kind is EventKind.DELETE:
                 continue
             ruling = await self._access.judge(self._storage, message, context_keys, self._clock())

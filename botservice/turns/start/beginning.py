@@ -26,7 +26,7 @@ from botservice.turns.records import finish_turn, insert_turn, mark_running
 from botservice.turns.run.saving import Saver
 from botservice.turns.run_options import RunOptions
 from botservice.turns.start.parts import find_earlier, read_meant, show_earlier
-from botservice.turns.transport import ReadEvent, Transport, glimpse
+from botservice.turns.transport import ReadEvent, Transport
 from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus, tell_end
 
 Inbound = tuple[StoredEvent | None, InboundMessage]
@@ -75,7 +75,7 @@ class Beginning:
             return True
         is_open = await options.access.is_idle(self._storage)
         is_unlimited = is_open and not options.budgets.has_rates
-        read = transport.read if is_unlimited else glimpse(transport)
+        read = transport.read if is_unlimited else transport.peek
         said = [(event, message) for event in turn.events if (message := await read(event)) is not None]
         if groups := {event.group_key for event, each in said if event.group_key and not each.is_addressed}:
             earlier = await find_earlier(self._storage, turn.context_id, groups, transport, before=turn.id)
@@ -102,8 +102,7 @@ async def store_question(
         also: What is stored in the same transaction, before anything else.
     """
     now = options.clock()
-    is_shown = getattr(transport, "shows_history", False)
-    is_told = is_shown or also is not None or not options.callbacks.is_empty
+    is_told = transport.shows_history or also is not None or not options.callbacks.is_empty
     is_addressed = any(message.is_addressed for _, message in inbound)
     if any(event is not None and event.group_key for event, _ in inbound):
         await show_earlier(context.storage, turn, claim, inbound, transport, now)

@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from sqlalchemy import Connection
 
-from botservice.capabilities import capabilities_of
 from botservice.contexts.context import AgentContext
 from botservice.errors import CommandFailed
 from botservice.history.rows import read_messages_of_events
@@ -21,7 +21,7 @@ from botservice.turns.run_options import RunOptions
 from botservice.turns.start.admission import Admission, Heard, Write, all_of
 from botservice.turns.start.beginning import Inbound, Said, Unjudged, language_of, store_question
 from botservice.turns.start.commands import CommandAnswer, CommandRequest, Commands, apply_all
-from botservice.turns.transport import Transport, glimpse, topics_of
+from botservice.turns.transport import Transport
 from botservice.turns.turn import Outcome, Turn, tell_end
 
 logger = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class Judging:
     async def recall(self, turn: Turn, context: AgentContext, transport: Transport) -> None:
         """Find the language and the asker of a turn that goes on once more: neither is stored."""
         try:
-            read = [await glimpse(transport)(event) for event in turn.events if event.raw]
+            read = [await transport.peek(event) for event in turn.events if event.raw]
         except Exception:
             logger.exception("turn.language_unknown")  # it goes on in English
             return
@@ -142,8 +142,8 @@ class Judging:
             options.budgets,
             is_let_in,
             tools=options.agent.tools,
-            open_topic=topics_of(transport, context.context_keys),
-            capabilities=capabilities_of(transport),
+            open_topic=partial(transport.open_topic, context.context_keys) if transport.has_topics else None,
+            capabilities=transport.capabilities,
         )
         try:
             return await self._commands.answer(request)

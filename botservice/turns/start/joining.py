@@ -21,7 +21,7 @@ from botservice.turns.run.saving import Saver
 from botservice.turns.run_options import RunOptions
 from botservice.turns.start.admission import Admission
 from botservice.turns.start.beginning import Spoken, clear_forgotten, read_spoken, store_spoken, task_of
-from botservice.turns.transport import Transport, belong_together
+from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn
 
 _IS_SHOWN = select(exists().where(deliveries.c.turn_id == bindparam("turn")))
@@ -34,7 +34,7 @@ def find_parts(connection: Connection, turn: Turn, transport: Transport) -> list
     """
     parts, known, count = list[Turn](), list(turn.events), turn.joined_events + 1
     for queued in find_queued_turns(connection, turn.context_id, transport.name, but=turn.id):
-        is_part = bool(queued.events) and all(belong_together(transport, known, event) for event in queued.events)
+        is_part = bool(queued.events) and all(transport.belong_together(known, event) for event in queued.events)
         if is_part and count + queued.joined_events + 1 > MAX_JOINED:
             break
         if is_part:

@@ -12,7 +12,7 @@ from botservice.storage import Claim, Storage
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.edits_and_deletions import rewriting
-from botservice.turns.transport import ReadEvent, Transport, glimpse
+from botservice.turns.transport import ReadEvent, Transport
 from botservice.turns.turn import StoredEvent, Turn
 
 Part = tuple[StoredEvent | None, InboundMessage]
@@ -50,7 +50,7 @@ async def find_earlier(
     """Return the parts of messages that came with the latest turns before one; by default, with the latest of all."""
     sought = {"context": context_id, "before": before, "groups": list(groups)}
     rows = await storage.read(lambda connection: execute(connection, _PARTS, sought).all())
-    peek, found = glimpse(transport), list[EarlierPart]()
+    peek, found = transport.peek, list[EarlierPart]()
     for *fields, order_key in rows:
         event = StoredEvent(*fields)
         message = await peek(event)

@@ -16,7 +16,6 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.agents.isolation import may_be_one_message
 from botservice.budgets.notices import used_up_text
-from botservice.capabilities import capabilities_of
 from botservice.contexts.context import AgentContext, read_context_keys
 from botservice.errors import (
     BudgetExceeded,
@@ -28,6 +27,7 @@ from botservice.errors import (
     TurnGrew,
     TurnWaiting,
 )
+from botservice.ports import adopt
 from botservice.reminders.reminder import Reminder
 from botservice.storage import Claim, Storage
 from botservice.storage.ranges import is_of
@@ -48,7 +48,7 @@ from botservice.turns.start.beginning import Beginning
 from botservice.turns.start.beginning_with_checks import Judging
 from botservice.turns.start.commands import Commands
 from botservice.turns.start.refusing import end_refused
-from botservice.turns.transport import Transport, has_parts, is_shared, was_spoken
+from botservice.turns.transport import Live, Transport
 from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
 from botservice.turns.unsent_parts import find_fairest_delivery
 from botservice.turns.waiting.records import find_due_turn
@@ -300,16 +300,17 @@ class ContextWork:
 
     async def _run(self, turn: Turn, work: Begun, claim: Claim, transport: Transport) -> None:
         record = StoredStream(self._storage, turn, claim, self._clock)
-        live = transport.live(work.context.context_keys, turn.events, record)
+        shown = transport.live(work.context.context_keys, turn.events, record)
+        live = None if shown is None else adopt(Live, shown)
         run = AgentRun(
             self._options,
             work.context,
             turn,
             claim,
             plan_deliveries=lambda answer: transport.plan(answer, turn.events),
-            has_buttons=lambda: bool(capabilities_of(transport).buttons),
+            has_buttons=lambda: bool(transport.capabilities.buttons),
             live=live,
-            is_spoken=self._options.speaker is not None and was_spoken(transport, turn.events),
+            is_spoken=self._options.speaker is not None and transport.was_spoken(turn.events),
         )
         self.runs[claim.context_id] = Running(run, turn, turn.order_key)
         try:
@@ -349,7 +350,7 @@ class ContextWork:
     async def look_for_parts(self, context_id: int) -> None:
         """Have the turn that runs in a context begin again if more of its question has come and nothing is shown."""
         running = self.runs.get(context_id)
-        if running is None or not has_parts(self._transports[running.turn.transport]):
+        if running is None or not self._transports[running.turn.transport].has_parts:
             return
         if not running.run.may_begin_again or not await self._parts.have_come(running.turn):
             return
@@ -369,7 +370,7 @@ class ContextWork:
         is_ready = turn is not None and self._is_due(turn) and self._may_begin(turn)
         if delivery is not None:
             keys = read_context_keys(connection, context_id)
-            is_for_many = not delivery.attempts and is_shared(self._transports[delivery.transport], keys)
+            is_for_many = not delivery.attempts and self._transports[delivery.transport].is_shared(keys)
             if not (is_for_many and gives_way and is_ready):
                 return self._owe(connection, context_id, delivery, keys, is_for_many=is_for_many)
         found = self._find_due(connection, context_id, controls, turn, is_any_waiting=there.waiting is not None)

@@ -66,8 +66,7 @@ class FailedTurns:
         """
         now = self._clock()
         logger.error("turn.set_aside", extra={"reason": reason, "error_id": turn.error_id})
-        offers_retry = getattr(transport, "offers_retry", False)
-        key = "answer.apology_with_retry" if offers_retry or is_command else "answer.apology"
+        key = "answer.apology_with_retry" if transport.offers_retry or is_command else "answer.apology"
         key = "answer.apology_refused" if is_refused else key
         apology = say(key, language, error_id=turn.error_id or "")
         payloads = plan_notice(transport, turn, apology, now)

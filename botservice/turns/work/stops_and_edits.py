@@ -22,7 +22,7 @@ from botservice.turns.edits_and_deletions import (
 )
 from botservice.turns.run_options import RunOptions
 from botservice.turns.start.admission import Admission
-from botservice.turns.transport import Transport, glimpse
+from botservice.turns.transport import Transport
 from botservice.turns.turn import StoredEvent
 from botservice.turns.unsent_parts import drop_stopped
 from botservice.turns.waiting.records import withdraw_turn
@@ -108,7 +108,7 @@ class ControlEffects:
         if reader is None or await self._access.is_idle(self._storage):
             return True
         try:
-            message = await glimpse(reader)(event) if event.raw else None
+            message = await reader.peek(event) if event.raw else None
         except (ClaimLost, StorageUnavailable):
             raise
         except Exception:  # it must not keep what comes after it in this conversation

@@ -6,7 +6,6 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, select
 
-from botservice.capabilities import capabilities_of
 from botservice.contexts.context import AgentContext, read_context_keys
 from botservice.errors import ClaimLost, StorageUnavailable
 from botservice.messages import Author, InboundMessage, Message, ToolCall
@@ -17,7 +16,7 @@ from botservice.turns.edits_and_deletions import Change
 from botservice.turns.notices import owe_in_place
 from botservice.turns.records import find_turn
 from botservice.turns.run_options import RunOptions
-from botservice.turns.transport import Payload, Transport, glimpse, is_shared
+from botservice.turns.transport import Payload, Transport
 from botservice.turns.turn import Turn
 from botservice.turns.waiting.approval_message import Asked, show_question
 from botservice.turns.waiting.calls import WaitingCall
@@ -39,7 +38,7 @@ class Attending:
 
     async def attend(self, turn: Turn, context: AgentContext, claim: Claim, transport: Transport) -> bool:
         """Show what was decided where it was asked; return whether nothing is undecided any more."""
-        is_welcome = await self._is_welcome(turn, context, is_group=is_shared(transport, context.context_keys))
+        is_welcome = await self._is_welcome(turn, context, is_group=transport.is_shared(context.context_keys))
         now = self._options.clock()
 
         def see_to(connection: Connection) -> bool:
@@ -99,7 +98,7 @@ class Attending:
             about = [each for each in calls if each.delivery_id == delivery_id and each.is_open]
             if not about:
                 continue
-            asked, has_buttons = [_asked(each, made, names) for each in about], bool(capabilities_of(transport).buttons)
+            asked, has_buttons = [_asked(each, made, names) for each in about], bool(transport.capabilities.buttons)
             shown = show_question(asked, context.language, now, has_buttons=has_buttons)
             payload = _plan(transport, shown, turn)
             if payload is not None and delivery_id is not None:
@@ -155,7 +154,7 @@ def _plan(transport: Transport, shown: Message, turn: Turn) -> Payload | None:
 async def _is_of(stop: Change, asker: Author | None, transport: Transport, keys: Mapping[str, str]) -> bool:
     """Return whether a stop is the asker's: by its author, or because the conversation is private."""
     try:
-        message = await glimpse(transport)(stop.event) if stop.event.raw else None
+        message = await transport.peek(stop.event) if stop.event.raw else None
     except (ClaimLost, StorageUnavailable):
         raise
     except Exception:
@@ -163,5 +162,5 @@ async def _is_of(stop: Change, asker: Author | None, transport: Transport, keys:
         message = None
     author = None if message is None else message.author
     if author is None or asker is None or not person_name(author):
-        return not is_shared(transport, keys)
+        return not transport.is_shared(keys)
     return person_name(author) == person_name(asker)

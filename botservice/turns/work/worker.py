@@ -11,6 +11,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from botservice.errors import BotServiceError, ClaimLost, StorageUnavailable
+from botservice.ports import adopt
 from botservice.storage import Claim, Storage
 from botservice.turns.due_contexts import DueContext, What, find_due_contexts
 from botservice.turns.records import find_stops
@@ -146,7 +147,8 @@ class Worker:
         self._storage = storage
         self._clock = options.clock
         self._transports: dict[str, Transport] = {"api": NoTransport()}
-        self._transports.update({transport.name: transport for transport in transports})
+        for transport in transports:
+            self.take_on(transport)
         most_sends = max(1, max_turns // 2)
         self._context_work = ContextWork(
             storage, options, self._transports, commands, most_sends, has_news=lambda context: context in self._again
@@ -176,7 +178,7 @@ class Worker:
 
     def take_on(self, transport: Transport) -> None:
         """Work for one more transport from now on."""
-        self._transports[transport.name] = transport
+        self._transports[transport.name] = adopt(Transport, transport)
 
     async def start(self) -> None:
         """Begin to work, first on what an earlier process left behind."""

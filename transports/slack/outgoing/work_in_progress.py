@@ -106,7 +106,7 @@ class Stage:
         self._without_streams.add((target.team_id, target.channel if is_of_channel else None))
 
 
-class Show:
+class Show(Live):
     """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
 
     def __init__(

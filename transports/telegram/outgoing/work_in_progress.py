@@ -66,7 +66,7 @@ class Stage:
         return heard is not None and (heard.is_addressed or is_under_way)
 
 
-class Show:
+class Show(Live):
     """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
 
     def __init__(

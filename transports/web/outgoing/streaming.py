@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from botservice.messages import ToolCall
+from botservice.turns.transport import Live
 from transports.web.inbound_events import session_in
 from transports.web.outgoing.draft import Draft
 from transports.web.outgoing.tool_cards import RunningCalls
@@ -86,7 +87,7 @@ class Hub:
             channel.wake()
 
 
-class LiveAnswer:
+class LiveAnswer(Live):
     """Shows the open pages of a session an answer as it is written, without waiting for them."""
 
     def __init__(self, channel: Channel) -> None:
