@@ -41,7 +41,9 @@ _OVERLAY: Final = 1  # the combining class of marks that cross a letter out
 # In a row, on one letter: what writing needs. Vietnamese takes two, Hebrew with its accents four, Burmese five.
 _MOST_GENERAL_MARKS: Final = 2
 _MOST_MARKS: Final = 5
-_PICTURES: Final = frozenset(("So", "Sk"))
+_PICTURES: Final = re.compile(
+    "[\u00a9\u00ae\u2122\u2190-\u24ff\u25a0-\u27bf\u2900-\u2bff\u303d\u3297\u3299\U0001f000-\U0001faff]"
+)
 _JOINER: Final = "\u200d"
 _JOINERS: Final = frozenset("\u200c\u200d")  # parts of letters and of pictures
 _AS_PICTURE: Final = "\ufe0f"
@@ -151,13 +153,16 @@ def _is_general(mark: str) -> bool:
 
 def _is_of_picture(sign: str, before: str, behind: str) -> bool:
     """Return whether a sign that shows nothing makes one picture of its neighbours, or a picture of a sign."""
-    category = unicodedata.category(before) if before else ""
     if sign == _JOINER:
-        is_behind_picture = category in _PICTURES or before == _AS_PICTURE
-        return is_behind_picture and behind != "" and unicodedata.category(behind) == "So"
+        return (before == _AS_PICTURE or _is_picture(before)) and _is_picture(behind)
     if sign == _AS_PICTURE:
-        return category == "So" or (before in _KEYS and behind == _KEY)
+        return _is_picture(before) or (before in _KEYS and behind == _KEY)
     return sign == _KEY and before == _AS_PICTURE
+
+
+def _is_picture(sign: str) -> bool:
+    """Return whether a sign may be an emoji, or the colour of one's skin. Source: emoji-data.txt of Unicode."""
+    return _PICTURES.fullmatch(sign) is not None and unicodedata.category(sign) in ("So", "Sk", "Sm")
 
 
 def _is_odd_space(sign: str) -> bool:
