@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from botservice.contexts.context import read_context_keys
+from botservice.contexts.context import note_untrusted, read_context_keys
 from botservice.errors import StorageError
 from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, find_answer, insert_message
@@ -74,6 +74,7 @@ def write_message(
     if event_id is not None:
         execute(connection, _NAME_TURN, {"row": event_id, "turn": turn_id})
     message = insert_message(connection, context_id, replace(new, answers_turn_id=turn_id))
+    note_untrusted(connection, context_id)  # whose words a program passes on is not known
     if transport != API:
         payload: dict[str, Any] = {OF_MESSAGE: message.id}
         if buttons:
