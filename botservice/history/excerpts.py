@@ -55,8 +55,9 @@ def make_excerpt(
     if len(text) <= LONGEST_RECORD and size(message) <= most:
         return message
     around = size(replace(message, text="", references=(), token_count=0)) + _MARGIN
-    beginning = text[:LONGEST_RECORD]
-    room = int((most - around) * len(beginning) / max(1, count(beginning)))
+    tokens = message.token_count or count(text[:LONGEST_RECORD])  # counting takes as long as choosing does
+    measured = len(text) if message.token_count else min(len(text), LONGEST_RECORD)
+    room = int((most - around) * measured / max(1, tokens))
     room = max(_SMALLEST, min(room, LONGEST_RECORD - _LONGEST_MARK))
     longest = min(_LONGEST_PASSAGE, max(_SHORTEST_PASSAGE, room // 2))
     chosen: list[tuple[int, int]] = []

@@ -7,7 +7,7 @@ import pytest
 from botservice import AgentContext, FunctionsBasedAgent, NoMessages, ScriptedChatLLM
 from botservice.contexts.step_records import read_steps
 from botservice.history.excerpts import make_excerpt
-from botservice.history.ranking.passages import rank_passages, split_passages
+from botservice.history.ranking.passages import _words_of, rank_passages, split_passages
 from botservice.history.shown import room_for_found, size_of
 from botservice.llm.tokens import counter_for
 from botservice.messages import Message, Role
@@ -46,6 +46,13 @@ async def put(history, text, *, is_reply=False):
         await history.append_assistant_message(f"It is, and the garden has {n} roses", created_at=at)
     await history.append_user_message(ASKED, created_at=START + timedelta(days=9))
     return said
+
+
+def test_the_words_of_long_texts_are_remembered_within_bounds():
+    for n in range(60):
+        rank_passages(f"text {n}: " + contract(2_000, 0.5), ASKED, 240)
+    rank_passages(contract(200_000, 0.5), ASKED, 240)
+    assert 0 < _words_of.cache.currsize <= 500_000
 
 
 def agent(**options):

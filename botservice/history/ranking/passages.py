@@ -1,14 +1,15 @@
 """Which passages of one long text have most to do with a question."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from threading import Lock
 from typing import Final
 
 import numpy as np
 from cachetools import LRUCache, cached
 
-from botservice.history.ranking.query import parse
+from botservice.history.ranking.query import Query, parse
 from botservice.history.ranking.weights import DEFAULT
 from botservice.history.ranking.words import languages
 from botservice.history.ranking.words.forms import form_keys, is_inflected, related_keys
@@ -17,7 +18,7 @@ from botservice.history.ranking.words.tokens import fold, tokenize
 # Where a text may be cut, the best first: after a line, after a sentence, between words.
 _ENDS: Final = re.compile("\n+|(?<=[.!?:;])\\s+|(?<=[\u3002\uff01\uff1f\uff1b\u061f\u0964])")
 _GUESSED: Final = 2_000  # characters that tell the language of a text
-_REMEMBERED: Final = 512  # texts, by their hashes
+_REMEMBERED: Final = 500_000  # characters of texts: their words take some 20 bytes for each
 _BESIDE: Final = np.float32(0.2)  # what a passage gains from the score of the one before or after it
 
 
@@ -53,36 +54,78 @@ def _sentences(text: str, longest: int) -> Iterator[tuple[int, int]]:
         start = end if match is None else match.end()
 
 
-@cached(LRUCache(_REMEMBERED), key=lambda text, asked, longest: (hash(text), len(text), asked, longest), lock=Lock())
+class _Words:
+    """Where the words of a text stand, by passage.
+
+    Attributes:
+        passages: Where each passage begins and ends.
+        language: The text's (index into languages.CODES).
+    """
+
+    def __init__(self, text: str, longest: int) -> None:
+        self.passages = split_passages(text, longest)
+        tokens = [tokenize(text[start:end]) for start, end in self.passages]
+        few = sum(1 for _, end in self.passages if end <= _GUESSED)
+        self.language = max(languages.guess([token for each in tokens[: few + 1] for token in each]), 0)
+        self._places: dict[str, list[int]] = {}
+        for place, each in enumerate(tokens):
+            for token in set(each):
+                self._places.setdefault(token, []).append(place)
+        self._folded = _grouped(zip(map(fold, self._places), self._places.values(), strict=True))
+        self._stemmed: dict[int, dict[str, list[int]]] = {}
+
+    def places_of(self, keys: Iterable[str], spoken: Iterable[int]) -> list[int]:
+        """Return which passages have a word under one of keys, in the languages spoken."""
+        tables = [self._folded, *map(self._stemmed_in, spoken)]
+        return [place for table in tables for key in keys for place in table.get(key, ())]
+
+    def _stemmed_in(self, language: int) -> dict[str, list[int]]:
+        found = self._stemmed.get(language)
+        if found is None:
+            words = [word for word in self._places if is_inflected(word)]
+            stems = zip(languages.stem_all(words, language), map(self._places.__getitem__, words), strict=True)
+            found = self._stemmed[language] = _grouped(stems)
+        return found
+
+
+def _grouped(pairs: Iterable[tuple[str, list[int]]]) -> dict[str, list[int]]:
+    """Return the places of each key together; those of a key that comes once are not copied."""
+    found: dict[str, list[int]] = {}
+    for key, places in pairs:
+        found[key] = found[key] + places if key in found else places
+    return found
+
+
+@cached(
+    LRUCache(_REMEMBERED, getsizeof=lambda words: words.passages[-1][1] if words.passages else 0),
+    key=lambda text, longest: (hash(text), len(text), longest),
+    lock=Lock(),
+)
+def _words_of(text: str, longest: int) -> _Words:
+    """Return the words of a text; those of the last ones are remembered, because one chat finds the same again."""
+    return _Words(text, longest)
+
+
+@lru_cache(maxsize=32)
+def _parsed(asked: str, language: int) -> Query:
+    return parse(asked, chat_languages=(language,), now=None, weights=DEFAULT)
+
+
 def rank_passages(text: str, asked: str, longest: int) -> list[tuple[int, int]]:
     """Rank the passages of a text by the words of a question that they have, best first.
 
     After those that have any come those beside the best one, the nearest first. A word counts by its rarity within the
-    text. An index of a chat knows more signals, and building one for each long message takes ten times as long. The
-    steps of a turn ask the same of the same messages, so that it is remembered: each prompt with long replies took
-    43 ms of CPU instead of 11.
+    text. An index of a chat knows more signals, and building one for each long message takes ten times as long.
 
     Args:
         longest: Characters of a passage.
     """
-    passages = split_passages(text, longest)
-    language = languages.guess(tokenize(text[:_GUESSED]))
-    query = parse(asked, chat_languages=(max(language, 0),), now=None, weights=DEFAULT)
-    worth: dict[str, list[tuple[int, float]]] = {}
-    for place, word in enumerate(query.words):
-        own = form_keys(word, query.spoken)
-        for key in own:
-            worth.setdefault(key, []).append((place, 1.0))
-        for key in related_keys(word, query.spoken):
-            worth.setdefault(key, []).append((place, DEFAULT.related))
+    words = _words_of(text, longest)
+    passages, query = words.passages, _parsed(asked, words.language)
     has = np.zeros((len(passages), len(query.words)), np.float32)
-    known: dict[str, list[tuple[int, float]]] = {}
-    for row, (start, end) in zip(has, passages, strict=True):
-        for token in set(tokenize(text[start:end])):
-            if token not in known:
-                known[token] = [each for key in _keys_of(token, query.spoken) for each in worth.get(key, ())]
-            for place, share in known[token]:
-                row[place] = max(row[place], share)
+    for place, word in enumerate(query.words):
+        has[words.places_of(related_keys(word, query.spoken), query.spoken), place] = DEFAULT.related
+        has[words.places_of(form_keys(word, query.spoken), query.spoken), place] = 1
     having = np.count_nonzero(has, axis=0)
     weights = np.array(list(query.words.values()), np.float32)
     own_score = has @ (weights * np.log1p((len(passages) - having + 0.5) / (having + 0.5)))
@@ -93,8 +136,3 @@ def rank_passages(text: str, asked: str, longest: int) -> list[tuple[int, int]]:
     best = found[0] if found else 0
     beside = sorted(set(range(len(passages))).difference(found), key=lambda number: abs(number - best))
     return [passages[number] for number in (*found, *beside)]
-
-
-def _keys_of(token: str, spoken: tuple[int, ...]) -> set[str]:
-    keys = {fold(token)}
-    return keys.union(languages.stem(token, language) for language in spoken) if is_inflected(token) else keys
