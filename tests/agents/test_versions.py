@@ -55,6 +55,18 @@ async def test_of_several_values_the_newest_comes_last_and_is_marked(storage):
     assert sum(right) >= 0.95 * len(right)
 
 
+async def test_each_of_two_questions_has_its_versions_marked(context):
+    lines = [
+        "The rent is 800 a month",
+        "My dog is called Rex",
+        "The rent is 760 a month now",
+        "My dog is called Max now",
+    ]
+    await say(context.chat_history, [*lines, *(f"talk {n}" for n in range(9))])
+    found = await found_for(context, "How much is the rent and what is my dog called?")
+    assert [text for text in lines if f"(newer): {text}" in found] == lines[2:]
+
+
 async def test_a_newer_value_in_the_window_is_said_to_be_newer_than_what_was_found(context):
     await say(
         context.chat_history, ["The rent is 800 a month", *(f"talk {n}" for n in range(9)), "The rent is 760 now"]

@@ -4,16 +4,17 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from botservice.history.ranking.documents import is_question
-from botservice.history.ranking.query import parse
+from botservice.history.ranking.query import parse, split_questions
 from botservice.history.ranking.weights import DEFAULT
 from botservice.history.ranking.words.forms import form_keys, is_inflected
 from botservice.history.ranking.words.languages import stem_all
 from botservice.history.ranking.words.tokens import fold, tokenize
 
 # Two texts that share so much of the question's words, and at least so many of them, speak of the same thing. Of pairs
-# of an old and a new value, 16 in 17 do.
+# of an old and a new value, nearly all do.
 _SHARED: Final = 0.25
 _FEWEST: Final = 2
 _HALF: Final = 0.5  # of the question: one word is enough then, as in "who is my boss?"
@@ -27,9 +28,17 @@ def find_earlier(asked: str, said: Sequence[str]) -> list[int | None]:
     Args:
         said: Texts of one person, oldest first.
     """
-    query = parse(asked, chat_languages=(0,), now=None, weights=DEFAULT)
-    if len(said) < 2 or len(query.tokens) < _FEWEST:
+    if len(said) < 2:
         return [None] * len(said)
+    is_same = np.logical_or.reduce([_share(part, said) for part in split_questions(asked)])
+    return [max(np.flatnonzero(is_same[place, :place]).tolist(), default=None) for place in range(len(said))]
+
+
+def _share(asked: str, said: Sequence[str]) -> NDArray[np.bool_]:
+    """Return of which texts each pair has enough of one question's words in common."""
+    query = parse(asked, chat_languages=(0,), now=None, weights=DEFAULT)
+    if len(query.tokens) < _FEWEST:
+        return np.zeros((len(said), len(said)), np.bool_)
     wanted = [form_keys(word, query.spoken) for word in query.words]
     worth = np.array(list(query.words.values()), np.float32)
     has = np.zeros((len(said), len(wanted)), np.float32)
@@ -37,9 +46,9 @@ def find_earlier(asked: str, said: Sequence[str]) -> list[int | None]:
         if not (is_question(text) and len(text) < _SHORT):
             known = _keys_of(text[:_READ], query.spoken)
             has[place] = [not keys.isdisjoint(known) for keys in wanted]
-    shared = (has * worth) @ has.T / worth.sum()
-    is_same = (shared >= _HALF) | (shared >= _SHARED) & (has @ has.T >= _FEWEST)
-    return [max(np.flatnonzero(is_same[place, :place]).tolist(), default=None) for place in range(len(said))]
+    shared: NDArray[np.float32] = (has * worth) @ has.T / worth.sum()
+    is_same: NDArray[np.bool_] = (shared >= _HALF) | (shared >= _SHARED) & (has @ has.T >= _FEWEST)
+    return is_same
 
 
 def _keys_of(text: str, spoken: Sequence[int]) -> set[str]:
