@@ -2,11 +2,14 @@
 
 import importlib.util
 import json
+import os
+import subprocess
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from standins.openai_api import OpenAIApi
 
 from botservice import ScriptedChatLLM
 from botservice.settings import Settings
@@ -98,3 +101,38 @@ async def test_a_judge_that_errs_is_found_out(longmem):
     verdicts = ["yes" if is_right else "no" for *_, is_right in longmem.KNOWN]
     assert await longmem.check_judge(ScriptedChatLLM(verdicts)) == []
     assert len(await longmem.check_judge(ScriptedChatLLM(["yes"] * len(verdicts)))) == len(verdicts) / 2
+
+
+@pytest.mark.slow
+def test_one_command_asks_a_server_judges_its_answers_and_writes_them_down(longmem, tmp_path):
+    (tmp_path / "s.json").write_text(json.dumps([ENTRY, {**ENTRY, "question_id": "q2_abs", "answer": "Nobody said."}]))
+    known = {
+        longmem.JUDGE.format(question=question, wanted=wanted, answer=answer): is_right
+        for question, wanted, answer, is_right in longmem.KNOWN
+    }
+
+    def reply(body):
+        asked = str(body["messages"][-1]["content"])
+        if asked in known:
+            return "Yes." if known[asked] else "No."
+        if asked.startswith("You check an answer"):
+            return "yes" if "right answer says: 760" in asked and "It is 760" in asked else "no"
+        return "It is 760." if "The rent is 760 now" in str(body["messages"]) else "I do not know."
+
+    with OpenAIApi.running(reply) as api:
+        done = subprocess.run(
+            [sys.executable, str(_PATH), str(tmp_path / "s.json"), "--out", str(tmp_path / "rows.jsonl")],
+            env={**os.environ, "OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": api.base_url, "COLUMNS": "200"},
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    assert done.returncode == 0, done.stderr
+    assert "right about 12 of 12 known answers" in done.stdout
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text("utf-8").splitlines()]
+    assert [(row["kind"], row["answer"], row["score"]) for row in rows] == [
+        ("knowledge-update", "It is 760.", 1.0),
+        ("abstention", "It is 760.", 0.0),
+    ]
