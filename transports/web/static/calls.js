@@ -32,7 +32,7 @@ export function callsOf(calls, place = element("div", { class: "calls" })) {
 }
 
 function cardOf() {
-  const summary = element("summary", {}, element("b", {}), element("span", { class: "state" }), element("span", { class: "said", dir: "auto" }));
+  const summary = element("summary", {}, element("b", {}), " ", element("span", { class: "state" }), " ", element("span", { class: "said", dir: "auto" }));
   return element("details", { class: "call" }, summary);
 }
 
