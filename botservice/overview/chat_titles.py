@@ -1,15 +1,16 @@
-"""Titles of conversations: what they were called, or the people in them; never their ids."""
+"""Titles of conversations: what they were called, the people in them, or what they began with; never their ids."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, func, select
 
 from botservice.memory.replay import visible
 from botservice.messages import Role
 from botservice.people.names import key_text
 from botservice.personas import TITLE
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import identities
 
@@ -23,6 +24,7 @@ PLATFORMS: Final = {
 _LAST_MESSAGES: Final = 20
 _MOST_NAMES: Final = 3
 _LONGEST: Final = 120  # characters
+_FIRST_WORDS: Final = 60  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,8 @@ class ChatTitle:
     """The title of a conversation, with its platform.
 
     Attributes:
-        text: What it was called, or else the names of the people in it; where neither is known, its platform and a
-            number.
+        text: What it was called, or else the names of the people in it, or its first words; where none of that is
+            known, its platform and a number.
         people: Their names, where it was called something else.
         keys: What it is found by on its platform; without what is secret or says nothing.
     """
@@ -73,7 +75,16 @@ def _title(connection: Connection, row: Any) -> ChatTitle:
     title = _shown(given) if isinstance(given, str) else ""
     if title:
         return ChatTitle(title, platform, keys, people)
-    return ChatTitle(people or f"{platform_label(platform)} chat {row.id}", platform, keys)
+    title = people or _shown(_first_words(connection, row.id)) or f"{platform_label(platform)} chat {row.id}"
+    return ChatTitle(title, platform, keys)
+
+
+def _first_words(connection: Connection, context_id: int) -> str:
+    """Return the beginning of what a person said first, as the list of the chat in the browser has it."""
+    of_context = messages.c.context_id == context_id
+    query = select(func.substr(messages.c.text, 1, _FIRST_WORDS + 1)).where(of_context, MESSAGE_IS_OF_A_PERSON)
+    words = connection.execute(query.order_by(messages.c.position).limit(1)).scalar_one_or_none() or ""
+    return f"{words[:_FIRST_WORDS].rstrip()}…" if len(words) > _FIRST_WORDS else words
 
 
 def _shown(text: str) -> str:

@@ -161,6 +161,9 @@ async def test_a_chat_that_was_given_a_title_is_called_that_with_its_people_besi
     assert (titles[1].text, titles[1].people) == ("Trip to \\u202eOslo and back", "Ann")
     assert (titles[other.id].text, titles[other.id].people) == (f"Browser chat {other.id}", "")
     assert "00ff" not in repr(titles)
+    await other.chat_history.append_user_message("What does the train to Porto cost, and does it go on Sundays at all?")
+    titles = await storage.read(lambda connection: read_titles(connection, [other.id]))
+    assert titles[other.id].text == "What does the train to Porto cost, and does it go on Sundays…"
 
 
 async def test_turns_whose_tools_failed_are_told_by_their_records_and_not_by_what_is_said(storage):

@@ -163,6 +163,11 @@ def test_a_turn_in_the_queue_and_one_at_work_say_so():
     assert told(running) == [("Question", 0.0, 0.0), ("In the queue", 0.0, 2.0), ("At work", 2.0, None)]
 
 
+def test_the_work_at_which_a_turn_was_stopped_is_no_work_on_its_end():
+    stopped = draw_timeline(turn(started=2, finished=9, outcome="stopped"), [TaskStep("x")], [], [0])
+    assert told(stopped)[-1] == ("At work until stopped", 2.0, 9.0)
+
+
 def test_clocks_that_go_back_give_no_negative_times():
     step = action(5, 4, [{"ended": 0.5}], results=[ToolResult("1", "x", duration_seconds=9.0)])
     root = draw_timeline(turn(started=6, finished=1, received=-3), [TaskStep("x"), step], [waiting(9, 2)], [0, 0])

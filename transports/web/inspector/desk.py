@@ -68,6 +68,13 @@ def refusing(prefix: str = "", missing: str = NOT_THERE) -> Iterator[None]:
         raise Refusal(409, f"{prefix}{error}.") from None
 
 
+def show_count(number: int) -> str:
+    """Return a number for a narrow column: in full where it is short."""
+    if number < 10_000:
+        return f"{number:,}"
+    return f"{number / 1_000:,.0f}k" if number < 999_500 else f"{number / 1_000_000:.1f}M"
+
+
 def show_seconds(seconds: float) -> str:
     """Return a time span as it is shown."""
     if seconds < 1:

@@ -9,7 +9,7 @@ from botservice.memory import ActionStep, FailedStep, MemoryItem, PlanningStep, 
 from botservice.memory.readable import listed
 from botservice.memory.replay import visible
 from botservice.overview.turn_details import TurnDetails
-from botservice.turns.turn import TurnStatus
+from botservice.turns.turn import Outcome, TurnStatus
 from botservice.turns.waiting.calls import PendingKind, PendingStatus, WaitingCall
 from transports.web.inspector.spans import SHORTEST_GAP, Kind, Span, sum_of_waits, with_gaps
 from transports.web.inspector.steps import number_actions
@@ -20,6 +20,8 @@ _NOTES: Final = {
     Kind.RETRY: "after an error",
     Kind.GAP: "nothing is recorded of this time",
 }
+
+_CUT: Final = "what was done at that moment was cut off, and is not kept"
 
 
 def draw_timeline(
@@ -81,9 +83,8 @@ class _Timeline:
         usage = (
             TokenUsage(figures.input_tokens, figures.output_tokens) if figures is not None and figures.calls else None
         )
-        name = f"Turn {row.id}"
         return Span(
-            name,
+            f"Turn {row.id}",
             Kind.TURN,
             0.0,
             end,
@@ -116,7 +117,12 @@ class _Timeline:
         if row.finished_at is not None:
             end = self._since(row.finished_at)
             if end - at >= SHORTEST_GAP:
-                yield Span("Ending the turn", Kind.STORE, at, end)
+                is_cut = row.outcome == Outcome.STOPPED
+                yield (
+                    Span("At work until stopped", Kind.GAP, at, end, note=_CUT)
+                    if is_cut
+                    else Span("Ending the turn", Kind.STORE, at, end)
+                )
         elif row.status == TurnStatus.QUEUED:
             is_retry = any(span.is_bad for span in spans)
             yield (

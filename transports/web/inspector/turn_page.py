@@ -24,7 +24,7 @@ from botservice.turns.waiting.calls import WaitingCall
 from botservice.turns.waiting.records import find_of_turn
 from transports.web.backend import Refusal
 from transports.web.entering.gate import path_number
-from transports.web.inspector.desk import NO_TURN, NOT_THERE, Desk, refusing, show_seconds
+from transports.web.inspector.desk import NO_TURN, NOT_THERE, Desk, refusing, show_count, show_seconds
 from transports.web.inspector.previews import show_excerpt
 from transports.web.inspector.prompt_pieces import Picture, PromptPainter
 from transports.web.inspector.spans import Scale, number_targets
@@ -94,6 +94,7 @@ class TurnPage:
             notices=_read_notices(details) if not turn.steps else [],
             deliveries=[_show_delivery(row) for row in details.deliveries],
             show_seconds=show_seconds,
+            show_count=show_count,
             money=self._desk.money,
             currency=self._desk.budgets.currency,
         )

@@ -23,7 +23,9 @@ function fold(item, isFolded) {
 // Several lines may lead to one place.
 const keyOf = (item) => `${item.hash} ${item.querySelector(".label").textContent}`;
 
-function choose(tree, item, { scrolls = false } = {}) {
+const isBeside = () => matchMedia("(min-width: 64rem)").matches;
+
+function choose(tree, item) {
   const main = tree.closest("main");
   const target = document.getElementById(item.hash.slice(1));
   for (const each of itemsOf(tree)) {
@@ -35,21 +37,30 @@ function choose(tree, item, { scrolls = false } = {}) {
   for (const each of main.querySelectorAll("[data-pane]")) each.hidden = !showsAll && each !== pane;
   for (const each of main.querySelectorAll(".pointed")) each.classList.remove("pointed");
   if (target && target !== pane) target.classList.add("pointed");
-  if (!scrolls || !target) return;
-  const isBeside = matchMedia("(min-width: 64rem)").matches;
-  if (target !== pane || showsAll || !isBeside) target.scrollIntoView({ block: isBeside ? "nearest" : "start" });
+  return target;
+}
+
+function show(tree, item) {
+  const target = choose(tree, item);
+  if (!isBeside()) return target?.scrollIntoView({ block: "start" });
+  const isPane = target?.hasAttribute("data-pane");
+  // What is read of a long step may be far below its beginning, and that of the next one, too.
+  if (target && (!isPane || showsAll || target.getBoundingClientRect().top < 0)) {
+    target.scrollIntoView({ block: isPane ? "start" : "nearest" });
+  }
   item.scrollIntoView({ block: "nearest" });
 }
 
 function visit(tree, item) {
   history.replaceState(null, "", item.hash);
-  choose(tree, item, { scrolls: true });
+  show(tree, item);
 }
 
 function go(tree, item) {
   if (!item) return;
   history.replaceState(null, "", item.hash);
-  choose(tree, item);
+  if (isBeside()) show(tree, item);
+  else choose(tree, item);
   item.focus();
 }
 
@@ -109,5 +120,5 @@ export function prepareTree(main) {
   });
   const items = itemsOf(tree);
   const wanted = items.find((each) => keyOf(each) === chosen) ?? items.find((each) => each.hash === location.hash);
-  choose(tree, wanted ?? items[0], { scrolls: chosen === null && wanted !== undefined });
+  (chosen === null && wanted ? show : choose)(tree, wanted ?? items[0]);
 }

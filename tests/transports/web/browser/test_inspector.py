@@ -7,10 +7,18 @@ from looks import PHONE
 from standins.payments import Till, cashier
 from standins.tools import add
 
-from botservice import LLMError, ToolCall
+from botservice import LLMError, ToolCall, tool
 
 expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@tool
+async def look(text: str) -> str:
+    """Look at a text."""
+    return text
+
+
 CALL = ToolCall("", "add", {"a": 2, "b": 3})
 
 
@@ -146,13 +154,25 @@ async def test_what_is_chosen_stays_so_while_the_page_follows_the_turn(run_site,
 
 
 async def test_on_a_phone_the_details_stand_below_and_lead_back(run_site, open_page):
-    async with run_site([CALL, "It is 5"], tools=[add]) as site:
+    async with run_site([*[[CALL, CALL]] * 4, "It is 5"], tools=[add]) as site:
         await asked(site, open_page)
         page = await open_page(f"{site.url}/inspect/1/1", **PHONE)
-        await page.get_by_role("treeitem", name="add").click()
-        await expect(page.get_by_text("Calls add")).to_be_in_viewport()
-        places = [await page.locator(each).bounding_box() for each in (".tree", "#step-1")]
-        assert places[0]["y"] + places[0]["height"] <= places[1]["y"]
-        await page.locator("#step-1").get_by_role("link", name="Back to the timeline").click()
+        await page.get_by_role("treeitem", name="Step 2").first.click()
+        await expect(page.get_by_role("heading", name="Step 2")).to_be_in_viewport()
+        tree, details = [await page.locator(each).bounding_box() for each in (".tree", "#step-2")]
+        assert tree["y"] + tree["height"] <= details["y"]
+        await page.locator("#step-2").get_by_role("link", name="Back to the timeline").click()
         await expect(page.get_by_role("heading", name="Timeline")).to_be_in_viewport()
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+async def test_the_next_step_is_read_from_its_beginning_however_far_down_the_last_one_was(run_site, open_page):
+    long = ToolCall("", "look", {"text": "a line\n" * 400})
+    async with run_site([long, long, "Done"], tools=[look]) as site:
+        await asked(site, open_page)
+        page = await open_page(f"{site.url}/inspect/1/1#step-1")
+        await page.evaluate("document.querySelectorAll('.details pre').forEach(each => each.style.maxHeight = 'none')")
+        await page.mouse.wheel(0, 3_000)
+        await page.wait_for_function("scrollY > 1000")
+        await page.get_by_role("treeitem", name="Step 2").first.click()
+        await expect(page.get_by_role("heading", name="Step 2")).to_be_in_viewport()
