@@ -294,3 +294,8 @@ def test_nothing_beside_the_blocks_pings_anybody_in_slack() -> None:
 
     assert "<" not in escape_words(ATTACKS[1])
     assert html.unescape(escape_words(ATTACKS[1])) == ATTACKS[1]
+
+
+def test_a_beginning_that_is_cut_leaves_no_isolate_open() -> None:
+    shown = show_excerpt("א" * 400)
+    assert (shown.count(FSI), shown.count(PDI)) == (1, 1)

@@ -5,6 +5,7 @@ from typing import Final
 
 from botservice.formatted_text import Block, Blocks, FormattedText, List, Quote, Rule, Table, plain_text
 from botservice.memory.replay import visible
+from botservice.visible_text import shown_beginning
 from transports.markdown.reading import read_markdown
 
 _EXCERPT: Final = 300  # characters
@@ -24,7 +25,7 @@ def show_preview(markdown: str) -> str:
 
 def _one_line(text: str) -> str:
     line = " ".join(visible(text).split())
-    return line if len(line) <= _EXCERPT else f"{line[:_EXCERPT]}…"
+    return line if len(line) <= _EXCERPT else f"{shown_beginning(line, _EXCERPT)}…"
 
 
 def _words(blocks: Blocks) -> str:
