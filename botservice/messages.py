@@ -78,6 +78,10 @@ class Author:
         return cls(name=value)
 
 
+SHOWN_TYPES: Final = frozenset({"image/jpeg", "image/jpg", "image/png", "image/gif", "image/webp"})
+"""Source: the API references of OpenAI, Anthropic, Google and Mistral; no other format is taken by all of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Attachment:
     """A file that travels with a message: an image, a voice note, a document.

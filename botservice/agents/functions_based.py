@@ -24,6 +24,7 @@ from botservice.history.notes import NOTES_TOKENS
 from botservice.llm.asking import ask, offered_to
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
 from botservice.memory import MemoryStep, ShowSteps, StepCallbacks
+from botservice.memory.readable import images
 from botservice.messages import Message, is_blank
 from botservice.people.names import is_guest
 from botservice.texts import in_language
@@ -267,11 +268,19 @@ class FunctionsBasedAgent(Agent):
         shown = (source for place, source in prompt.sources().items() if first <= place < end)
         asked = _asked(context)
         window = [each for each in shown if isinstance(each, Message) and each not in asked]
-        return Narrowing(asked, window, prompt.kept_out, estimate_tokens(prompt), partial(self._keep_out, context))
+        return Narrowing(
+            asked,
+            window,
+            prompt.kept_out,
+            estimate_tokens(prompt),
+            partial(self._keep_out, context),
+            has_step_pictures=prompt.shows_step_pictures(),
+        )
 
     async def _finish(self, context: AgentContext, prompt: Prompt, response: ChatResponse, text: str) -> FinishAction:
         said = with_sources(text, response.sources, context.language) if response.sources else text
-        not_seen = find_not_seen(_asked(context), response.left_out, prompt.kept_out)
+        given = [file for step in context.completed_steps for file in images(step.get_value("observations_images"))]
+        not_seen = find_not_seen(_asked(context), given, response.left_out, prompt.kept_out)
         is_without = not prompt.kept_out.is_told
         if is_without:
             model = self._model_name()

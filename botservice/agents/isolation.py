@@ -1,6 +1,6 @@
 """Keeping out of prompts what a model refuses: one picture or one sentence must not silence a conversation."""
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -22,13 +22,16 @@ def may_be_one_message(error: LLMError) -> bool:
     return error.kind is LLMFailure.BAD_REQUEST and error.status_code in _STATUSES and error.refused is None
 
 
-def find_not_seen(asked: Iterable[Message], left_out: Collection[str], kept_out: KeptOut) -> tuple[str, ...]:
+def find_not_seen(
+    asked: Iterable[Message], given: Sequence[Attachment], left_out: Collection[str], kept_out: KeptOut
+) -> tuple[str, ...]:
     """Return the names of pictures of a question that the model has not seen; an empty one for those without a name.
 
     Args:
+        given: The pictures that tools gave for it.
         left_out: The media types that the server did not take, and the digests of single pictures.
     """
-    if not left_out and not kept_out.files_of and not any(each.attachments for each in asked):
+    if not left_out and not kept_out.files_of and not given and not any(each.attachments for each in asked):
         return ()
     names = [
         file.name or ""
@@ -36,6 +39,9 @@ def find_not_seen(asked: Iterable[Message], left_out: Collection[str], kept_out:
         for file in message.attachments
         if file.mime_type.startswith("image/")
         and (not is_image(file) or message.id in kept_out.files_of or _is_among(file, left_out))
+    ]
+    names += [
+        file.name or "" for file in given if not is_image(file) or kept_out.step_pictures or _is_among(file, left_out)
     ]
     return tuple(dict.fromkeys(names))
 
@@ -52,13 +58,23 @@ class Isolation:
         window: The earlier messages of the refused prompt.
         known: What was kept out of it.
         error: The refusal.
+        has_step_pictures: Whether pictures that tools gave stand in the prompt.
 
     Attributes:
         error: The first refusal.
     """
 
-    def __init__(self, question: Iterable[Message], window: Iterable[Message], known: KeptOut, error: LLMError) -> None:
+    def __init__(
+        self,
+        question: Iterable[Message],
+        window: Iterable[Message],
+        known: KeptOut,
+        error: LLMError,
+        *,
+        has_step_pictures: bool = False,
+    ) -> None:
         self.error = error
+        self._without_step_pictures = replace(known, step_pictures=known.step_pictures or has_step_pictures)
         self._question = list(question)
         self._window = list(window)
         self._known = known
@@ -72,6 +88,8 @@ class Isolation:
 
     def found(self) -> KeptOut:
         """Return what is kept out from now on, because the last try was answered."""
+        if self._tried == self._without_step_pictures:
+            return self._tried
         if self._tried.files_of != self._known.files_of:
             return replace(self._known, files_of=self._tried.files_of)
         pictures = {each.id for each in self._window if each.id and any(map(is_image, each.attachments))}
@@ -81,8 +99,8 @@ class Isolation:
 
     @property
     def is_earlier(self) -> bool:
-        """Whether it is something earlier that is kept out, and not a file of the question."""
-        return self._tried.files_of == self._known.files_of
+        """Whether it is something earlier that is kept out, and not a file of the question or of a tool."""
+        return self._tried.files_of == self._known.files_of and self._tried != self._without_step_pictures
 
     def blame_question(self) -> KeptOut:
         """Return what is kept out from now on, because no try was answered: what was asked is what is refused."""
@@ -90,7 +108,9 @@ class Isolation:
         return replace(self._known, messages=self._known.messages | asked)
 
     def _plan(self) -> Iterator[KeptOut]:
-        alone = replace(self._known, is_question_alone=True)
+        if self._without_step_pictures != self._known:  # the last that came: the steps before it were answered
+            yield self._without_step_pictures
+        alone = replace(self._without_step_pictures, is_question_alone=True)
         if self._window:
             yield alone
         files = {each.id for each in self._question if each.id and each.attachments}

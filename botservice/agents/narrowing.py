@@ -27,6 +27,8 @@ class Narrowing:
         known: KeptOut,
         tokens: int,
         keep_out: Callable[[KeptOut], Awaitable[None]],
+        *,
+        has_step_pictures: bool = False,
     ) -> None:
         """Begin with a prompt that was refused.
 
@@ -36,10 +38,12 @@ class Narrowing:
             known: What was kept out of it.
             tokens: How long it was.
             keep_out: Stores what is kept out, where that is what is asked.
+            has_step_pictures: Whether pictures that tools gave stand in it.
         """
         self.isolation: Isolation | None = None
         self._asked, self._window, self._known = asked, window, known
         self._keep_out = keep_out
+        self._has_step_pictures = has_step_pictures
         self._sizes = iter([int(tokens * fraction) for fraction in _SHRINKING])
 
     async def next_bounds(self, error: LLMError) -> PromptBounds:
@@ -56,7 +60,9 @@ class Narrowing:
         if not may_be_one_message(error):
             raise error
         if self.isolation is None:
-            self.isolation = Isolation(self._asked, self._window, self._known, error)
+            self.isolation = Isolation(
+                self._asked, self._window, self._known, error, has_step_pictures=self._has_step_pictures
+            )
         kept_out = self.isolation.next_try()
         if kept_out is None:
             await self._keep_out(self.isolation.blame_question())

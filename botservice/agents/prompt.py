@@ -46,6 +46,7 @@ from botservice.llm.chat import ChatMessage, SaidMessage, ToolSchema
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.memory import TaskStep
 from botservice.memory.agent_memory import RenderedStep, start_of_work
+from botservice.memory.chat_messages import without_pictures
 from botservice.memory.readable import image_url
 from botservice.messages import Author, Message, Role, storable
 from botservice.people.facts import ARE_KNOWN, Fact, visible_facts
@@ -168,6 +169,13 @@ class Prompt(list[ChatMessage]):
             found = [found[1], question[1] - 1]
         return [place for place in (instructions and instructions[1] - 1, *found) if place is not None]
 
+    def shows_step_pictures(self) -> bool:
+        """Return whether pictures that tools gave stand in it."""
+        ranges = [range(*place) for name, place in self.sections().items() if name in ("earlier", "steps")]
+        contents = (self[place].get("content") for places in ranges for place in places)
+        parts = (part for content in contents if isinstance(content, list) for part in content)
+        return any(part.get("type") == "image_url" for part in parts)
+
     def sources(self) -> dict[int, Source]:
         """Return what of the history stands in it, by its place."""
         return self._moved(self._sources)
@@ -246,7 +254,7 @@ class PromptBuilder:
             steps=memory.newest_rendered(start, len(memory.steps), keys),
             earlier=memory.newest_rendered(0, 0 if kept.is_question_alone else start - is_task, keys),
         )
-        prompt = _assemble(pieces)
+        prompt = _assemble(pieces, has_step_pictures=not kept.step_pictures)
         left_out = count_left_out(
             pieces,
             window=len(window),
@@ -385,7 +393,8 @@ def _message_size(message: Message, counter: TokenCounter, shared: frozenset[str
     return size
 
 
-def _assemble(pieces: Pieces) -> Prompt:
+def _assemble(pieces: Pieces, *, has_step_pictures: bool = True) -> Prompt:
+    of_steps = _messages if has_step_pictures else _messages_without_pictures
     question = [] if pieces.question is None else [pieces.question]
     show = partial(_said, is_group=pieces.is_group, shared=pieces.shared)
     prompt = Prompt()
@@ -394,7 +403,7 @@ def _assemble(pieces: Pieces) -> Prompt:
     if pieces.notes:
         prompt.add_section("notes", [{"role": "user", "content": pieces.notes}])
     prompt.add_section("window", map(show, pieces.window), sources=pieces.window)
-    prompt.add_section("earlier", _messages(pieces.earlier), is_copied=True)
+    prompt.add_section("earlier", of_steps(pieces.earlier), is_copied=True)
     # Records are given in the user's role: the templates of many models refuse a system message that is not the first.
     if pieces.person:
         prompt.add_section("person", [{"role": "user", "content": pieces.person}])
@@ -409,7 +418,7 @@ def _assemble(pieces: Pieces) -> Prompt:
         prompt.add_section("found", [{"role": "user", "content": told}], sources=[records])
     show = partial(_said, is_group=pieces.is_group or bool(pieces.shared_found), shared=pieces.shared_found)
     prompt.add_section("question", map(show, question), sources=question)
-    prompt.add_section("steps", _messages(pieces.steps), is_copied=True)
+    prompt.add_section("steps", of_steps(pieces.steps), is_copied=True)
     return prompt
 
 
@@ -421,6 +430,10 @@ def _describe_view(looking_at: str | None) -> str:
 
 def _messages(steps: Iterable[RenderedStep]) -> Iterable[ChatMessage]:
     return itertools.chain.from_iterable(step.messages for step in steps)
+
+
+def _messages_without_pictures(steps: Iterable[RenderedStep]) -> Iterable[ChatMessage]:
+    return without_pictures(_messages(steps))
 
 
 def _said(message: Message, *, is_group: bool, shared: frozenset[str]) -> dict[str, Any]:

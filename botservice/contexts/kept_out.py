@@ -33,6 +33,7 @@ class KeptOut:
         up_to: Nothing older than this message, nor the message itself, is shown; 0 for no limit.
         messages: Single messages that are not shown.
         files_of: Messages of which the text is shown alone.
+        step_pictures: Whether pictures that tools gave are named alone.
         is_question_alone: Neither earlier messages nor notes nor anything found is shown.
         is_told: Whether the person knows of it.
     """
@@ -40,6 +41,7 @@ class KeptOut:
     up_to: int = 0
     messages: frozenset[int] = frozenset()
     files_of: frozenset[int] = frozenset()
+    step_pictures: bool = False
     is_question_alone: bool = False
     is_told: bool = True
 
@@ -82,12 +84,17 @@ def read_kept_out(connection: Connection, context_id: int, model: str, now: date
         return NOTHING_KEPT_OUT
     kept: Mapping[str, Any] = row.kept_out
     messages, files_of = frozenset(kept["messages"]), frozenset(kept["files_of"])
-    return KeptOut(kept["up_to"], messages, files_of, is_told=row.is_told)
+    return KeptOut(kept["up_to"], messages, files_of, kept["step_pictures"], is_told=row.is_told)
 
 
 def write_kept_out(connection: Connection, context_id: int, model: str, kept_out: KeptOut, now: datetime) -> None:
     """Store what the prompts of a context for a model go without from now on."""
-    kept = {"up_to": kept_out.up_to, "messages": sorted(kept_out.messages), "files_of": sorted(kept_out.files_of)}
+    kept = {
+        "up_to": kept_out.up_to,
+        "messages": sorted(kept_out.messages),
+        "files_of": sorted(kept_out.files_of),
+        "step_pictures": kept_out.step_pictures,
+    }
     row = {"context_id": context_id, "model": model, "kept_out": kept, "is_told": kept_out.is_told}
     execute(connection, _upsert(connection), {**row, "expires_at": now + _LASTS})
 

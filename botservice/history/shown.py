@@ -10,7 +10,7 @@ from botservice.history.excerpts import LONGEST_RECORD, make_excerpt, read_on, w
 from botservice.history.finding.questions import SearchHit
 from botservice.history.namesakes import account_mark, is_shared
 from botservice.llm.tokens import TokenCounter
-from botservice.messages import Attachment, Author, Message, Role
+from botservice.messages import SHOWN_TYPES, Attachment, Author, Message, Role
 from botservice.quoting import FOUND_END, FOUND_START, quote_name, quote_record, quote_said, quote_said_in_group
 
 CUT: Final = "…"  # at the end of a message of which not all is shown
@@ -141,10 +141,6 @@ def record_heading(message: Message, mark: str = "") -> str:
 
 def _name(message: Message) -> str:
     return message.author.name if message.author and message.author.name else str(message.role)
-
-
-SHOWN_TYPES: Final = frozenset({"image/jpeg", "image/jpg", "image/png", "image/gif", "image/webp"})
-"""Source: the API references of OpenAI, Anthropic, Google and Mistral; no other format is taken by all of them."""
 
 
 def mention(attachment: Attachment) -> str:

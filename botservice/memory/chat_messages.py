@@ -10,11 +10,12 @@ from botservice.memory.fields.values import ToolResult
 from botservice.memory.items import MemoryItem
 from botservice.memory.readable import error_text, image_url, images, listed, sendable, strict_json
 from botservice.memory.steps import ActionStep, FailedStep, FinalAnswerStep, PlanningStep, SystemPromptStep, TaskStep
-from botservice.messages import ToolCall
+from botservice.messages import SHOWN_TYPES, Attachment, ToolCall
 
 INTERRUPTED: Final = "Interrupted: the outcome of this call is unknown. It may have taken effect, or not."
 """What stands for the result of a call that started and has none."""
 _CARRY_OUT: Final = "Now go on, and carry out this plan."  # some servers refuse an assistant's message as the last one
+_NOT_SHOWN: Final = "[A tool gave a picture here that cannot be shown to you.]"
 _RESULT_OF_LAST: Final = "The result stands together with the one of the last call."
 # Source: OpenAI API reference, chat completions, the name of a function. A model may invent a name that its own
 # server refuses to read again.
@@ -143,7 +144,27 @@ def _arguments(call: ToolCall) -> str:
 
 
 def _image_parts(value: Any) -> list[dict[str, Any]]:
-    return [{"type": "image_url", "image_url": {"url": image_url(image)}} for image in images(value)]
+    return [_image_part(image) for image in images(value)]
+
+
+def _image_part(image: Attachment) -> dict[str, Any]:
+    """Return a picture; what no provider takes is named."""
+    if image.mime_type.lower() not in SHOWN_TYPES:
+        return {"type": "text", "text": sendable(image)}
+    return {"type": "image_url", "image_url": {"url": image_url(image)}}
+
+
+def without_pictures(messages: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return messages of steps with a note in the place of each picture."""
+    return [_without_pictures(message) for message in messages]
+
+
+def _without_pictures(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    content = message.get("content")
+    if not isinstance(content, list):
+        return message
+    parts = (_NOT_SHOWN if part.get("type") == "image_url" else part.get("text", "") for part in content)
+    return {**message, "content": "\n".join(parts)}
 
 
 def _notes(step: MemoryItem, memory_keys: Iterable[str]) -> list[dict[str, Any]]:
