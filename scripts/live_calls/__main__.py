@@ -1,12 +1,15 @@
 """Try the platforms' calls.
 
-    scripts/live telegram | slack | all [--json]
+    scripts/live telegram | slack | models | all [--json]
 
 Telegram needs TELEGRAM_BOT_TOKEN and LIVE_TELEGRAM_CHAT (a private chat with the bot), and for some calls
 LIVE_TELEGRAM_GROUP (a group with the bot) and LIVE_TELEGRAM_USER (a member of it). Slack needs SLACK_BOT_TOKEN and
 LIVE_SLACK_CHANNEL (a channel with the bot), and for some calls LIVE_SLACK_USER (a person). Everything is sent to these
 places alone, and deleted in the end as far as platforms allow that. Nothing is changed that a running bot has, such as
 its webhook and its commands.
+
+models needs nothing: it installs a LiteLLM proxy and llama.cpp's server, and runs the tests against them
+(scripts/model-servers); all does that first.
 
 It ends with 1 where a platform does something else than the service assumes; "not there" is what a platform does not
 have yet, and for which people get what worked before.
