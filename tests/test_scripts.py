@@ -115,6 +115,7 @@ def test_a_change_passes_where_all_of_it_does(
     stands = {
         "scripts/check": f"exit {check}",
         "scripts/test": f'echo "tested $*"; case $* in *--last-failed*) exit 0 ;; esac; exit {first_try}',
+        "scripts/model-servers": "exit 0",
         ".venv/bin/python": f'[ "$TERM$COLUMNS$(umask)" = dumb400077 ] || exit 5; exit {hostile}',
     }
     for name, body in stands.items():

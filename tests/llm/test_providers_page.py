@@ -29,7 +29,10 @@ def rows() -> list[list[str]]:
 
 def names(provider: str) -> list[str]:
     """Return the providers of a row by the words that recordings call them."""
-    return [re.split(r"[ (]", each)[0] for each in provider.replace(", OpenAI-compatible", "").split(", ")]
+    return [
+        re.split(r"[ (]", each)[0]
+        for each in provider.replace(", OpenAI-compatible", "").replace(", v1 API", "").split(", ")
+    ]
 
 
 @pytest.mark.parametrize("row", rows(), ids=[row[0] for row in rows()])

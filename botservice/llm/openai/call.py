@@ -13,6 +13,7 @@ from botservice.llm.openai.chat_answers import ChatAnswer
 from botservice.llm.openai.error_table import (
     ALTERNATING_ROLES,
     CALL_IDS,
+    CALLS_ALONE,
     CHAT_PATH,
     INCLUDE,
     LATER_SYSTEM,
@@ -22,6 +23,7 @@ from botservice.llm.openai.error_table import (
     REASONING_BACK,
     SCHEMA,
     SIGNATURE_BACK,
+    STREAM,
     SYSTEM_ROLE,
     TOOLS,
     WEB_SEARCH,
@@ -32,6 +34,7 @@ from botservice.llm.openai.message_forms import (
     find_types,
     is_input,
     newest_digests,
+    with_calls_as_text,
     with_short_ids,
     without_input,
 )
@@ -48,7 +51,7 @@ logger = logging.getLogger(__name__)
 _CAN_BE_LEFT_OUT: Final = frozenset(
     {"stream_options", "max_completion_tokens", "max_tool_calls", "temperature"}
     | {KEY, BREAKPOINT, INCLUDE, SCHEMA, WEB_SEARCH, ALTERNATING_ROLES, LATER_SYSTEM, SYSTEM_ROLE}
-    | {CALL_IDS, REASONING_BACK, SIGNATURE_BACK, TOOLS, *MESSAGE_FIELDS}
+    | {CALL_IDS, CALLS_ALONE, REASONING_BACK, SIGNATURE_BACK, STREAM, TOOLS, *MESSAGE_FIELDS}
 )
 # A refusal that points to the other API.
 _POINTS_TO: Final[dict[tuple[Wire, str | None], Wire]] = {
@@ -97,6 +100,8 @@ class OpenAICall:
         messages = self._messages
         if find_left_out(messages, refused):
             messages = copy_marks(messages, without_input(messages, refused))
+        if CALLS_ALONE in refused and (not self._tools or TOOLS in refused):
+            return copy_marks(messages, with_calls_as_text(messages))
         return copy_marks(messages, with_short_ids(messages)) if CALL_IDS in refused else messages
 
     def new_answer(self, on_text: TextSink | None, on_thought: TextSink | None) -> OpenAIAnswer:

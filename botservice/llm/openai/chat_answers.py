@@ -57,6 +57,7 @@ class ChatAnswer:
         self._assembler = CallAssembler()
         self._usage: TokenUsage | None = None
         self._model: str | None = None
+        self._index: object = None
         self._reason: str | None = None
         self._is_refused = False
 
@@ -85,6 +86,11 @@ class ChatAnswer:
         choice = choices[0]
         if choice.get("error"):
             raise reported(choice)
+        index = choice.get("index")
+        if self._index is None:
+            self._index = index
+        if index != self._index and index is not None:  # another answer, which nobody has asked for
+            return
         self._reason = choice.get("finish_reason") or self._reason
         delta = choice.get("delta")
         if message := choice.get("message") if delta is None else delta:

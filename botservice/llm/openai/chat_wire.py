@@ -13,6 +13,7 @@ from botservice.llm.openai.error_table import (
     REASONING_BACK,
     SCHEMA,
     SIGNATURE_BACK,
+    STREAM,
     SYSTEM_ROLE,
 )
 from botservice.llm.openai.options import CallOptions
@@ -42,10 +43,10 @@ def build_body(
     shown = [_as_given(message, options, refused_seals) for message in messages]
     for place in marks.breakpoints:
         shown[place] = _marked(shown[place])
-    body: dict[str, Any] = {"model": options.model, "stream": True}
+    body: dict[str, Any] = {"model": options.model, "stream": STREAM not in options.refused}
     if functions := [tool for tool in tools if tool.get("type") == "function"]:
         body["tools"] = functions  # what a server runs itself is there by Responses alone
-    if "stream_options" not in options.refused:
+    if body["stream"] and "stream_options" not in options.refused:
         body["stream_options"] = {"include_usage": True}
     if options.max_answer_tokens is not None:
         is_older = "max_completion_tokens" in options.refused

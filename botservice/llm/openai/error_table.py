@@ -27,6 +27,8 @@ ONE_IMAGE: Final = "one image"
 FILE: Final = "file"
 AUDIO: Final = "audio"
 TOOLS: Final = "tools"
+STREAM: Final = "stream"
+CALLS_ALONE: Final = "calls without tools"
 MESSAGE_FIELDS: Final = ("reasoning_content", "reasoning_details", "reasoning", "extra_content", "thinking_blocks")
 
 CLIENT_STATUSES: Final = frozenset({400, 404, 413, 415, 422})
@@ -76,6 +78,21 @@ def _field(name: str, *also: str, is_word: bool = False) -> ErrorRule:
 RULES: Final = (
     # Tools by the other API alone (OpenAI, gpt-5.6 and later).
     _rule(LLMFailure.UNSUPPORTED_FIELD, r"/v1/responses\b", refused=CHAT_PATH, only=frozenset({400})),
+    # What the model wrote was no call, or none that its tool takes: it may write another one (Groq).
+    _rule(LLMFailure.UNAVAILABLE, r"failed to call a function|tool call validation failed", only=frozenset({400})),
+    # Calls of earlier steps, where no tools are offered: Bedrock, LiteLLM before it; Anthropic.
+    _rule(
+        LLMFailure.UNSUPPORTED_FIELD,
+        r"toolConfig field must be defined|without .?tools=.? param|blocks[^.]{0,40} must define tools",
+        refused=CALLS_ALONE,
+    ),
+    # Bedrock; Cerebras; OpenAI, whose organisations have to be verified.
+    _rule(
+        LLMFailure.UNSUPPORTED_FIELD,
+        r"(?:not|n't) support[^.]{0,40} in streaming|streaming (?:is )?not (?:supported|available|allowed)",
+        r"must be verified to stream|\bstream(?:ing)?\b.{0,20}(?:not |un)support",
+        refused=STREAM,
+    ),
     # Mistral; Anthropic; OpenAI.
     _rule(
         LLMFailure.UNSUPPORTED_FIELD,
@@ -168,6 +185,7 @@ RULES: Final = (
         r"(?<![/.-])(?:image|vision|multi-?modal|picture)",
         r"not a multi-?modal|support image input|at most \d+ image|required for image input",
         r"unknown variant .{0,3}image_url|only .?text.? content|content.type.{0,40}image_url",
+        r"cannot unmarshal array into[^.]{0,40}\.messages\.content",
         r"allowed values: \[?.?text|content.{0,20}(?:must be a string|should be a valid string)",
         refused=IMAGE,
     ),
@@ -200,6 +218,7 @@ RULES: Final = (
         r"api[_ -]?key (?:is )?(?:not valid|invalid|expired|missing|not found|disabled)|unauthenticated",
         r"(?:in(?:correct|valid)|missing|no|wrong) (?:x-)?api[_ -]?key|no auth credentials",
         r"invalid (?:authentication|authorization|token|credentials)|no connected db",
+        r"location is not supported|country, region,? or territory not supported",
         only=CLIENT_STATUSES | {401, 403},
     ),
     # An item of an answer that the server was told not to keep (OpenAI, Responses).

@@ -119,3 +119,17 @@ def _with_short_id(message: ChatMessage) -> ChatMessage:
 
 def _short_id(call_id: str) -> str:
     return call_id if _SHORT_ID.fullmatch(call_id) else hashlib.sha256(call_id.encode()).hexdigest()[:9]
+
+
+def with_calls_as_text(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Return messages in which calls of tools and their results are said in words: there are no tools to call now."""
+    return [_with_calls_as_text(message) for message in messages]
+
+
+def _with_calls_as_text(message: ChatMessage) -> ChatMessage:
+    if message["role"] == "tool":
+        return {"role": "user", "content": f"[The tool gave: {message['content']}]"}
+    if not message.get("tool_calls"):
+        return message
+    called = [f"[Called {each['function']['name']}({each['function']['arguments']})]" for each in message["tool_calls"]]
+    return {"role": "assistant", "content": "\n".join([*filter(None, [message.get("content")]), *called])}

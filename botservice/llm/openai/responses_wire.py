@@ -7,7 +7,7 @@ from typing import Any, Final
 from botservice.llm.asking import count_searches
 from botservice.llm.chat import ChatMessage, ModelItem, SaidMessage, ToolSchema
 from botservice.llm.openai.citations import Citations
-from botservice.llm.openai.error_table import INCLUDE, SCHEMA
+from botservice.llm.openai.error_table import INCLUDE, SCHEMA, STREAM
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.prompt_caching import KEY, CacheMarks, marked
 
@@ -35,7 +35,7 @@ def build_body(
         for place, message in enumerate(messages)
         for item in _items(message, is_marked=place in marks.breakpoints, refused_seals=refused_seals)
     ]
-    body: dict[str, Any] = {"model": options.model, "stream": True, "store": False}
+    body: dict[str, Any] = {"model": options.model, "stream": STREAM not in options.refused, "store": False}
     if INCLUDE not in options.refused:
         body["include"] = [SEALED_REASONING]
     if offered := [_tool(tool) for tool in tools if is_offered(tool, options.refused)]:
