@@ -321,7 +321,10 @@ def users_in(text: str) -> list[str]:
 
 def readable(text: str, names: Mapping[str, str], bot_user_id: str) -> str:
     """Return a message's text as people see it, without the bot's own name at its beginning or end."""
-    bare = _without_mention(text.strip(), f"<@{bot_user_id}>") if bot_user_id else text
+    bare = text
+    if bot_user_id:  # some events name the bot with a label
+        mention = f"<@{bot_user_id}>"
+        bare = _without_mention(re.sub(rf"<@{re.escape(bot_user_id)}\|[^<>]*>", mention, text.strip()), mention)
     others = {each for each in users_in(text) if each != bot_user_id}
     you = bot_user_id if others else ""
     return html.unescape(_TOKEN.sub(lambda found: _read(found, names, you), bare)).strip()
