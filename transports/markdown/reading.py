@@ -172,11 +172,17 @@ class _Reader:
 
 def _code(token: Token, *, is_close: bool) -> list[Block]:
     """Return a block of code; where more than a language is named, it stands above."""
+    language, info = language_of(token)
+    code = CodeBlock(token.content.removesuffix("\n"), language, is_close or bool(info))
+    return [Paragraph((Span(info),), is_close), code] if info else [code]
+
+
+def language_of(token: Token) -> tuple[str, str]:
+    """Return the language of a block of code, and all that stands beside its fence if that is more than a language."""
     info = token.info.strip()
     language = _LANGUAGE.match(info)
-    has_more = info != (language[0] if language else "")
-    code = CodeBlock(token.content.removesuffix("\n"), language[0] if language else "", is_close or has_more)
-    return [Paragraph((Span(info),), is_close), code] if has_more else [code]
+    name = language[0] if language else ""
+    return name, info if info != name else ""
 
 
 def read_spans(tokens: Sequence[Token]) -> Spans:

@@ -16,6 +16,7 @@ from markdown_it.token import Token
 from transports.markdown.emphasis import is_literal
 from transports.markdown.formulas import after_bracket
 from transports.markdown.parser import PARSER
+from transports.markdown.reading import language_of
 from transports.markdown.tables import split_cells
 from transports.too_long_messages import is_too_intricate
 
@@ -35,7 +36,6 @@ _PIECES: Final = re.compile(
 _OPEN_LINE: Final = re.compile(r"[ \t]*\d{1,9}[.)]?|[ \t>]*[`~]{1,2}| {0,3}\[[^\]\n]*\]?|[ \t>]*(?:```|~~~).*|.*\|.*")
 _OPEN_WORD: Final = re.compile(r"(?:<[^<>\s]*|[*_]+\S{0,2}|\S*__\S*|\\\S{0,3}|!?\[\]?(?:\([^()\s]*)?|\]\(?|!)\Z")
 _BLOCK: Final = re.compile(r" {0,3}(?:[#>]|[-+*][ \t]|\d{1,9}[.)][ \t])")
-_LANGUAGE: Final = re.compile(r"[\w+#.-]{1,24}(?=[\s{,]|$)")
 _BLOCKS: Final = {"$$": "$$", "\\[": "\\]"}
 _SPECIAL: Final = re.compile(r"[\\*_<`\[\]|~]")
 _BEGINNING: Final = re.compile(r"^[#>+=-]")  # of a line, where it is no word
@@ -88,7 +88,7 @@ def _hides(tokens: Sequence[Token]) -> bool:
 def _is_hidden(token: Token, before: Token | None) -> bool:
     return (
         token.type in ("html_block", "html_inline")
-        or (token.type == "fence" and _more_than_language(token.info))
+        or (token.type == "fence" and bool(language_of(token)[1]))
         or (token.type == "image" and not token.content.strip())
         or "title" in token.attrs
         or (token.type == "link_close" and before is not None and before.type == "link_open")
@@ -102,10 +102,6 @@ def _count_unseen(tokens: Sequence[Token]) -> int:
         count += token.type in ("link_open", "image") or (token.type == "fence" and bool(token.info.strip()))
         count += _count_unseen(token.children or ())
     return count
-
-
-def _more_than_language(info: str) -> bool:
-    return bool(info.strip()) and _LANGUAGE.fullmatch(info.strip()) is None
 
 
 def settled_literals(text: str) -> str:
@@ -203,14 +199,13 @@ class _Escaper:
         self._columns, self._formula = 0, ""
         if opening is None:
             return line
-        info, begin = opening.info.strip(), line.find(opening.markup)
+        begin, (language, info) = line.find(opening.markup), language_of(opening)
         before = self._number(line[:begin])
-        if not _more_than_language(info):
+        if not info:
             return before + line[begin:]
-        language = _LANGUAGE.match(info)
         below = line[:begin] if not line[:begin].strip(" \t>") else " " * begin
         shown = _BEGINNING.sub(r"\\\g<0>", _escape_all(info))
-        return f"{before}{shown}\n{below}{opening.markup}{language[0] if language else ''}"
+        return f"{before}{shown}\n{below}{opening.markup}{language}"
 
     def _line(self, line: str, before: str) -> str:
         said = line.strip()
