@@ -339,6 +339,7 @@ def test_no_letter_of_any_text_disappears(text: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("surface", SURFACES)
 def test_no_letter_of_ten_thousand_texts_disappears(surface: str) -> None:
     @settings(max_examples=10_000, deadline=None)
