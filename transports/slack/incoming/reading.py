@@ -324,7 +324,8 @@ def readable(text: str, names: Mapping[str, str], bot_user_id: str) -> str:
     bare = text
     if bot_user_id:  # some events name the bot with a label
         mention = f"<@{bot_user_id}>"
-        bare = _without_mention(re.sub(rf"<@{re.escape(bot_user_id)}\|[^<>]*>", mention, text.strip()), mention)
+        bare = _TOKEN.sub(lambda found: mention if found[1] == "@" and found[2] == bot_user_id else found[0], text)
+        bare = _without_mention(bare.strip(), mention)
     others = {each for each in users_in(text) if each != bot_user_id}
     you = bot_user_id if others else ""
     return html.unescape(_TOKEN.sub(lambda found: _read(found, names, you), bare)).strip()
