@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 from urllib.parse import quote
 
-from botservice.errors import StorageUnavailable
+from botservice.errors import StorageUnavailable, UnsuitableDatabase
 from botservice.telemetry.measuring import turn_now
 
 BACK = "storage.back"
@@ -121,7 +121,7 @@ class _Outage:
             self._told_at = None
             return True
         error = _find_unavailable(record.exc_info[1] if record.exc_info else None)
-        if error is None and not str(record.msg).endswith(_OF_OUTAGES):
+        if error is None and not str(record.msg).endswith(_OF_OUTAGES) and not _is_handling_outage(record):
             return True
         if self._told_at is not None and time.monotonic() - self._told_at < _OUTAGE_SECONDS:
             self._kept_back += 1
@@ -133,6 +133,13 @@ class _Outage:
             record.lines_kept_back, self._kept_back = self._kept_back, 0
         self._told_at = time.monotonic()
         return True
+
+
+def _is_handling_outage(record: logging.LogRecord) -> bool:
+    """Return whether a line is written where it is dealt with that the database is away, in whatever words."""
+    handled = sys.exc_info()[1]
+    is_outage = isinstance(handled, StorageUnavailable) and not isinstance(handled, UnsuitableDatabase)
+    return is_outage and record.levelno >= logging.WARNING
 
 
 def _find_unavailable(error: BaseException | None) -> StorageUnavailable | None:

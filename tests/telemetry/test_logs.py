@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, ToolCall, tool
-from botservice.errors import StorageUnavailable
+from botservice.errors import StorageUnavailable, UnsuitablePooler
 from botservice.telemetry import configure_logging, redact, register_secret
 from botservice.telemetry.logs import BACK
 from botservice.telemetry.measuring import TurnIdentity, in_turn
@@ -177,3 +177,22 @@ def test_an_outage_is_one_line_then_one_a_minute_with_a_count_and_one_at_its_end
     _fail_as_the_database_does(2)
     assert len(lines.getvalue().splitlines()) == 5, "the next outage is told at once"
     assert "Traceback" not in lines.getvalue()
+
+
+def test_what_any_module_says_while_it_deals_with_an_outage_counts_as_one_of_its_lines(lines: io.StringIO) -> None:
+    logger = logging.getLogger("botservice.tests")
+    for _ in range(3):
+        try:
+            raise StorageUnavailable("the database is away")  # noqa: TRY301 - as a read does
+        except StorageUnavailable as error:
+            logger.warning("observer.postponed", extra={"reason": str(error)})
+    try:
+        raise UnsuitablePooler("a pooler in transaction mode")
+    except StorageUnavailable as error:
+        logger.warning("storage.refused", extra={"reason": str(error)})
+    logger.warning("model.failed")
+    said = lines.getvalue().splitlines()
+    assert len(said) == 3
+    assert all(
+        word in line for word, line in zip(("observer.postponed", "storage.refused", "model.f"), said, strict=True)
+    )
