@@ -32,7 +32,7 @@ from botservice.observer import Observer
 from botservice.ports import adopt
 from botservice.service import AgentService
 from botservice.settings import Settings, reveal
-from botservice.storage import Storage
+from botservice.storage import Storage, StorageLimits
 from botservice.storage.blobs import check_readable
 from botservice.telemetry import configure_logging, register_secret
 from botservice.tools.catalogue import built_in
@@ -400,6 +400,7 @@ async def _open_storage(settings: Settings, service: AgentService, stack: contex
     """Return the database, open, and claimed by this process where only one may work on it."""
     storage = service.storage or Storage.open(
         settings.database_url,
+        limits=StorageLimits(rest=settings.database_idle_seconds),
         encryption_key=reveal(settings.encryption_key),
         records_transitions=settings.record_transitions,
     )

@@ -33,6 +33,7 @@ from botservice.observer.schedule import Agenda
 from botservice.observer.stretch import Stretch, read_stretch
 from botservice.people.names import is_guest
 from botservice.storage import Claim, Storage
+from botservice.storage.activity import in_background
 
 __all__ = ["Observation", "Observer"]
 
@@ -180,6 +181,7 @@ class Observer:
         return max(0, (self._seen or 0) - _OVERLAP)
 
     async def _run(self) -> None:
+        in_background.set(True)
         while True:
             try:
                 await self.catch_up()
@@ -189,7 +191,7 @@ class Observer:
                 logger.warning("observer.postponed", extra={"reason": str(error)})
             except Exception:
                 logger.exception("observer.failed")  # whatever it was: answers do not depend on it
-            await asyncio.sleep(self._poll_seconds)
+            await self._storage.activity.pause(self._poll_seconds)
 
     async def _look_at_some(self, claim: Claim) -> bool:
         """Schedule the next few conversations that have new messages; return whether there may be more of them."""

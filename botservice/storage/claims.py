@@ -80,6 +80,10 @@ class Claims(Protocol):
     def take_over(self, claim: Claim) -> Claim:
         """Return a new claim in the place of one whose holder is idle; the old holder writes nothing more."""
 
+    @property
+    def is_working(self) -> bool:
+        """Whether this process holds a claim on a conversation: those with numbers below zero are other rights."""
+
     def working(self) -> contextlib.AbstractContextManager[None]:
         """Return a block in which this process is the worker of its database, also while it has no claim.
 
@@ -266,6 +270,11 @@ class LocalClaims:
             self._mine.discard(claim)
             self._mine.add(successor)
             return successor
+
+    @property
+    def is_working(self) -> bool:
+        """Whether this process holds a claim on a conversation."""
+        return any(context_id > 0 for context_id in list(self._shared.claims))
 
     @contextlib.contextmanager
     def working(self) -> Iterator[None]:

@@ -20,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from botservice.errors import SchemaMismatch, StorageError, StorageUnavailable, UnsuitableDatabase
 from botservice.progressing import Progress, unwatched
 from botservice.storage import schema, transitions
+from botservice.storage.activity import Activity
 from botservice.storage.blobs import with_cipher
 from botservice.storage.claims import Claim, Claims, LocalClaims, SharedFile
 from botservice.storage.engines import (
@@ -62,6 +63,7 @@ class Storage:
 
     Attributes:
         claims: The claims on contexts.
+        activity: Whether it is in use.
         is_sqlite: Whether the database is embedded.
     """
 
@@ -88,6 +90,8 @@ class Storage:
         self._scrubber: Scrubber | None = None
         self._writes_tried_at: float | None = None
         self._refused: Future[UnsuitableDatabase] = Future()
+        rest = None if self.is_sqlite else limits.rest
+        self.activity = Activity(rest, limits.awake, lambda: self.is_open and self.claims.is_working)
         self._shared: SharedFile
         self._read_engine: Engine
         self._writer: Writer
@@ -204,6 +208,7 @@ class Storage:
         readers = self._readers
         if readers is None:
             raise StorageUnavailable("the storage is not open")
+        self.activity.note()
         try:
             if is_long:
                 return await self._long_readers.read(query)
@@ -236,6 +241,7 @@ class Storage:
         """Issue a write and return what becomes of it (see `Writer.issue`)."""
         if self._readers is None:
             raise StorageUnavailable("the storage is not open")
+        self.activity.note()
         return self._writer.issue(operation, **how)
 
     def now(self) -> datetime:
@@ -318,7 +324,15 @@ class Storage:
         """
         if not self.is_sqlite:
             engine = create_writer_engine(self.where, self._limits)
-            await Listener(engine, lambda session: session == self._writer.connection.id).run(hear)
+            listener = Listener(engine, lambda session: session == self._writer.connection.id)
+            while True:
+                listening = asyncio.create_task(listener.run(hear), name="botservice-listener")
+                try:
+                    await self.activity.until_resting()
+                finally:
+                    listening.cancel()
+                    await asyncio.wait([listening])
+                await self.activity.pause(0.0)
 
     async def scrub(self, *, patience_seconds: float = PATIENCE_SECONDS) -> bool:
         """Have the bytes of what was deleted leave the files; return whether they have, or will in the background.
@@ -408,8 +422,10 @@ class Storage:
         """Return the readers that turns wait for; the others are started, too."""
         path = self.where.path
         before_long = (lambda: None) if path is None else partial(shorten_log, path)
-        long = Readers(self._read_engine, count_long_reads(self.where), name=self.name, before_read=before_long)
-        short = Readers(self._read_engine, READ_CONNECTIONS, name=self.name)
+        is_resting = None if self.is_sqlite or self._limits.rest is None else lambda: self.activity.is_resting
+        open_readers = partial(Readers, self._read_engine, name=self.name, is_resting=is_resting)
+        long = open_readers(count_long_reads(self.where), before_read=before_long)
+        short = open_readers(READ_CONNECTIONS)
         for readers in (long, short):
             undo.callback(readers.close)
         if self.is_sqlite:
@@ -422,7 +438,7 @@ class Storage:
         engine = with_cipher(create_writer_engine(self.where, self._limits, holds_locks=True), self._cipher)
         undo.callback(engine.dispose)
         prepare = None if self.is_sqlite else partial(prepare_postgres, limits=self._limits)
-        self._writer = Writer(engine, prepare=prepare, limits=self._limits)
+        self._writer = Writer(engine, prepare=prepare, limits=self._limits, is_resting=lambda: self.activity.is_resting)
         self._writer.connection.on_refused(self._refuse)
         if not self.is_sqlite:
             # What is read comes from where is written: another server may have taken its place.

@@ -28,6 +28,7 @@ Query = Callable[[Connection], Any]
 Outcome = tuple[Any, BaseException | None]
 
 _MAX_BATCH = 16
+_LOOK_SECONDS = 1.0  # how often a thread without work looks whether its connection is to be closed
 _LONGEST_IN_PLACE_SECONDS = 0.01
 _LARGEST_IN_PLACE_BYTES = 256 * 1024  # of one value, such as a file's bytes
 _IN_PLACE = "botservice_in_place"  # of a connection
@@ -46,14 +47,22 @@ class Readers:
     """Threads that read side by side; they start, and connect, when there is something to read."""
 
     def __init__(
-        self, engine: Engine, count: int, *, name: str, before_read: Callable[[], object] = lambda: None
+        self,
+        engine: Engine,
+        count: int,
+        *,
+        name: str,
+        before_read: Callable[[], object] = lambda: None,
+        is_resting: Callable[[], bool] | None = None,
     ) -> None:
         """Make readers.
 
         Args:
             name: The database's, for the error where it does not answer.
             before_read: Called in a reader's thread before each of its views of the database.
+            is_resting: Returns whether connections are to be closed while nothing is read; None: they stay open.
         """
+        self._is_resting = is_resting
         self._engine = engine
         self._before_read = before_read
         self._name = name
@@ -108,8 +117,11 @@ class Readers:
         is_open = True
         while is_open:
             batch, is_open = self._take()
-            if batch:
-                self._before_read()
+            if not batch:
+                if self._is_resting is not None and self._is_resting():
+                    reader.rest()
+                continue
+            self._before_read()
             short = [read for read in batch if read.is_short]
             for together in (short, *([read] for read in batch if not read.is_short)):
                 reads = [read for read in together if not read.future.cancelled()]
@@ -120,7 +132,10 @@ class Readers:
     def _take(self) -> tuple[list[_Read], bool]:
         """Return what to read next, and whether more may come: short reads that wait, and no more than one other."""
         batch: list[_Read] = []
-        read = self._queue.get()
+        try:
+            read = self._queue.get(timeout=None if self._is_resting is None else _LOOK_SECONDS)
+        except Empty:
+            return batch, True
         while read is not None:
             batch.append(read)
             # What is left is enough for every other reader to begin with.
@@ -219,6 +234,12 @@ class _Reader:
             return None, RuntimeError(f"a read raised {error!r}")
         except BaseException as error:  # noqa: BLE001 - queries are foreign code; the error goes to who asked
             return None, error
+
+    def rest(self) -> None:
+        """Close the connection itself, if there is one, until something is read."""
+        if self._connection is not None:
+            self._connection.invalidate()
+            self.close()
 
     def close(self) -> None:
         """Give the connection back."""

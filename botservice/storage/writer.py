@@ -124,8 +124,15 @@ class Writer:
         *,
         prepare: Callable[[Connection], int] | None = None,
         limits: StorageLimits = StorageLimits(),  # noqa: B008 - frozen
+        is_resting: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Make a writer; prepare runs once on each new connection."""
+        """Make a writer.
+
+        Args:
+            prepare: Runs once on each new connection.
+            is_resting: Returns whether the database is to be left alone while nothing is written.
+        """
+        self._is_resting = is_resting
         self.connection = WritingConnection(engine, prepare=prepare, limits=limits)
         self.refusal: str | None = None
         self._is_sqlite = engine.dialect.name == "sqlite"
@@ -219,7 +226,10 @@ class Writer:
         while is_open:
             batch, is_open = self._take()
             if is_open and (not batch or (self._heartbeat_seconds is not None and self.connection.is_clock_old)):
-                self.connection.beat()
+                if not batch and self._is_resting():
+                    self.connection.rest()
+                else:
+                    self.connection.beat()
             for is_last in (False, True):
                 part = [operation for operation in batch if operation.is_last is is_last]
                 work = [operation for operation in part if operation.run is not None]

@@ -144,6 +144,13 @@ class WritingConnection:
             self.close()
             self._note_refusal(error)
 
+    def rest(self) -> None:
+        """Close the connection until something is written; all that it held is given up."""
+        if self.held is not None:
+            logger.info("storage.resting")
+            self.close()
+            self._is_away = False
+
     @property
     def is_clock_old(self) -> bool:
         """Whether the database's clock was last looked at long ago."""

@@ -19,6 +19,7 @@ from botservice.contexts.context import ContextKeys, find_context, find_or_inser
 from botservice.errors import InboxFull, StorageUnavailable
 from botservice.messages import Author, InboundMessage
 from botservice.storage import Storage
+from botservice.storage.activity import in_background
 from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED
 from botservice.storage.tables.conversations import events, turns
@@ -159,12 +160,13 @@ class Pressure:
 
     async def watch(self, storage: Storage) -> NoReturn:
         """Count the open turns again and again, until cancelled."""
+        in_background.set(True)
         while True:
             try:
                 self.waiting = await storage.read(count_waiting)
             except StorageUnavailable:
                 logger.debug("pressure.not_known")  # whoever accepts meanwhile fails by itself
-            await asyncio.sleep(_LOOK_SECONDS)
+            await storage.activity.pause(_LOOK_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -220,8 +220,11 @@ class TelegramTransport(Transport):
                     if self._keeper is not None:
                         group.create_task(self._keeper.run())
                     if self._storage is not None:
-                        take_in = keep_from_polling if self._poller is None else self._poller.run_alone
-                        group.create_task(take_in(self._storage.claims, self._bot.id))
+                        if self._poller is None:
+                            group.create_task(keep_from_polling(self._storage, self._bot.id))
+                        else:
+                            self._storage.activity.keep_awake()  # it holds the right to poll
+                            group.create_task(self._poller.run_alone(self._storage.claims, self._bot.id))
             except Exception:  # a border: a service that has become deaf without a word would be the worst of all
                 logger.exception("telegram.intake_failed")
                 await asyncio.sleep(_LONGEST_PAUSE_SECONDS)

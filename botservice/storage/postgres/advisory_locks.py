@@ -89,6 +89,11 @@ class AdvisoryClaims:
         successor = self._held[claim.context_id] = Claim(claim.context_id, self._held)
         return successor
 
+    @property
+    def is_working(self) -> bool:
+        """Whether this process holds a claim on a conversation."""
+        return any(context_id > 0 for context_id in list(self._held))
+
     def working(self) -> contextlib.AbstractContextManager[None]:
         """Return a block in which nothing is held: on Postgres every replica is a worker."""
         return contextlib.nullcontext()

@@ -13,6 +13,7 @@ from sqlalchemy import Connection
 from botservice.errors import BotServiceError, ClaimLost, StorageUnavailable
 from botservice.ports import adopt
 from botservice.storage import Claim, Storage
+from botservice.storage.activity import in_background
 from botservice.turns.due_contexts import DueContext, What, find_due_contexts
 from botservice.turns.records import find_stops
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
@@ -248,6 +249,7 @@ class Worker:
 
     async def _sweep(self) -> None:
         """Find work that no wakeup announced: of a process that died, newly due, and stops that were missed."""
+        in_background.set(True)
         while True:
             try:
                 self._drop_what_is_lost()
@@ -263,7 +265,7 @@ class Worker:
                 logger.warning("worker.storage_unavailable", extra={"reason": str(error)})
             except Exception:
                 logger.exception("worker.sweep_failed")  # whatever it was: without a sweep, nothing is taken up again
-            await asyncio.sleep(self._sweep_seconds)
+            await self._storage.activity.pause(self._sweep_seconds)
 
     def _drop_what_is_lost(self) -> None:
         """Cancel work that can store nothing more, because its claim went with a connection; it is claimed afresh."""
@@ -309,6 +311,7 @@ class Worker:
 
     async def _work(self, context_id: int, lane: Lane) -> None:
         """Do what a context has to do: in one lane after the other, as long as there is anything for it there."""
+        in_background.set(False)  # the sweep may have begun it
         place: Lane | None = lane
         try:
             while place is not None:

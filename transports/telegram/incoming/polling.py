@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 
 from botservice.errors import BotServiceError, StorageUnavailable
-from botservice.storage import Claim
+from botservice.storage import Claim, Storage
 from botservice.storage.claims import Claims
 from transports.telegram.client import BotClient
 from transports.telegram.failures import reason_of, wait_of
@@ -113,12 +113,13 @@ class Poller:
         return 0.0
 
 
-async def keep_from_polling(claims: Claims, bot_id: int) -> None:
+async def keep_from_polling(storage: Storage, bot_id: int) -> None:
     """Hold the right to poll for a bot until cancelled, whenever no other process does: it has a webhook here."""
     while True:
-        async with _place_of(claims, bot_id) as claim:
-            while claim.is_held:  # noqa: ASYNC110 - whoever loses it is told by nobody
-                await asyncio.sleep(_STANDBY_SECONDS)
+        async with _place_of(storage.claims, bot_id) as claim:
+            while claim.is_held:  # whoever loses it is told by nobody
+                await storage.activity.pause(_STANDBY_SECONDS)
+        await storage.activity.pause(_STANDBY_SECONDS)
 
 
 def poller_of(bot_id: int) -> int:
