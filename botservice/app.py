@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -54,6 +54,7 @@ logger = logging.getLogger(__name__)
 GRACE_SECONDS = 8.0  # of the ten that a PaaS gives between SIGTERM and SIGKILL
 _READY_SECONDS = 3.0
 _DEMO_SEARCH_K = 8
+_WITH_TOKENS = ("telegram", "slack")
 _SHOWN_HERE = ("web", "terminal")  # answers grow on their screens where the process that makes them has the page
 
 
@@ -351,6 +352,7 @@ async def running(
         for transport in transports:
             stack.push_async_callback(transport.close)
         if has_worker:
+            await _check_alerts(settings, storage, {each.name for each in transports})
             await stack.enter_async_context(_working(settings, service, storage, worker))
         refused = await _start_transports(transports, inbox, storage, worker, stack)
         warnings = [*refused, *await _find_warnings(storage)]
@@ -382,6 +384,30 @@ async def _start_transports(
     if refused and started <= set(_SHOWN_HERE):
         raise refused[0]
     return list(map(str, refused))
+
+
+async def _check_alerts(settings: Settings, storage: Storage, platforms: Collection[str]) -> None:
+    """Return if the chat of ALERTS_TO can be told something.
+
+    Raises:
+        SettingsError: there is no context of its number, or its platform is not set up.
+    """
+    chat = settings.alerts_to
+    if chat is None:
+        return
+    keys, number = chat.keys, chat.number
+    if number is not None:
+        try:
+            keys = await storage.read(lambda connection: read_context_keys(connection, number))
+        except StorageUnavailable:
+            raise
+        except StorageError as error:
+            raise SettingsError(f"ALERTS_TO: {error}: `botservice contexts` lists them") from error
+    platform = keys.get("transport")
+    if platform in _WITH_TOKENS and platform not in platforms:
+        raise SettingsError(f"ALERTS_TO names a chat on {platform}, which is not set up: set its token")
+    if platform is None:
+        raise SettingsError("ALERTS_TO names a context on no platform: nobody would see what is told there")
 
 
 async def _find_warnings(storage: Storage) -> list[str]:
@@ -451,23 +477,11 @@ async def _working(settings: Settings, service: AgentService, storage: Storage, 
 
 @contextlib.asynccontextmanager
 async def _alerting(settings: Settings, service: AgentService, storage: Storage, worker: Worker) -> AsyncIterator[None]:
-    """Tell the chat of ALERTS_TO what has to be told, if there is one.
-
-    Raises:
-        SettingsError: there is no context of the number that it names.
-    """
+    """Tell the chat of ALERTS_TO what has to be told, if there is one."""
     chat = settings.alerts_to
     if chat is None:
         yield
         return
-    number = chat.number
-    if number is not None:
-        try:
-            await storage.read(lambda connection: read_context_keys(connection, number))
-        except StorageUnavailable:
-            raise
-        except StorageError as error:
-            raise SettingsError(f"ALERTS_TO: {error}: `botservice contexts` lists them") from error
     async with FailureAlerts(storage, chat, service.options.clock, worker.wake).running():
         yield
 

@@ -383,3 +383,19 @@ async def test_the_model_s_connections_are_closed_with_the_service(sqlite_url: s
             await service.agent.llm.chat([{"role": "user", "content": "hi"}])  # type: ignore[attr-defined]
             assert service.agent.llm._clients  # type: ignore[attr-defined]
         assert not service.agent.llm._clients  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("chat", "says"),
+    [
+        ("telegram:-100123", "ALERTS_TO names a chat on telegram, which is not set up: set its token"),
+        ("99", "ALERTS_TO: there is no context 99: `botservice contexts` lists them"),
+        ("1", "ALERTS_TO names a context on no platform"),
+    ],
+)
+async def test_a_chat_that_could_be_told_nothing_is_refused_at_the_start(sqlite_url: str, chat: str, says: str) -> None:
+    async with Storage.open(sqlite_url) as storage:
+        await AgentContext.get_or_create(storage, {"user": "ada"})
+    with pytest.raises(SettingsError, match=says):
+        async with served(database_url=sqlite_url, alerts_to=chat):
+            pass
