@@ -353,7 +353,7 @@ class Settings(ModelSettings):
     metrics_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
     exports_per_day: int = Field(1, ge=1)
     database_idle_seconds: float | None = Field(None, gt=0, allow_inf_nan=False)
-    alerts_to: Annotated[ChatAddress, _parsed(ChatAddress.parse)] | None = None
+    alerts_to: Annotated[ChatAddress | None, NoDecode, _parsed(ChatAddress.parse)] = None
     metrics_port: int | None = Field(None, ge=0, le=65535)
 
     web_access: Annotated[WebAccess, BeforeValidator(str.lower)] = WebAccess.ADMIN

@@ -54,3 +54,9 @@ def test_what_names_no_chat_is_refused_with_the_forms_and_without_its_value(text
     ) as error:
         Settings.load(env_file=None, alerts_to=text)
     assert text not in str(error.value) or text == "telegram:"
+
+
+@pytest.mark.parametrize("text", ["17", "telegram:-100123", "transport=discord channel=7"])
+def test_the_environment_names_it_in_the_same_words(monkeypatch, text):
+    monkeypatch.setenv("ALERTS_TO", text)
+    assert Settings.load(env_file=None).alerts_to == ChatAddress.parse(text)
