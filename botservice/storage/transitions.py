@@ -65,7 +65,7 @@ _ALL: Final = (
     ),
     Recorded("tool_calls", "'call'", "{row}.status", name="{row}.step_id || '.' || {row}.call_index"),
     Recorded("pending_calls", "'approval'", "CASE WHEN {row}.is_open THEN {row}.status ELSE 'closed' END"),
-    Recorded("deliveries", "'delivery'", "{row}.status", also=("attempts",)),
+    Recorded("deliveries", "'delivery'", "{row}.status", also=("attempts", "kind")),
     Recorded(
         "events",
         "'control'",

@@ -1,4 +1,4 @@
-"""Enumerate more than the tests do: `python -m tests.model alone`, `pairs`, `controls` or `twice`.
+"""Enumerate more than the tests do: `python -m tests.model alone`, `pairs`, `wide`, `controls` or `twice`.
 
 With `twins`, the stories of the broken twins are told instead.
 
@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 
-from .bounds import ALONE, BOTH, CONTROLLED, PAIRS, PAYING, TWICE, name_of_faults
+from .bounds import ALONE, BOTH, CONTROLLED, PAIRS, PAYING, TALKING, TWICE, name_of_faults
 from .product import count_both
 from .search import enumerate_states
 from .states import Fault, Plan
@@ -20,16 +20,17 @@ from .twins import TWINS
 
 def main(what: str, chosen: Sequence[str]) -> None:
     """Enumerate what is asked for, and say how much there was."""
-    both = {"alone": (*ALONE, {}), "pairs": PAIRS}
+    both = {"alone": (BOTH, (*ALONE, {})), "pairs": (BOTH, PAIRS), "wide": ((CONTROLLED, TALKING), (*ALONE, {}))}
     one = {"controls": (CONTROLLED, (*ALONE, {})), "twice": (PAYING, TWICE)}
     if what == "twins":
         print(*map(tell, TWINS), sep="\n")
     elif what in both:
-        for faults in _among(both[what], chosen):
-            _both(faults)
-    elif what in one:
-        plan, every = one[what]
+        plans, every = both[what]
         for faults in _among(every, chosen):
+            _both(plans, faults)
+    elif what in one:
+        plan, cases = one[what]
+        for faults in _among(cases, chosen):
             _one(plan, faults)
     else:
         sys.exit(__doc__)
@@ -39,9 +40,9 @@ def _among(every: Sequence[Mapping[Fault, int]], chosen: Sequence[str]) -> list[
     return [dict(faults) for faults in every if not chosen or set(chosen) & set(faults)]
 
 
-def _both(faults: dict[Fault, int]) -> None:
+def _both(plans: tuple[Plan, Plan], faults: dict[Fault, int]) -> None:
     began = time.monotonic()
-    count = count_both(BOTH, faults)
+    count = count_both(plans, faults)
     _say(faults, count.states, count.transitions, began)
 
 

@@ -10,6 +10,8 @@ PAYING: Final = Plan((Kind.PAY, Kind.SAY))
 TALKING: Final = Plan((Kind.SAY, Kind.SAY))
 BOTH: Final = (PAYING, TALKING)
 """Two conversations with two messages each, one call of a tool that must not run twice and needs approval."""
+SHUFFLED: Final = Plan((Kind.PAY, Kind.SAY), in_order=False)
+"""One conversation whose messages arrive in any order."""
 CONTROLLED: Final = Plan((Kind.PAY, Kind.SAY), stops=True, edits=True, forgets=True)
 """One conversation with all that people may do about what they said: stop, edit, and be forgotten."""
 

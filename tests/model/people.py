@@ -34,9 +34,10 @@ def _time(now: Situation) -> Iterator[Step]:
 
 def _platform(now: Situation) -> Iterator[Step]:
     """Yield the messages that may be delivered next. One that is stored may come again at any time: nothing changes."""
-    chat, world, rules, _, _ = now
+    chat, world, rules, plan, _ = now
     for index, turn in enumerate(chat.turns):
-        if turn.status == "nothing" and all(each.status != "nothing" for each in chat.turns[:index]):
+        is_next = not plan.in_order or all(each.status != "nothing" for each in chat.turns[:index])
+        if turn.status == "nothing" and is_next:
             yield from _accept(now, index)
         if turn.status == "done" and not rules.knows_events and turn.answers == 1:
             again = turn._replace(status="queued", answer=Delivery(), call="nothing", ran=0)

@@ -147,13 +147,15 @@ class Plan:
     """What may happen in one conversation.
 
     Attributes:
-        kinds: What each of its messages needs, in their order.
+        kinds: What each of its messages needs, in the platform's order.
+        in_order: Whether they arrive in that order; a webhook may bring a later one first.
         stops: Whether a person may say stop, once.
         edits: Whether a person may edit the first message, once.
         forgets: Whether the author of the first message may have it forgotten; the others wrote the others.
     """
 
     kinds: tuple[Kind, ...] = (Kind.SAY, Kind.SAY)
+    in_order: bool = True
     stops: bool = False
     edits: bool = False
     forgets: bool = False

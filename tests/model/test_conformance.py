@@ -19,6 +19,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "protocol.md"
 OUTSIDE = {
     *(move.change for move in MOVES if move.change.thing == Thing.PROGRAM),
     Change("turn", "queued", "stopped"),
+    Change("turn", "queued", "answered"),
+    Change("control", "nothing", "handled"),
     Change("turn", "waiting", "waiting"),
     Change("turn", "waiting", "set_aside"),
     Change("turn", "running", "listened"),

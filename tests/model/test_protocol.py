@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from .bounds import ALONE, BOTH, CONTROLLED, PAIRS, PAYING, TWICE, name_of_faults
+from .bounds import ALONE, BOTH, CONTROLLED, PAIRS, PAYING, SHUFFLED, TWICE, name_of_faults
 from .commits import Situation
 from .product import Both, count_both
 from .search import State, enumerate_states
@@ -48,6 +48,12 @@ def test_what_people_do_about_their_messages_with_a_kill(plan: Plan) -> None:
 @pytest.mark.parametrize("faults", ALONE, ids=name_of_faults)
 def test_an_approval_a_stop_an_edit_and_forgetting_with_each_fault_alone(faults: dict[Fault, int]) -> None:
     check(CONTROLLED, faults)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("faults", ALONE, ids=name_of_faults)
+def test_messages_that_arrive_in_any_order_with_each_fault_alone(faults: dict[Fault, int]) -> None:
+    check(SHUFFLED, faults)
 
 
 @pytest.mark.slow
