@@ -66,7 +66,7 @@ async def test_a_turn_is_found_by_the_form_and_its_request_copied_by_a_button(ru
         await page.goto(f"{site.url}/inspect")
         await page.get_by_role("searchbox", name="Text").fill("2 + 3")
         await page.keyboard.press("Enter")
-        await page.get_by_role("link", name="What is 2 + 3?").click()
+        await page.get_by_role("link", name="What is 2 + 3?").first.click()
         await expect(page.get_by_role("heading", name="Turn 1", level=1)).to_be_visible()
         await page.get_by_role("treeitem", name="Step 1").first.click()
         await expect(page.get_by_role("heading", name="Step 1")).to_be_visible()
