@@ -70,7 +70,8 @@ def open_storage(settings: "Settings", *, migrate: bool = False) -> "Storage":
     from botservice.storage import Storage
 
     key = reveal(settings.encryption_key)
-    return Storage.open(settings.database_url, migrate=migrate, encryption_key=key)
+    records = migrate and settings.record_transitions  # other commands only look
+    return Storage.open(settings.database_url, migrate=migrate, encryption_key=key, records_transitions=records)
 
 
 def quiet_service(settings: "Settings", app: str | None) -> "AgentService":

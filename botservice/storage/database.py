@@ -150,6 +150,7 @@ class Storage:
                 schema.make_schema(self.where, self._limits)
                 self._check_sessions()
             schema.migrate(self.where, self._limits, progress)
+            self._set_recording()
         except (SQLAlchemyError, OSError) as error:
             raise as_unavailable(error, f"cannot open the database {self.name}") from error
 
@@ -391,20 +392,18 @@ class Storage:
                 schema.migrate(self.where, self._limits)
             else:
                 schema.check_version(version, remedy=_REMEDY, oldest_compatible=oldest)
-            self._start_recording()
             self._start_writer(undo)
             readers = self._start_readers(undo)
             self._undo = undo.pop_all()
             self._readers = readers
 
-    def _start_recording(self) -> None:
-        """Have transitions be recorded, where that is asked for."""
-        if not self._records_transitions:
-            return
+    def _set_recording(self) -> None:
+        """Have transitions be recorded, or not any more."""
+        change = transitions.start_recording if self._records_transitions else transitions.stop_recording
         engine = create_writer_engine(self.where, self._limits, is_migrating=True)
         try:
             with engine.connect() as connection, connection.begin():
-                transitions.start_recording(connection)
+                change(connection)
         finally:
             engine.dispose()
 
@@ -435,6 +434,8 @@ class Storage:
         return short
 
     def _start_writer(self, undo: contextlib.ExitStack) -> None:
+        if self._records_transitions:
+            self._set_recording()
         engine = with_cipher(create_writer_engine(self.where, self._limits, holds_locks=True), self._cipher)
         undo.callback(engine.dispose)
         prepare = None if self.is_sqlite else partial(prepare_postgres, limits=self._limits)

@@ -16,6 +16,7 @@ from botservice.storage.postgres.advisory_locks import lock_space
 from botservice.storage.url import DatabaseUrl
 
 TABLE: Final = "transitions"
+_CHANGES: Final = ("INSERT", "UPDATE", "DELETE")
 _LOCK: Final = 2  # beside the one of migrations
 _THERE: Final = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'transitions'",
@@ -106,9 +107,24 @@ def start_recording(connection: Connection) -> None:
         return
     connection.exec_driver_sql(_MAKE_TABLE.format(serial=_SERIAL[dialect]))
     for each in _ALL:
-        for change in ("INSERT", "UPDATE", "DELETE"):
+        for change in _CHANGES:
             for statement in _trigger(each, change, is_sqlite=dialect == "sqlite"):
                 connection.exec_driver_sql(statement.replace("%", "%%") if dialect == "postgresql" else statement)
+
+
+def stop_recording(connection: Connection) -> None:
+    """Have nothing be recorded any more, and drop the record."""
+    dialect = connection.dialect.name
+    if connection.exec_driver_sql(_THERE[dialect]).first() is None:
+        return
+    for each in _ALL:
+        for change in _CHANGES:
+            name = _name_of_trigger(each, change)
+            if dialect == "sqlite":
+                connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS {name}")
+            else:
+                connection.exec_driver_sql(f"DROP FUNCTION IF EXISTS {name}() CASCADE")
+    connection.exec_driver_sql(f"DROP TABLE {TABLE}")
 
 
 def note_done(connection: Connection, context_id: int, thing: str, name: str, what: str) -> None:
@@ -136,6 +152,10 @@ def _with_booleans(row: Any) -> tuple[Any, ...]:
     return (*values, None if is_held is None else bool(is_held))
 
 
+def _name_of_trigger(recorded: Recorded, change: str) -> str:
+    return f"transition_{recorded.table}_{change.lower()}"
+
+
 def _trigger(recorded: Recorded, change: str, *, is_sqlite: bool) -> list[str]:
     """Return the statements that make a trigger."""
     row = "OLD" if change == "DELETE" else "NEW"
@@ -152,7 +172,7 @@ def _trigger(recorded: Recorded, change: str, *, is_sqlite: bool) -> list[str]:
         f"{recorded.thing.format(row=row)}, CAST({recorded.name.format(row=row)} AS TEXT), {before}, {after}, {held}"
     )
     insert += f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    name = f"transition_{recorded.table}_{change.lower()}"
+    name = _name_of_trigger(recorded, change)
     if is_sqlite:
         return [f"CREATE TRIGGER {name} AFTER {change} ON {recorded.table} BEGIN {insert}; END"]
     return [

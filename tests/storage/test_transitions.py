@@ -85,6 +85,16 @@ async def test_several_processes_may_begin_to_record_at_once(recorded_url):
     assert await asyncio.gather(*(open_one() for _ in range(3))) == [[], [], []]
 
 
+async def test_migrating_without_the_setting_ends_the_recording(recorded_url):
+    async with Storage.open(recorded_url, migrate=True, records_transitions=True) as storage:
+        assert await storage.read(read_transitions) == []
+    await asyncio.to_thread(Storage.open(recorded_url, migrate=True).migrate)
+    async with Storage.open(recorded_url) as storage, office(storage, ["one"]) as bot:
+        await bot.write("hi", order=1)
+        await bot.messenger.shows("1", "one")
+        assert not await storage.read(lambda connection: inspect(connection).has_table(TABLE))
+
+
 async def test_nothing_is_recorded_where_nobody_asks_for_it(storage_url):
     async with Storage.open(storage_url) as storage, office(storage, ["one"]) as bot:
         await bot.write("hi", order=1)
