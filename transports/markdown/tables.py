@@ -8,6 +8,7 @@ from markdown_it.rules_block import StateBlock
 
 _DASHES: Final = re.compile(r":?-+:?")
 _DELIMITERS: Final = re.compile(r"[|:-][|:\s-]*")
+_HEADING: Final = re.compile(r"#{1,6}(?:[ \t]|$)")  # is read as such wherever a text is cut into blocks
 _PARTS: Final = re.compile(r"\\\||`+|\||[^\\`|]+|\\")
 
 
@@ -20,7 +21,12 @@ def _find(state: StateBlock, start_line: int, end_line: int, silent: bool) -> bo
     if start_line + 2 > end_line or state.sCount[start_line + 1] < state.blkIndent:
         return False
     dashes, head = _line(state, start_line + 1), _line(state, start_line)
-    if "|" not in head or _DELIMITERS.fullmatch(dashes) is None or dashes.startswith(("- ", "-\t")):
+    if (
+        "|" not in head
+        or _HEADING.match(head) is not None
+        or _DELIMITERS.fullmatch(dashes) is None
+        or dashes.startswith(("- ", "-\t"))
+    ):
         return False
     if state.is_code_block(start_line) or state.is_code_block(start_line + 1):
         return False
