@@ -75,6 +75,18 @@ def _engine_of(url: str) -> Engine:
     return create_engine(address.set(drivername="postgresql+psycopg"), poolclass=NullPool)
 
 
+def check_writable(path: Path) -> None:
+    """Return if the record can be written there, which is written last.
+
+    Raises:
+        SettingsError: it cannot.
+    """
+    try:
+        path.touch()
+    except OSError as error:
+        raise SettingsError(f"--record {path} cannot be written: {error.strerror}") from None
+
+
 def write_record(url: str, path: Path) -> None:
     """Write what the service has recorded of its transitions, as JSON lines."""
     engine = _engine_of(url) if url.startswith("postgres") else create_engine(url, poolclass=NullPool)

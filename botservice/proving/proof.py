@@ -14,7 +14,7 @@ from typing import Final
 from botservice.proving.bot import TILL
 from botservice.proving.oracle import Findings, examine
 from botservice.proving.platform import TOKEN, Platform
-from botservice.proving.process import Place, database_at, listening, migrate, write_record
+from botservice.proving.process import Place, check_writable, database_at, listening, migrate, write_record
 from botservice.proving.records import Record
 from botservice.proving.town import Chat, Town, settle
 
@@ -65,9 +65,11 @@ async def prove(plan: Plan, watch: Watch) -> Proof:
     """Do what a plan says; no process and no file of it is left, however it ends.
 
     Raises:
-        SettingsError: the database is no empty Postgres.
+        SettingsError: the database is no empty Postgres, or the record cannot be written.
         BotServiceError: the service does not start, or the database cannot be reached.
     """
+    if plan.record is not None:
+        check_writable(plan.record)
     record, chats = Record(), settle()
     with (
         tempfile.TemporaryDirectory(prefix="botservice-prove-") as folder,

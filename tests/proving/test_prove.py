@@ -65,6 +65,13 @@ def check_table(done: "subprocess.CompletedProcess[str]") -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_a_record_that_cannot_be_written_is_refused_before_anybody_writes(tmp_path):
+    done = run(tmp_path, *SHORT, "--record", str(tmp_path / "missing" / "record"))
+    assert done.returncode != 0
+    assert "record cannot be written: No such file or directory" in " ".join(done.stderr.split())
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.slow
 def test_what_is_recorded_on_sqlite_is_what_the_model_of_the_protocol_allows(tmp_path):
     record = tmp_path / "record"
