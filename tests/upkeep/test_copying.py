@@ -56,15 +56,13 @@ async def fill(url, chats=3):
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def source(request):
-    return request.getfixturevalue(f"{request.param}_url")
+def source(request, sqlite_url, postgres_url):
+    return {"sqlite": sqlite_url, "postgres": postgres_url}[request.param]
 
 
 @pytest.fixture
-def target(request, source, tmp_path):
-    if source.startswith("postgres"):
-        return f"sqlite:///{tmp_path}/copy.db"
-    return request.getfixturevalue("own_postgres_url")
+def target(source, own_postgres_url, tmp_path):
+    return f"sqlite:///{tmp_path}/copy.db" if source.startswith("postgres") else own_postgres_url
 
 
 async def test_everything_is_there_and_the_bot_goes_on_where_it_was(source, target):
