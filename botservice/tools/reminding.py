@@ -104,7 +104,8 @@ class Reminders:
 
     def tools(self) -> Sequence[Tool]:
         """Return the tools."""
-        return [Tool(each, idempotent=True) for each in (self.remind_me, self.list_reminders, self.cancel_reminder)]
+        shown = Tool(self.list_reminders, idempotent=True, reads_untrusted=True)  # whose words these were is not known
+        return [Tool(self.remind_me, idempotent=True), shown, Tool(self.cancel_reminder, idempotent=True)]
 
     async def remind_me(  # noqa: PLR0913 - models name what they give
         self,
