@@ -20,6 +20,9 @@ _SECRET_VALUES: Final = re.compile(
     r"\b(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|xox[abeprs]-[\w-]{10,}|AKIA[A-Z0-9]{12,}|Bearer\s+[\w.~+/-]{12,}=*"
     r"|\d{6,}:[\w-]{30,})|(?<![\w-])eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]+|(?<=//)[^/\s:@]++:(?P<password>[^@\s/]++)(?=@)"
 )
+# A model chooses the words: what could be a command, or is longer than keys are, has to be seen by whoever allows it.
+_MAY_RUN: Final = re.compile(r"[`;|&<>(\n]|\$\{")
+_LONGEST_GUESS: Final = 256
 _LONGEST_ENDS: Final = 4  # signs that are shown at either end: a model can choose words that look like a secret
 _TOKENS: Final = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*+)"(?P<colon>\s*+:)?|[\[\]{},]|[^\s"\[\]{},:]++', re.DOTALL)
 _ESCAPES: Final = re.compile(r"\\u(?P<code>[0-9a-fA-F]{4})|\\(?P<sign>.)|.", re.DOTALL)
@@ -92,8 +95,10 @@ def masked(text: str, secrets: Sequence[Secret]) -> str:
 def _by_form(text: str) -> Iterator[Secret]:
     yield from (Secret(begin, end) for begin, end in find_registered(text))
     for found in _SECRET_VALUES.finditer(text):
-        is_password = found["password"] is not None
-        yield _with_ends(*found.span("password")) if is_password else Secret(*found.span(), _LONGEST_ENDS)
+        if found["password"] is None:
+            yield Secret(*found.span(), _LONGEST_ENDS)
+        elif not _may_run(found["password"]):
+            yield _with_ends(*found.span("password"))
 
 
 def _in_json(text: str, depth: int = 0) -> Iterator[Secret]:
@@ -124,7 +129,7 @@ def _in_value(text: str, begin: int, end: int, name: str, depth: int, *, is_text
         return
     if _is_secret_number(name):
         yield Secret(begin, end)
-    elif is_text and _is_secret_name(name):
+    elif is_text and _is_secret_name(name) and not _may_run(text[begin:end]):
         yield _with_ends(begin, end)
     elif is_text and "\\" in text[begin:end]:
         inner = list(_ESCAPES.finditer(text, begin, end))
@@ -153,6 +158,10 @@ def _apart(secrets: Sequence[Secret]) -> list[Secret]:
         else:
             kept.append(each)
     return kept
+
+
+def _may_run(text: str) -> bool:
+    return len(text) > _LONGEST_GUESS or _MAY_RUN.search(text) is not None
 
 
 def _with_ends(begin: int, end: int) -> Secret:
