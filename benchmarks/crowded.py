@@ -22,10 +22,10 @@ from pathlib import Path
 from sqlalchemy import insert, text
 
 from botservice import FunctionsBasedAgent, InboundMessage, NoMessages, Storage
-from botservice.contexts.context import ContextKeys, find_or_insert_context
-from botservice.errors import DeliveryError
-from botservice.llm import ChatResponse
-from botservice.memory import StepCallbacks
+from botservice.conversation.callbacks import StepCallbacks
+from botservice.conversation.context import ContextKeys, find_or_insert_context
+from botservice.core.errors import DeliveryError
+from botservice.llm.chat import ChatResponse
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.delivery_retries import DELIVERY_RETRIES
 from botservice.turns.due_contexts import put_off
@@ -33,7 +33,7 @@ from botservice.turns.inbox import Inbox, insert_event
 from botservice.turns.records import insert_turn
 from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent, TurnStatus
-from botservice.turns.work.worker import Worker
+from botservice.turns.worker import Worker
 
 
 class Model:

@@ -21,20 +21,20 @@ from large_database import GROUP, GROUP_PEOPLE, Plan, chat_keys, fill
 from sqlalchemy import select
 
 from botservice import AgentContext, Author, FunctionsBasedAgent, InboundMessage, SteadyWindowMessageSelector, Storage
-from botservice.budgets.budgets import Budgets
-from botservice.budgets.usage import Payer, UsageBy, list_usage
-from botservice.llm import ChatResponse
-from botservice.memory import StepCallbacks
-from botservice.overview.conversations import list_contexts, read_turns
-from botservice.policies import Scope, parse_limits
+from botservice.conversation.callbacks import StepCallbacks
+from botservice.core.policies import Scope, parse_limits
+from botservice.devtools.conversations import list_contexts, read_turns
+from botservice.llm.chat import ChatResponse
+from botservice.people.budgets import Budgets
+from botservice.people.usage import Payer, UsageBy, list_usage
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import turns
+from botservice.turns.administration import list_turns
 from botservice.turns.inbox import Inbox
 from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent
-from botservice.turns.work.administration import list_turns
-from botservice.turns.work.worker import Worker
-from transports.web.inspector.list_pages import PAGE, read_turn_lines
+from botservice.turns.worker import Worker
+from transports.web.inspector_lists import PAGE, read_turn_lines
 
 ROUNDS = 21
 READERS = 20

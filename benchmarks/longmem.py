@@ -39,10 +39,10 @@ from rich.console import Console
 from rich.table import Table
 
 from botservice import AgentContext, ChatLLM, EmbeddingIndexer, FunctionsBasedAgent, OpenAIChatLLM, Storage
+from botservice.agent.tool_catalogue import built_in
 from botservice.app import build_embedder
+from botservice.config.settings import Settings
 from botservice.service import AgentService
-from botservice.settings import Settings
-from botservice.tools.catalogue import built_in
 
 JUDGE = """You check an answer that an assistant gave to a question about an earlier conversation.
 

@@ -34,14 +34,14 @@ from botservice import (
     TokenWindowMessageSelector,
     ToolCall,
 )
-from botservice.agents import Prompt
+from botservice.agent.prompt import Prompt
 from botservice.app import build_service
-from botservice.known_prices import KNOWN_ON, KNOWN_PRICES
+from botservice.config.known_prices import KNOWN_ON, KNOWN_PRICES
+from botservice.config.settings import Settings
+from botservice.core.policies import NANO, price_of
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.responses_wire import build_body
 from botservice.llm.tokens import counter_for
-from botservice.policies import NANO, price_of
-from botservice.settings import Settings
 
 MOST_COST, LEAST_SHARE = 1 / 3, 0.8
 FEWEST_TOKENS = 1024  # shorter beginnings are not kept (OpenAI, prompt caching)

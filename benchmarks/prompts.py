@@ -32,8 +32,8 @@ from botservice import (
     ScriptedChatLLM,
     Storage,
 )
+from botservice.core.messages import Message, Role
 from botservice.llm.tokens import counter_for
-from botservice.messages import Message, Role
 
 _PAUSE = timedelta(minutes=2)
 _SEARCHED = 10

@@ -47,8 +47,9 @@ from rich.console import Console
 from rich.table import Table
 
 from botservice import Embedder, LocalEmbedder, OpenAIEmbedder
-from botservice.history.ranking import Document, SearchIndex
-from botservice.messages import Author, Role
+from botservice.core.messages import Author, Role
+from botservice.search.documents import Document
+from botservice.search.index import SearchIndex
 
 ROOM = 1_000_000  # ids between two chats of one index
 START = datetime(2024, 1, 1, tzinfo=UTC)

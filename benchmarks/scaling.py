@@ -21,12 +21,12 @@ from pathlib import Path
 from sqlalchemy import text
 
 from botservice import FunctionsBasedAgent, InboundMessage, MessageWindowMessageSelector, Storage
-from botservice.llm import ChatResponse
-from botservice.memory import StepCallbacks
+from botservice.conversation.callbacks import StepCallbacks
+from botservice.llm.chat import ChatResponse
 from botservice.turns.inbox import Inbox, LocalWork
 from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent, Share
-from botservice.turns.work.worker import Worker
+from botservice.turns.worker import Worker
 
 TICKS = os.sysconf("SC_CLK_TCK")
 

@@ -30,9 +30,9 @@ from rich.table import Table
 from sqlalchemy import insert, update
 
 from botservice import AgentContext, ChatHistory, Storage
-from botservice.history.finding.question_vectors import QuestionVectors
-from botservice.history.finding.search import SearchIndexes
-from botservice.history.ranking.words.grammar import FUNCTION_WORDS
+from botservice.history.finding import SearchIndexes
+from botservice.history.question_vectors import QuestionVectors
+from botservice.search.grammar import FUNCTION_WORDS
 from botservice.storage.tables.conversations import contexts, messages, vectors
 
 START = datetime(2024, 1, 1, tzinfo=UTC)

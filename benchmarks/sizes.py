@@ -17,13 +17,13 @@ from pathlib import Path
 from sqlalchemy import create_engine, text
 
 from botservice import FunctionsBasedAgent, InboundMessage, MessageWindowMessageSelector, Storage, ToolCall, tool
-from botservice.llm import ChatResponse
-from botservice.memory import StepCallbacks
+from botservice.background.compaction import Upkeep
+from botservice.conversation.callbacks import StepCallbacks
+from botservice.llm.chat import ChatResponse
 from botservice.turns.inbox import Inbox
 from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent
-from botservice.turns.work.worker import Worker
-from botservice.upkeep import Upkeep
+from botservice.turns.worker import Worker
 
 _WORDS = ["table", "river", "seven", "between", "yellow", "answer", "market", "winter", "letter", "garden"]
 _SQLITE = {

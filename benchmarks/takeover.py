@@ -19,11 +19,11 @@ import time
 from pathlib import Path
 
 from botservice import FunctionsBasedAgent, InboundMessage, NoMessages, Storage
-from botservice.memory import StepCallbacks
+from botservice.conversation.callbacks import StepCallbacks
 from botservice.turns.inbox import Inbox, LocalWork
 from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import EventKind, InboundEvent
-from botservice.turns.work.worker import Worker
+from botservice.turns.worker import Worker
 
 
 class HoldingModel:

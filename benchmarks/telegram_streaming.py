@@ -21,9 +21,9 @@ from standins.bot_api import BotApi, RateLimits, UpdateMade
 from standins.bot_api.entities import Strictness
 
 from botservice import AgentService, FunctionsBasedAgent, Storage
-from botservice.llm import ChatResponse
+from botservice.llm.chat import ChatResponse
 from botservice.turns.inbox import Inbox
-from botservice.turns.work.worker import Worker
+from botservice.turns.worker import Worker
 from transports.telegram.app import TelegramTransport
 
 GROUP = -1001000000001

@@ -17,12 +17,12 @@ import time
 from pathlib import Path
 
 from botservice import FunctionsBasedAgent, InboundMessage, MessageWindowMessageSelector, Storage
-from botservice.llm import ChatResponse
-from botservice.memory import StepCallbacks
+from botservice.conversation.callbacks import StepCallbacks
+from botservice.llm.chat import ChatResponse
 from botservice.turns.inbox import MAX_OWN_TURNS, Inbox
 from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent
-from botservice.turns.work.worker import Worker
+from botservice.turns.worker import Worker
 
 
 class QuickModel:

@@ -1,6 +1,6 @@
 """`python -m botservice` is the command `botservice`."""
 
-from botservice.loading import loading
+from botservice.core.loading import loading
 
 
 def main() -> None:

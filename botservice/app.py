@@ -16,38 +16,40 @@ from typing import TYPE_CHECKING
 
 from dotenv import dotenv_values
 
-from botservice.access.access import Access
-from botservice.agents import FunctionsBasedAgent
-from botservice.agents.functions_based import DEFAULT_PROMPT
-from botservice.budgets.budgets import Budgets
-from botservice.contexts.context import read_context_keys
-from botservice.errors import BotServiceError, InvalidSkill, SettingsError, StorageError, StorageUnavailable
-from botservice.history import Embedder, NoMessages, OpenAIEmbedder, SteadyWindowMessageSelector
+from botservice.agent.demonstrating import order_tea
+from botservice.agent.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent
+from botservice.agent.skills import Skills
+from botservice.agent.tool_catalogue import built_in
+from botservice.background.alerts import FailureAlerts
+from botservice.background.compaction import Upkeep
+from botservice.background.observer import Observer
+from botservice.background.retention import Retention
+from botservice.config.settings import Settings, reveal
+from botservice.conversation.context import read_context_keys
+from botservice.core.errors import BotServiceError, InvalidSkill, SettingsError, StorageError, StorageUnavailable
+from botservice.core.loading import loading_beside
+from botservice.core.ports import adopt
+from botservice.history.embeddings import Embedder, OpenAIEmbedder
+from botservice.history.window import NoMessages, SteadyWindowMessageSelector
 from botservice.llm.asking import searches_web
 from botservice.llm.configured import configured_llm
 from botservice.llm.openai.text_to_speech import OpenAISpeaker
 from botservice.llm.tokens import counter_for
-from botservice.loading import loading_beside
-from botservice.observer import Observer
-from botservice.ports import adopt
+from botservice.people.access import Access
+from botservice.people.budgets import Budgets
 from botservice.service import AgentService
-from botservice.settings import Settings, reveal
-from botservice.storage import Storage, StorageLimits
 from botservice.storage.blobs import check_readable
-from botservice.telemetry import configure_logging, register_secret
-from botservice.tools.catalogue import built_in
-from botservice.tools.demonstrating import order_tea
-from botservice.tools.skills import Skills
+from botservice.storage.database import Storage
+from botservice.storage.limits import StorageLimits
+from botservice.telemetry.logs import configure_logging, register_secret
+from botservice.turns.billing import models_of
 from botservice.turns.inbox import Inbox, LocalWork, Pressure
-from botservice.turns.run.billing import models_of
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Share
-from botservice.turns.work.worker import Worker
-from botservice.upkeep import Retention, Upkeep
-from botservice.upkeep.alerts import FailureAlerts
+from botservice.turns.worker import Worker
 
 if TYPE_CHECKING:
-    from botservice.tools.mcp import MCPServers
+    from botservice.mcp.servers import MCPServers
 
 logger = logging.getLogger(__name__)
 
@@ -137,7 +139,7 @@ def build_servers(settings: Settings) -> "MCPServers | None":
     """
     if settings.mcp_file is None:
         return None
-    from botservice.tools.mcp import MCPServers
+    from botservice.mcp.servers import MCPServers
 
     kept = {name: value for name, value in dotenv_values(".env").items() if value is not None}
     return MCPServers.load(
@@ -446,7 +448,7 @@ async def _start_models(
     embedder = service.embedder or await asyncio.to_thread(build_embedder, settings)
     _close_in_the_end(stack, embedder)
     if embedder is not None:
-        from botservice.history import EmbeddingIndexer
+        from botservice.history.indexing import EmbeddingIndexer
 
         await stack.enter_async_context(EmbeddingIndexer(storage, embedder))
     govern(settings, service)

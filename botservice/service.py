@@ -11,26 +11,35 @@ from typing import Any, Self
 
 from sqlalchemy import Connection
 
-from botservice.access.access import Access
-from botservice.agents import Agent
-from botservice.agents.agent import DEFAULT_MAX_STEPS
-from botservice.agents.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent, prompt_of
-from botservice.budgets.budgets import Budgets
-from botservice.checking.arguments import check, check_can, check_listed
-from botservice.commands import Command
-from botservice.commands.command import checked_commands
+from botservice.agent.agent import DEFAULT_MAX_STEPS, Agent
+from botservice.agent.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent, prompt_of
+from botservice.commands.command import Command, checked_commands
 from botservice.commands.standard import standard_commands
-from botservice.contexts.context import AgentContext
-from botservice.contexts.snapshots import Snapshot, read_snapshot
-from botservice.errors import BudgetExceeded, LLMError, RunInterrupted, StorageUnavailable, TurnInProgress, TurnWaiting
-from botservice.history import Embedder
-from botservice.memory import StepCallbacks
-from botservice.memory.images import as_attachment
-from botservice.messages import Attachment, Author, Button, InboundMessage, Message, is_blank, storable
-from botservice.ports import adopt
-from botservice.setting_choices import check_bot_name
-from botservice.storage import Claim, Storage
-from botservice.telemetry import redact
+from botservice.config.setting_choices import check_bot_name
+from botservice.conversation.callbacks import StepCallbacks
+from botservice.conversation.context import AgentContext
+from botservice.conversation.images import as_attachment
+from botservice.conversation.snapshots import Snapshot, read_snapshot
+from botservice.core.arguments import check, check_can, check_listed
+from botservice.core.errors import (
+    BudgetExceeded,
+    LLMError,
+    RunInterrupted,
+    StorageUnavailable,
+    TurnInProgress,
+    TurnWaiting,
+)
+from botservice.core.messages import Attachment, Author, Button, InboundMessage, Message, is_blank, storable
+from botservice.core.ports import adopt
+from botservice.history.embeddings import Embedder
+from botservice.people.access import Access
+from botservice.people.budgets import Budgets
+from botservice.storage.claims import Claim
+from botservice.storage.database import Storage
+from botservice.telemetry.logs import redact
+from botservice.turns.agent_run import AgentRun
+from botservice.turns.beginning import store_api_question
+from botservice.turns.handing_in import decide, hand_in
 from botservice.turns.records import (
     find_failed_turn,
     find_running_turn,
@@ -39,16 +48,13 @@ from botservice.turns.records import (
     mark_running,
     reopen_turn,
 )
+from botservice.turns.resuming import check_none_waits
 from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
-from botservice.turns.run.agent_run import AgentRun
 from botservice.turns.run_options import Clock, RunOptions, clock_of
 from botservice.turns.sending import LONGEST_KEY, prepare_message, write_message
-from botservice.turns.start.beginning import store_api_question
 from botservice.turns.transport import Transport
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
-from botservice.turns.waiting.handing_in import decide, hand_in
-from botservice.turns.waiting.records import find_due_turn
-from botservice.turns.waiting.resuming import check_none_waits
+from botservice.turns.waiting_records import find_due_turn
 
 _POLL_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2)
 

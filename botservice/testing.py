@@ -10,16 +10,16 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Final
 
-from botservice.contexts.context import AgentContext
-from botservice.errors import ApprovalPending, BotServiceError, LLMError, ResultPending
+from botservice.conversation.context import AgentContext
+from botservice.conversation.steps import ActionStep, MemoryStep
+from botservice.core.errors import ApprovalPending, BotServiceError, LLMError, ResultPending
+from botservice.core.messages import Message, ToolCall
 from botservice.llm.chat import ChatLLM, ChatMessage
 from botservice.llm.scripted import Reply, ScriptedChatLLM
-from botservice.memory import ActionStep, MemoryStep
-from botservice.messages import Message, ToolCall
 from botservice.service import AgentService
-from botservice.storage import Storage
-from botservice.turns import AgentRun
-from botservice.turns.waiting.calls import PendingCall
+from botservice.storage.database import Storage
+from botservice.turns.agent_run import AgentRun
+from botservice.turns.waiting_calls import PendingCall
 
 MakeService = Callable[[ChatLLM], AgentService]
 """Makes the bot around a model, as `make_service` of a new bot does."""

@@ -39,9 +39,9 @@ from botservice import (
     StorageUnavailable,
 )
 from botservice.app import Application, build_service, running
-from botservice.errors import StorageError
-from botservice.serving import BodyLimit, build_web_app, describe, listen
-from botservice.settings import Settings
+from botservice.config.settings import Settings
+from botservice.core.errors import StorageError
+from botservice.server.serving import BodyLimit, build_web_app, describe, listen
 from transports.registry import build_transports
 
 
@@ -229,7 +229,7 @@ async def count_changes(storage: Storage) -> int:
 
 
 async def test_it_lives_through_an_outage_of_its_database(own_postgres_url: str, postgres_uri: str) -> None:
-    from botservice.storage import Storage
+    from botservice.storage.database import Storage
 
     async with Storage.open(own_postgres_url, migrate=True):
         pass

@@ -2,9 +2,9 @@
 
 import pytest
 
-from botservice.chat_addresses import ChatAddress
-from botservice.errors import SettingsError
-from botservice.settings import Settings
+from botservice.config.settings import Settings
+from botservice.core.chat_addresses import ChatAddress
+from botservice.core.errors import SettingsError
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.formatted_text import (
+from botservice.core.formatted_text import (
     CodeBlock,
     FormattedText,
     Formula,

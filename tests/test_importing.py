@@ -13,15 +13,15 @@ from pathlib import Path
 import pytest
 
 import botservice
-from botservice.loading import loading_beside
-from botservice.settings import Settings
+from botservice.config.settings import Settings
+from botservice.core.loading import loading_beside
 
 _ROOT = Path(__file__).parents[1]
 # A server from its command until it is ready; it ends by a signal, as it does elsewhere.
 _SERVE = """
 import asyncio, json, os, signal, sys
 from botservice.cli import main
-from botservice import serving
+from botservice.server import serving
 
 def end(settings):
     with open("loaded.json", "w") as file:
@@ -36,7 +36,7 @@ asyncio.run(serving.serve(settings, main.build_service(settings, None), on_ready
 _TWO_FIRST_SEARCHES = """
 import asyncio, sys, threading
 from botservice.history.chat_history import search_indexes
-from botservice.storage import Storage
+from botservice.storage.database import Storage
 
 begun, may_end = threading.Event(), threading.Event()
 outcome = []
@@ -92,7 +92,7 @@ def test_a_server_is_ready_without_the_clients_of_what_is_off_or_not_yet_asked(
     assert {"uvicorn", "transports.web.app"} <= loaded
     of_what_is_off = {"mcp", "openai", "telegram", "slack_bolt", "slack_sdk", "prompt_toolkit", "httpx", "cryptography"}
     assert of_what_is_off & loaded == set()
-    of_what_nobody_asked_for = {"jinja2", "rich", "botservice.again", "botservice.tools.mcp", "numpy", "stopwordsiso"}
+    of_what_nobody_asked_for = {"jinja2", "rich", "botservice.devtools", "botservice.mcp", "numpy", "stopwordsiso"}
     assert of_what_nobody_asked_for & loaded == set()
 
 
@@ -143,6 +143,6 @@ def test_a_name_is_not_hidden_by_a_module_of_the_same_name() -> None:
 def test_all_tables_are_known_as_soon_as_one_is() -> None:
     """Forgetting goes through all that are known: one that nobody had imported yet would be left out."""
     count = "from botservice.storage.tables.metadata import metadata\nprint(len(metadata.tables))"
-    everything = python(f"import botservice.serving, botservice.cli.doctor\n{count}")
+    everything = python(f"import botservice.server.serving, botservice.cli.doctor\n{count}")
     assert python(f"import botservice.storage.orphaned_files\n{count}") == everything
     assert python(f"import botservice.storage.tables.people\n{count}") == everything

@@ -15,9 +15,9 @@ from standins.openai_api import OpenAIApi
 
 from botservice import AgentService, FallbackLLM, FunctionsBasedAgent, OpenAIChatLLM, OpenAIEmbedder, ScriptedChatLLM
 from botservice.app import build_service
+from botservice.background.model_watch import used_models, watching_models
+from botservice.config.settings import Settings
 from botservice.llm.openai.clients import OpenAIClients
-from botservice.model_watch import used_models, watching_models
-from botservice.settings import Settings
 
 SOON = str(datetime.now(UTC).date() + timedelta(days=30))
 PATIENCE_SECONDS = 60
@@ -49,7 +49,7 @@ class Ear(logging.Handler):
 
 @pytest.fixture
 def ear() -> Iterator[Ear]:
-    logger = logging.getLogger("botservice.model_watch")
+    logger = logging.getLogger("botservice.background.model_watch")
     before, made = logger.level, Ear()
     logger.addHandler(made)
     logger.setLevel(logging.DEBUG)

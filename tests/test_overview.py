@@ -22,12 +22,12 @@ from botservice import (
     Storage,
     ToolCall,
 )
-from botservice.errors import StorageError
+from botservice.conversation.reminder import Repeats
+from botservice.conversation.reminder_records import NewReminder, insert_reminder
+from botservice.core.errors import StorageError
+from botservice.core.messages import Role
+from botservice.devtools.conversations import export_context, forget_context, list_contexts, read_turns
 from botservice.history.rows import NewMessage, insert_message
-from botservice.messages import Role
-from botservice.overview.conversations import export_context, forget_context, list_contexts, read_turns
-from botservice.reminders import Repeats
-from botservice.reminders.records import NewReminder, insert_reminder
 from botservice.storage.tables.conversations import metadata
 
 SECRET = "the secret recipe"

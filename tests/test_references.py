@@ -11,7 +11,7 @@ from botservice import (
     ReferenceKind,
     ScriptedChatLLM,
 )
-from botservice.references import keep_files, write_out, write_out_for
+from botservice.core.references import keep_files, write_out, write_out_for
 from botservice.storage.references import decode_references, encode_references
 
 REPLY, FORWARD, SHARE, ABOUT = ReferenceKind.REPLY, ReferenceKind.FORWARD, ReferenceKind.SHARE, ReferenceKind.ABOUT

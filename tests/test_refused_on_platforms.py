@@ -21,7 +21,7 @@ from standins.slack_api import BOT_USER, SlackApi
 from standins.web_server import web_server
 
 from botservice.app import build_service, running
-from botservice.settings import Settings
+from botservice.config.settings import Settings
 from botservice.texts import template_in_language
 from transports.registry import build_transports
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from botservice.settings import Settings
+from botservice.config.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())

@@ -10,14 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from botservice.commands.accounts.web import web_command
 from botservice.commands.standard import standard_commands
+from botservice.commands.web import web_command
 from botservice.texts import DEFAULT_LANGUAGE, LANGUAGES, _texts, in_language
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "botservice/texts"
 # What Python has in many languages for another reason than telling people: words to search by.
-NO_TEXTS = ("history/ranking", "transports/files/encodings.py")  # they tell languages, and encodings, by their letters
+NO_TEXTS = (
+    "botservice/search/",
+    "transports/files/encodings.py",
+)  # they tell languages, and encodings, by their letters
 KEY = re.compile(r"""["\']([a-z_]+\.[a-z_]+)["\']""")
 OTHER_SCRIPTS = re.compile("[\u00c0-\u024f\u0400-\u04ff\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.quoting import quote_name
-from botservice.turns.waiting.arguments import in_one_line, readable
-from botservice.visible_text import FSI, PDI, begun_isolate, hides, is_all_seen, shown_beginning, visible
+from botservice.core.quoting import quote_name
+from botservice.core.visible_text import FSI, PDI, begun_isolate, hides, is_all_seen, shown_beginning, visible
+from botservice.turns.shown_arguments import in_one_line, readable
 
 SIGNS = st.sampled_from("אבגדשם عرب ٥٩ 09 ab\"',:;{}[]()-/.\n") | st.characters(categories=("Lo", "Mn", "Nl", "So"))
 MIXED = st.text(SIGNS, max_size=30)

@@ -4,21 +4,21 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from botservice.commands import Command
-from botservice.commands.accounts.web import web_command
-from botservice.errors import SettingsError
-from botservice.policies import WebAccess
-from botservice.setting_choices import SlackPings
-from botservice.settings import OPENAI_API_URL, Settings, reveal
+from botservice.commands.command import Command
+from botservice.commands.web import web_command
+from botservice.config.setting_choices import SlackPings
+from botservice.config.settings import OPENAI_API_URL, Settings, reveal
+from botservice.core.errors import SettingsError
+from botservice.core.policies import WebAccess
 from botservice.turns.transport import Transport
 
 if TYPE_CHECKING:
-    from botservice.again.asker import Asker
+    from botservice.devtools.again_asker import Asker
     from botservice.service import AgentService
     from transports.files.documents import Reading
     from transports.files.speech_to_text import OpenAITranscriber
     from transports.slack.app import SlackTransport
-    from transports.slack.workspaces.installing import OAuthApp
+    from transports.slack.installing import OAuthApp
     from transports.telegram.app import TelegramTransport
 
 
@@ -29,7 +29,7 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
         SettingsError: one of the service's has the name of another one.
     """
     from transports.web.app import WebTransport
-    from transports.web.entering.owner_token import Access
+    from transports.web.owner_token import Access
 
     found: list[Transport] = []
     if service is not None and settings.web_access is WebAccess.LINK:
@@ -59,7 +59,7 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
 
 
 def _make_asker(service: "AgentService", settings: Settings) -> "Asker":
-    from botservice.again.asker import Asker
+    from botservice.devtools.again_asker import Asker
 
     return Asker(service, settings)
 
@@ -86,7 +86,7 @@ def build_telegram(
 
 def build_reading(settings: Settings) -> "Reading":
     """Return what can be read of the files that people send; speech only where a model for it is set."""
-    from botservice.reading.reader import PdfReader
+    from botservice.agent.reader import PdfReader
     from transports.files.documents import Reading
 
     return Reading(build_transcriber(settings), PdfReader())
@@ -122,7 +122,7 @@ def build_slack(
         SettingsError: what installations need is not all there.
     """
     from transports.slack.app import Manners, SlackTransport
-    from transports.slack.outgoing.formatting import Pings
+    from transports.slack.formatting import Pings
 
     pings = settings.slack_pings
     return SlackTransport(
@@ -143,7 +143,7 @@ def build_slack(
 
 def _oauth_app(settings: Settings) -> "OAuthApp | None":
     from botservice.storage.encryption import Cipher
-    from transports.slack.workspaces.installing import OAuthApp
+    from transports.slack.installing import OAuthApp
 
     client_id, secret = settings.slack_client_id, reveal(settings.slack_client_secret)
     key = reveal(settings.encryption_key)

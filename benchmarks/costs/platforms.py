@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from botservice.turns.inbox import Inbox
-from botservice.turns.work.worker import Worker
+from botservice.turns.worker import Worker
 from costs.chats import question
 
 ROOT = Path(__file__).parents[2]

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from botservice.cli.console import JsonLinesOption, load_settings, printable, with_storage
-from botservice.errors import BotServiceError
+from botservice.core.errors import BotServiceError
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
 
-    from botservice.access.access import Access
-    from botservice.access.values import Entry, Kind
-    from botservice.budgets.usage import UsageBy, UsageLine
+    from botservice.people.access import Access
+    from botservice.people.access_values import Entry, Kind
+    from botservice.people.usage import UsageBy, UsageLine
 
 access_cli = typer.Typer(help="List who is let in and who waits; let somebody in, or no more.")
 ChatOption = Annotated[bool, typer.Option("--chat", help="It names a group, where that does not show by itself.")]
@@ -42,7 +42,7 @@ def approve(
     chat: ChatOption = False,
 ) -> None:
     """Let somebody in; a newcomer is told so in their chat."""
-    from botservice.access.values import AccessRole
+    from botservice.people.access_values import AccessRole
     from botservice.turns.notices import owe_in_turn
 
     gate = _access()
@@ -89,7 +89,7 @@ def usage(
     as_json: JsonLinesOption = False,
 ) -> None:
     """List what models were asked, by person, chat, model or day (UTC)."""
-    from botservice.budgets.usage import list_usage
+    from botservice.people.usage import list_usage
 
     subject, start = _usage_by(by), _day(since)
 
@@ -119,7 +119,7 @@ def _usage_line(line: "UsageLine", name: str) -> str:
 
 
 def _usage_by(text: str) -> "UsageBy":
-    from botservice.budgets.usage import UsageBy
+    from botservice.people.usage import UsageBy
 
     try:
         return UsageBy(text)
@@ -128,8 +128,8 @@ def _usage_by(text: str) -> "UsageBy":
 
 
 def _day(text: str | None) -> datetime:
-    from botservice.budgets.periods import period_start
-    from botservice.policies import Period
+    from botservice.core.policies import Period
+    from botservice.people.budget_periods import period_start
 
     if text is None:
         return period_start(Period.MONTH, datetime.now(UTC))
@@ -140,14 +140,14 @@ def _day(text: str | None) -> datetime:
 
 
 def _access() -> "Access":
-    from botservice.access.access import Access
+    from botservice.people.access import Access
 
     return Access.of(load_settings())
 
 
 def _check_platform(who: str) -> bool:
     """Return whether anybody was heard of on the platform of a name; a bot's own transport may have any."""
-    from botservice.access.platforms import is_heard_of, nearest_platform, platform_of
+    from botservice.people.access_platforms import is_heard_of, nearest_platform, platform_of
 
     platform = platform_of(who)
     if ":" not in who or with_storage(lambda storage: storage.read(lambda each: is_heard_of(each, platform))):
@@ -163,7 +163,7 @@ def _unheard(is_heard_of: bool) -> str:  # noqa: FBT001 - it is what the text is
 
 
 def _kind(is_chat: bool) -> "Kind | None":  # noqa: FBT001 - the option of the same name
-    from botservice.access.values import Kind
+    from botservice.people.access_values import Kind
 
     return Kind.CHAT if is_chat else None
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
-from botservice.errors import BotServiceError
-from botservice.messages import Author
-from botservice.overview.conversations import check_context, list_contexts
+from botservice.core.errors import BotServiceError
+from botservice.core.messages import Author
+from botservice.devtools.conversations import check_context, list_contexts
 from botservice.people.names import key_text, transport_of
-from botservice.storage import Storage
+from botservice.storage.database import Storage
 
 _MOST_DIGITS = 18  # what a database's integer holds for certain
 _HOW = "name it by its number, as `botservice contexts` lists it, or by its keys, such as telegram:42 or chat_id=42"

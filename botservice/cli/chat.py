@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from botservice.cli.console import begin_collecting, build_service, load_settings
-from botservice.errors import DatabaseInUse
-from botservice.setting_choices import LogLevel
+from botservice.config.setting_choices import LogLevel
+from botservice.core.errors import DatabaseInUse
 
 if TYPE_CHECKING:
+    from botservice.config.settings import Settings
     from botservice.service import AgentService
-    from botservice.settings import Settings
     from transports.terminal.joining_client import JoinedChat
     from transports.terminal.lines import Lines
     from transports.terminal.rendering import RenderedScreen
@@ -131,7 +131,7 @@ async def _join(settings: "Settings") -> "JoinedChat | None":
 
 
 def _path_of(database_url: str) -> Path | None:
-    from botservice.storage import DatabaseUrl
+    from botservice.storage.url import DatabaseUrl
 
     return DatabaseUrl.parse(database_url).path
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from botservice.setting_choices import LogLevel
+from botservice.config.setting_choices import LogLevel
 
 if TYPE_CHECKING:
+    from botservice.config.settings import Settings
     from botservice.service import AgentService
-    from botservice.settings import Settings
-    from botservice.storage import Storage
+    from botservice.storage.database import Storage
 
 T = TypeVar("T")
 
@@ -31,8 +31,8 @@ MaybeContextArgument = Annotated[
 
 def load_settings() -> "Settings":
     """Return the settings; what must never be shown is known from then on."""
-    from botservice.settings import Settings  # what checks them takes a third of the time of `--help`
-    from botservice.telemetry import register_secret
+    from botservice.config.settings import Settings  # what checks them takes a third of the time of `--help`
+    from botservice.telemetry.logs import register_secret
 
     settings = Settings.load()
     for secret in settings.secrets():
@@ -66,8 +66,8 @@ def with_storage(work: "Callable[[Storage], Awaitable[T]]", *, migrate: bool = F
 
 def open_storage(settings: "Settings", *, migrate: bool = False) -> "Storage":
     """Return the database of the settings, to be entered."""
-    from botservice.settings import reveal
-    from botservice.storage import Storage
+    from botservice.config.settings import reveal
+    from botservice.storage.database import Storage
 
     key = reveal(settings.encryption_key)
     records = migrate and settings.record_transitions  # other commands only look

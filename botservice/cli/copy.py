@@ -13,7 +13,7 @@ def copy(
     target: Annotated[str, typer.Argument(metavar="TARGET_URL", help="An empty database; postgresql://…")],
 ) -> None:
     """Copy everything from one database into an empty one, SQLite or Postgres. No service may run on either."""
-    from botservice.upkeep.copying import copy_database
+    from botservice.background.copying import copy_database
 
     with long_work("copy", left="The same command goes on where it was.") as progress:
         copied = copy_database(source, target, progress)

@@ -12,33 +12,34 @@ from typing import Any, Final
 
 import httpx
 
-from botservice.access.platforms import check_platforms
-from botservice.agents.model_refusals import list_refusals
+from botservice.agent.hosted_tools import WEB_SEARCH
+from botservice.agent.model_refusals import list_refusals
 from botservice.app import build_embedder, build_servers, build_service, build_skills
-from botservice.budgets.budgets import Budgets
+from botservice.background.model_watch import notices_of
 from botservice.cli.check_result import Finding
 from botservice.cli.doctor_bot import check_bot, check_model, check_toolsets
 from botservice.cli.doctor_model import check_model as check_model_of_server
 from botservice.cli.own_bot import find_own_bot
 from botservice.cli.settings_spelling import check_spelling
-from botservice.errors import BotServiceError, SettingsError
-from botservice.history import OpenAIEmbedder
-from botservice.http.tls import tls_context
+from botservice.config.settings import WEB_TOOLS, Settings, is_loopback, reveal
+from botservice.core.errors import BotServiceError, SettingsError
+from botservice.core.messages import Attachment
+from botservice.core.policies import AccessMode, Scope, WebAccess
+from botservice.core.quoting import in_one_line
+from botservice.history.embeddings import OpenAIEmbedder
 from botservice.llm.asking import searches_web
 from botservice.llm.model_notices import NOTICE_DAYS
+from botservice.llm.tls import tls_context
 from botservice.llm.tokens import find_encoding
-from botservice.messages import Attachment
-from botservice.model_watch import notices_of
-from botservice.policies import AccessMode, Scope, WebAccess
-from botservice.quoting import in_one_line
+from botservice.people.access_platforms import check_platforms
+from botservice.people.budgets import Budgets
+from botservice.server.serving import listen, throwaway_storage
 from botservice.service import AgentService
-from botservice.serving import listen, throwaway_storage
-from botservice.settings import WEB_TOOLS, Settings, is_loopback, reveal
-from botservice.storage import DatabaseUrl, Storage
 from botservice.storage.blobs import check_readable, count_plain
-from botservice.telemetry import redact
-from botservice.tools.hosted import WEB_SEARCH
-from botservice.turns.run.billing import models_of
+from botservice.storage.database import Storage
+from botservice.storage.url import DatabaseUrl
+from botservice.telemetry.logs import redact
+from botservice.turns.billing import models_of
 from transports.registry import build_slack, build_transcriber, has_slack
 
 _LIMIT_SECONDS = 30.0

@@ -6,13 +6,13 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, SchemaError
 
+from botservice.agent.tool import Tool
 from botservice.app import load_service
 from botservice.cli.check_result import Finding
 from botservice.cli.own_bot import OwnBot
-from botservice.errors import LLMError
+from botservice.core.errors import LLMError
 from botservice.llm.demo import DemoChatLLM
 from botservice.service import AgentService
-from botservice.tools import Tool
 
 _SERVERS_SECONDS = 20.0
 _MODEL_SECONDS = 20.0

@@ -6,12 +6,12 @@ import zlib
 from collections.abc import Sequence
 from typing import Any, Final
 
+from botservice.agent.tool_catalogue import current_time
 from botservice.cli.check_result import Finding
-from botservice.errors import LLMError
+from botservice.conversation.readable import image_url
+from botservice.core.errors import LLMError
+from botservice.core.messages import Attachment
 from botservice.llm.chat import ChatMessage, ChatResponse, SaidMessage, ToolSchema
-from botservice.memory.readable import image_url
-from botservice.messages import Attachment
-from botservice.tools.catalogue import current_time
 
 _SECONDS: Final = 20.0  # for each request, so that the one of several that hangs is named
 _SYSTEM: Final = {"role": "system", "content": "You are being tested. Answer in a few words."}

@@ -10,10 +10,11 @@ import typer
 from botservice.cli.console import AppOption, load_settings, open_storage, quiet_service, run
 from botservice.cli.replay import read_text
 from botservice.cli.turns import MOST_ID
-from botservice.errors import BotServiceError
+from botservice.core.errors import BotServiceError
 
 if TYPE_CHECKING:
-    from botservice.evaluation import CaseResult, Suite
+    from botservice.devtools.cases import Suite
+    from botservice.devtools.running_cases import CaseResult
 
 
 def evaluate(
@@ -41,7 +42,7 @@ def evaluate(
             raise BotServiceError("say which turn: --turn N, as `botservice replay CONTEXT` shows it")
         typer.echo(run(_export(source, turn, app)), nl=False)
         return
-    from botservice.evaluation import read_suite
+    from botservice.devtools.cases import read_suite
 
     assert file is not None  # noqa: S101 - one of both is given
     suite = read_suite(read_text(file), str(file))
@@ -55,10 +56,10 @@ def evaluate(
 async def _run(
     suite: "Suite", app: str | None, prompt: str | None, model: str | None
 ) -> "tuple[list[CaseResult], str]":
-    from botservice.again.asker import model_named
     from botservice.app import govern
     from botservice.cli.addresses import find_context_id
-    from botservice.evaluation import evaluate as evaluate_suite
+    from botservice.devtools.again_asker import model_named
+    from botservice.devtools.running_cases import evaluate as evaluate_suite
 
     settings = load_settings()
     service = quiet_service(settings, app)
@@ -75,9 +76,9 @@ async def _run(
 
 
 async def _export(source: str, turn: int, app: str | None) -> str:
-    from botservice.again.asking_again import read_again
     from botservice.cli.addresses import find_context_id
-    from botservice.evaluation.turn_as_case import write_case
+    from botservice.devtools.asking_again import read_again
+    from botservice.devtools.turn_as_case import write_case
 
     settings = load_settings()
     service = quiet_service(settings, app)
@@ -92,7 +93,7 @@ def _show(results: "list[CaseResult]", currency: str, *, as_json: bool) -> None:
         told = {"passed": passed, "failed": len(results) - passed, "currency": currency}
         typer.echo(json.dumps({**told, "cases": [each.as_dict() for each in results]}, indent=2))
         return
-    from botservice.evaluation.results_table import render_results
-    from botservice.memory.replay import show
+    from botservice.conversation.replay import show
+    from botservice.devtools.results_table import render_results
 
     show(render_results(results, currency))

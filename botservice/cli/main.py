@@ -33,13 +33,13 @@ from botservice.cli.package_check import check_packages
 from botservice.cli.prove import prove
 from botservice.cli.replay import replay
 from botservice.cli.turns import turns_cli
-from botservice.errors import BotServiceError
-from botservice.loading import loading
-from botservice.setting_choices import LogLevel
+from botservice.config.setting_choices import LogLevel
+from botservice.core.errors import BotServiceError
+from botservice.core.loading import loading
 
 if TYPE_CHECKING:
     from botservice.privacy.deletion_counts import Forgotten
-    from botservice.storage import Storage
+    from botservice.storage.database import Storage
 
 _CLEANING_SECONDS = 60.0  # a large file is looked through in that time, unless it is read all the while
 _CLEAN = "Its bytes have left the files of the database"
@@ -99,9 +99,9 @@ def serve(
     with loading():
         from functools import partial
 
-        from botservice import serving
         from botservice.cli.open_browser import open_page
         from botservice.cli.worker_processes import keep_workers
+        from botservice.server import serving
         from botservice.turns.turn import Share
 
     settings = load_settings()
@@ -124,8 +124,8 @@ def worker(
 ) -> None:
     """Work on turns without a web server, beside processes that `serve --no-worker`. It needs Postgres."""
     with loading():
-        from botservice import serving
         from botservice.cli.worker_processes import end_with_parent, read_share
+        from botservice.server import serving
 
     settings = load_settings()
     service = build_service(settings, app)
@@ -152,7 +152,7 @@ def migrate() -> None:
 @cli.command()
 def contexts(*, as_json: JsonLinesOption = False) -> None:
     """List the conversations, those with the newest messages first."""
-    from botservice.overview.conversations import list_contexts
+    from botservice.devtools.conversations import list_contexts
     from botservice.people.names import key_text
 
     for each in with_storage(list_contexts):
@@ -186,7 +186,7 @@ def export(
 ) -> None:
     """Write everything that is kept of a conversation, or of a person in all of theirs, as JSON."""
     from botservice.cli.addresses import find_context_id, parse_person
-    from botservice.overview.conversations import export_context
+    from botservice.devtools.conversations import export_context
     from botservice.privacy.exported_data import as_values, make_archive, read_person
 
     _check_one_of(context, person)
@@ -218,7 +218,7 @@ def forget(
 ) -> None:
     """Delete a conversation for good, or all that is a person's: messages, facts, steps, files and events."""
     from botservice.cli.addresses import find_context_id, parse_person
-    from botservice.overview.conversations import forget_context
+    from botservice.devtools.conversations import forget_context
     from botservice.privacy.forgetting import forget_person
 
     _check_one_of(context, person)
@@ -250,7 +250,7 @@ def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; there must be no such file yet.")],
 ) -> None:
     """Copy an SQLite database to a file, also while the service runs. For Postgres there is pg_dump."""
-    from botservice.upkeep.commands import back_up_database
+    from botservice.background.upkeep_commands import back_up_database
 
     url = load_settings().database_url
     with long_work("backup", left="No copy is left, and the database is as it was.") as progress:
@@ -263,7 +263,7 @@ def compact(
     *, shrink: Annotated[bool, typer.Option("--shrink", help="Then give unused pages of an SQLite file back.")] = False
 ) -> None:
     """Take away now what KEEP_STEPS_DAYS and KEEP_EVENTS_DAYS let go; the service does so every hour by itself."""
-    from botservice.upkeep.commands import compact_database
+    from botservice.background.upkeep_commands import compact_database
 
     settings = load_settings()
     retention = settings.keep_steps_days, settings.keep_events_days
@@ -307,7 +307,7 @@ def doctor(
     ] = False,
 ) -> None:
     """Check every setting, and your own bot where there is one, against the real thing, and say what to do."""
-    from botservice.agents.model_refusals import forget_refusals as forget
+    from botservice.agent.model_refusals import forget_refusals as forget
     from botservice.app import prepare
     from botservice.cli.doctor import check_everything, read_settings
 
@@ -338,7 +338,7 @@ def _check_new(file: Path) -> None:
 
 
 def _write_archive(file: Path, data: bytes) -> None:
-    from botservice.storage.sqlite.files import write_private
+    from botservice.storage.sqlite_files import write_private
 
     with _writing(file):
         write_private(file, data)
@@ -404,6 +404,6 @@ def _check_output(more: str = "") -> None:
 
 
 def _redacted(text: str) -> str:
-    from botservice.telemetry import redact
+    from botservice.telemetry.logs import redact
 
     return redact(text)

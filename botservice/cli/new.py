@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from botservice.errors import BotServiceError
+from botservice.core.errors import BotServiceError
 
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _SUFFIX: Final = ".jinja"

@@ -5,7 +5,7 @@ import sys
 import threading
 import webbrowser
 
-from botservice.settings import Settings
+from botservice.config.settings import Settings
 
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - asked, not bound
 _CHANGES = "WATCHFILES_CHANGES"  # what `--reload` began anew for; an empty list at its first start

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from botservice.settings import Settings
+    from botservice.config.settings import Settings
 
 _FILE: Final = "bot.py"
 _SERVICE: Final = "service"

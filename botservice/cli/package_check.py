@@ -3,7 +3,7 @@
 from importlib.util import find_spec
 from pathlib import Path
 
-from botservice.errors import SettingsError
+from botservice.core.errors import SettingsError
 
 
 def check_packages() -> None:

@@ -12,8 +12,8 @@ from botservice.cli.console import run
 from botservice.cli.long_work import long_work
 
 if TYPE_CHECKING:
-    from botservice.progressing import Progress
-    from botservice.proving import Plan, Proof
+    from botservice.core.progressing import Progress
+    from botservice.proving.proof import Plan, Proof
     from botservice.proving.records import Record
 
 _MOST_SEED = 10**6
@@ -34,7 +34,8 @@ def prove(
 
     It takes no key, no account and no network, and leaves nothing behind. It ends with 1 where a promise is broken.
     """
-    from botservice.proving import Plan, write_table
+    from botservice.proving.proof import Plan
+    from botservice.proving.table import write_table
 
     plan = Plan(secrets.randbelow(_MOST_SEED) if seed is None else seed, seconds, kills, database, record)
     typer.echo(f"seed {plan.seed}; it takes about {plan.seconds + 10:.0f} seconds", err=True)
@@ -46,7 +47,7 @@ def prove(
 
 
 async def _prove(plan: "Plan", progress: "Progress") -> "Proof":
-    from botservice.proving import prove
+    from botservice.proving.proof import prove
 
     def watch(passed: float, record: "Record") -> None:
         said, waiting = len(record.said), record.waiting()

@@ -16,11 +16,12 @@ from botservice.cli.console import (
     with_storage,
 )
 from botservice.cli.turns import MOST_ID
-from botservice.errors import BotServiceError
+from botservice.core.errors import BotServiceError
 
 if TYPE_CHECKING:
-    from botservice.again import Changes, Comparison
-    from botservice.storage import Storage
+    from botservice.devtools.again_answers import Comparison
+    from botservice.devtools.changed_conditions import Changes
+    from botservice.storage.database import Storage
 
 _CHANGING = "--prompt, --without, --messages, --model, --call and --show-prompt"
 
@@ -70,7 +71,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
         return
 
     async def read(storage: "Storage") -> Any:
-        from botservice.overview.conversations import read_turns
+        from botservice.devtools.conversations import read_turns
 
         context_id, turn_id = await _find(storage, context, turn, is_last=last, is_failed=failed)
         return await read_turns(storage, context_id, turn_id)
@@ -82,8 +83,8 @@ def _show_turns(found: Any, *, detailed: bool, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([each.as_dict() for each in found], indent=2))
         return
-    from botservice.memory.replay import show
-    from botservice.overview.turn_replay import render_turns
+    from botservice.conversation.replay import show
+    from botservice.devtools.turn_replay import render_turns
 
     show(render_turns(found, detailed=detailed))
 
@@ -106,8 +107,7 @@ async def _find(
 
 
 def _read_changes(prompt: Path | None, without: list[str], messages: Path | None) -> "Changes":
-    from botservice.again import Changes
-    from botservice.again.changed_conditions import read_messages
+    from botservice.devtools.changed_conditions import Changes, read_messages
 
     given = None if messages is None else read_messages(read_text(messages))
     return Changes(None if prompt is None else read_text(prompt).strip(), tuple(without), given)
@@ -131,10 +131,9 @@ async def _ask(
     is_shown_only: bool,  # noqa: FBT001 - the option of the same name
 ) -> "Comparison | list[Any]":
     """Ask a turn again and return the comparison, or return the prompt that would be sent."""
-    from botservice.again import ask_again
-    from botservice.again.asker import model_named
-    from botservice.again.asking_again import prompt_again
     from botservice.app import govern
+    from botservice.devtools.again_asker import model_named
+    from botservice.devtools.asking_again import ask_again, prompt_again
 
     settings = load_settings()
     service = quiet_service(settings, app)
@@ -156,8 +155,8 @@ def _show_comparison(compared: "Comparison | list[Any]", *, as_json: bool) -> No
     if as_json:
         typer.echo(json.dumps(compared.as_dict(), indent=2))
     else:
-        from botservice.again.comparison_table import render_comparison
-        from botservice.memory.replay import show
+        from botservice.conversation.replay import show
+        from botservice.devtools.comparison_table import render_comparison
 
         show(render_comparison(compared))
     if compared.again.error is not None:

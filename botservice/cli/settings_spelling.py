@@ -6,7 +6,7 @@ from pathlib import Path
 from dotenv import dotenv_values
 
 from botservice.cli.check_result import Finding
-from botservice.settings import Settings
+from botservice.config.settings import Settings
 
 _LIKENESS = 0.85
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from botservice.cli.console import JsonLinesOption, counted, printable, with_storage
-from botservice.errors import BotServiceError
+from botservice.core.errors import BotServiceError
 
 if TYPE_CHECKING:
-    from botservice.storage import Storage
-    from botservice.turns.work.administration import ListedTurn
+    from botservice.storage.database import Storage
+    from botservice.turns.administration import ListedTurn
 
 turns_cli = typer.Typer(help="List turns that wait, run, were set aside or not delivered; try one again, or drop it.")
 MOST_ID = 2**63 - 1
@@ -24,7 +24,7 @@ TurnArgument = Annotated[
 def turns(command: typer.Context, *, as_json: JsonLinesOption = False) -> None:
     """List the turns that run, wait, are parked or were set aside, and answers that are not delivered yet."""
     from botservice.people.names import key_text
-    from botservice.turns.work.administration import list_turns
+    from botservice.turns.administration import list_turns
 
     if command.invoked_subcommand is not None:
         return
@@ -60,7 +60,7 @@ def retry(
     ] = None,
 ) -> None:
     """Try a turn now that was set aside, or that waits for its next try; or all that were set aside."""
-    from botservice.turns.work.administration import retry_all, retry_turn
+    from botservice.turns.administration import retry_all, retry_turn
 
     if (turn is None) is not every:
         raise BotServiceError("name one turn, or give --all for every turn that was set aside")
@@ -88,7 +88,7 @@ def _moment(text: str) -> datetime:
 @turns_cli.command()
 def drop(turn: TurnArgument) -> None:
     """End a turn without an answer; one that runs is stopped."""
-    from botservice.turns.work.administration import drop_turn
+    from botservice.turns.administration import drop_turn
 
     with_storage(lambda storage: drop_turn(storage, turn, storage.now()))
     typer.echo(f"turn {turn} is dropped")

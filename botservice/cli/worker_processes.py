@@ -10,7 +10,7 @@ import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable
 
-from botservice.errors import BotServiceError
+from botservice.core.errors import BotServiceError
 from botservice.turns.turn import Share
 
 logger = logging.getLogger(__name__)

@@ -4,19 +4,19 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.access.codes import as_code
-from botservice.access.platforms import is_heard_of, platform_of
-from botservice.access.values import AccessRole, Entry, Kind
 from botservice.commands.command import Command
-from botservice.errors import BotServiceError
-from botservice.formatted_text import FormattedText
+from botservice.core.errors import BotServiceError
+from botservice.core.formatted_text import FormattedText
+from botservice.core.policies import is_identity
+from botservice.core.quoting import shortened
+from botservice.people.access_codes import as_code
+from botservice.people.access_platforms import is_heard_of, platform_of
+from botservice.people.access_values import AccessRole, Entry, Kind
 from botservice.people.names import chat_name, person_name, transport_of
-from botservice.policies import is_identity
-from botservice.quoting import shortened
 from botservice.texts.formatted import below, bulleted, line, quoted
 from botservice.texts.formatted import code as code_span
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 from botservice.turns.notices import owe_in_turn
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
 
 _LONGEST_NAME: Final = 40
 _KINDS: Final = {Kind.PERSON: "access.person", Kind.CHAT: "access.chat"}

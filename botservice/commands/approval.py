@@ -2,17 +2,17 @@
 
 from typing import Final
 
-from botservice.access.values import AccessRole
 from botservice.commands.command import Command
-from botservice.contexts.context import AgentContext
-from botservice.formatted_text import CodeBlock, FormattedText
-from botservice.messages import ToolCall
+from botservice.conversation.context import AgentContext
+from botservice.core.formatted_text import CodeBlock, FormattedText
+from botservice.core.messages import ToolCall
+from botservice.people.access_values import AccessRole
 from botservice.texts.formatted import below, code
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
-from botservice.turns.waiting.arguments import readable
-from botservice.turns.waiting.calls import WaitingCall
-from botservice.turns.waiting.deciding import Choice, Decider, choose, decide_now
-from botservice.turns.waiting.parsing import ALLOW, DENY, parse_order
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.deciding import Choice, Decider, choose, decide_now
+from botservice.turns.parsing_decisions import ALLOW, DENY, parse_order
+from botservice.turns.shown_arguments import readable
+from botservice.turns.waiting_calls import WaitingCall
 
 
 async def _decide(request: CommandRequest) -> CommandAnswer:

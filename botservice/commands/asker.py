@@ -6,7 +6,7 @@ from sqlalchemy import Connection
 
 from botservice.people.facts import is_private
 from botservice.people.identities import Identity, ensure_identity, find_identity, note_audience
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 
 @dataclass(frozen=True, slots=True)

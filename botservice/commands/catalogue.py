@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from botservice.capabilities import Capabilities
 from botservice.commands.command import Command
 from botservice.commands.obeying import obey
-from botservice.messages import InboundMessage
+from botservice.core.capabilities import Capabilities
+from botservice.core.messages import InboundMessage
 from botservice.texts.formatted import with_commands
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 _DEFAULT: Final = "/"
 _NAMED: Final = re.compile(r"(?<![\w/])/(?=([a-z0-9_]{1,32})(?![\w/]))")  # a command in a sentence

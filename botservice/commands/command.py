@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from re import fullmatch
 
-from botservice.checking.arguments import check, check_can, check_listed, is_async
-from botservice.errors import BotServiceError, InvalidArgument
+from botservice.core.arguments import check, check_can, check_listed, is_async
+from botservice.core.errors import BotServiceError, InvalidArgument
 from botservice.texts import in_language
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 
 @dataclass(frozen=True, slots=True)

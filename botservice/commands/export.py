@@ -4,14 +4,14 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from botservice.agent.tool_threads import run_in_thread
 from botservice.commands.asker import find_asker, unknown
 from botservice.commands.command import Command
-from botservice.messages import Attachment
+from botservice.core.messages import Attachment
 from botservice.privacy.export_records import begin_export, find_next_export, note_export
 from botservice.privacy.exported_data import make_archive, read_person
 from botservice.storage.blobs import store_blob
-from botservice.tools.threads import run_in_thread
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 LAST: Final = "last"
 """What is asked for before everything is forgotten: one archive more than a day has otherwise."""

@@ -5,15 +5,15 @@ from typing import Final
 
 from botservice.commands.asker import Asker, find_asker, unknown
 from botservice.commands.command import Command
-from botservice.formatted_text import FormattedText
-from botservice.messages import Button
+from botservice.core.formatted_text import FormattedText
+from botservice.core.messages import Button
+from botservice.core.quoting import shortened
 from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.erasing import erase_event
 from botservice.privacy.forgetting import Here, forget_chat, forget_messages, forget_person
 from botservice.privacy.own_messages import find_own_message
-from botservice.quoting import shortened
 from botservice.texts.formatted import Value, command, line
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 _LONGEST_SHOWN: Final = 120  # characters of the message that is to go
 _ORDER: Final = re.compile(r"(message|chat|me|everything)(?:\s+(\d{1,18}))?(?:\s+(yes))?", re.IGNORECASE)

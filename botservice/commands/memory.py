@@ -10,16 +10,16 @@ from sqlalchemy import Connection
 from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.commands.notes import delete_asked_note, list_notes
-from botservice.formatted_text import FormattedText, Span
-from botservice.messages import Button
+from botservice.core.formatted_text import FormattedText, Span
+from botservice.core.messages import Button
+from botservice.core.quoting import shortened
 from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, facts_of, share_fact, texts_going
 from botservice.people.identities import identities_of
 from botservice.people.names import transport_of
 from botservice.privacy.export_records import drop_exports_of
 from botservice.privacy.records import clear_quotes, erase_quotes
-from botservice.quoting import shortened
 from botservice.texts.formatted import Value, below, bulleted, line, quoted
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 _MOST_BUTTONS: Final = 8
 _LONGEST_SAID: Final = 80  # characters of the message that a fact came from

@@ -5,7 +5,7 @@ from typing import Final
 
 from botservice.commands.command import Command
 from botservice.history.rows import begin_afresh
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 
 async def _begin(request: CommandRequest) -> CommandAnswer:

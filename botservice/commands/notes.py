@@ -5,13 +5,13 @@ from datetime import datetime
 from sqlalchemy import Connection
 
 from botservice.commands.asker import Asker
-from botservice.formatted_text import FormattedText, Span
+from botservice.core.formatted_text import FormattedText, Span
 from botservice.history.notes import StoredNote, authors_of, delete_note, read_notes
 from botservice.people.identities import identities_of
 from botservice.privacy.export_records import drop_exports
 from botservice.privacy.records import erase_from_records
 from botservice.texts.formatted import bulleted, line, quoted
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 
 async def list_notes(request: CommandRequest) -> list[FormattedText]:

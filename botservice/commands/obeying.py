@@ -8,10 +8,10 @@ from typing import Final
 from sqlalchemy import Connection
 
 from botservice.commands.command import Command
-from botservice.errors import BudgetExceeded, ClaimLost, CommandFailed, StorageError, StorageUnavailable, TurnGrew
-from botservice.formatted_text import FormattedText
+from botservice.core.errors import BudgetExceeded, ClaimLost, CommandFailed, StorageError, StorageUnavailable, TurnGrew
+from botservice.core.formatted_text import FormattedText
 from botservice.storage.failures import Failure, is_lost_connection
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 logger = logging.getLogger(__name__)
 

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from botservice.access.values import AccessRole
 from botservice.commands.command import Command
-from botservice.contexts.context import set_metadata, with_key
-from botservice.messages import storable
+from botservice.conversation.context import set_metadata, with_key
+from botservice.core.messages import storable
+from botservice.core.personas import PERSONA, Persona
+from botservice.people.access_values import AccessRole
 from botservice.people.names import person_name
-from botservice.personas import PERSONA, Persona
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 LONGEST_PERSONA: Final = 2_000
 """Characters; it stands in every prompt of the chat."""

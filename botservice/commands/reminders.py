@@ -4,14 +4,14 @@ import re
 from typing import Final
 
 from botservice.commands.command import Command
-from botservice.formatted_text import FormattedText, Span
-from botservice.messages import Button, Moment
-from botservice.quoting import shortened
-from botservice.reminders.records import cancel_reminder, read_waiting
-from botservice.reminders.reminder import Reminder, Repeats
-from botservice.reminders.times import spell
+from botservice.conversation.reminder import Reminder, Repeats
+from botservice.conversation.reminder_records import cancel_reminder, read_waiting
+from botservice.conversation.reminder_times import spell
+from botservice.core.formatted_text import FormattedText, Span
+from botservice.core.messages import Button, Moment
+from botservice.core.quoting import shortened
 from botservice.texts.formatted import below, bulleted, line, words
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 _MOST_BUTTONS: Final = 8
 _LONGEST_SHOWN: Final = 200  # characters of each text

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Final
 
 from botservice.commands.command import Command
-from botservice.messages import InboundMessage, Message
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
-from botservice.turns.start.exchanges import find_last_exchange
+from botservice.core.messages import InboundMessage, Message
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.exchanges import find_last_exchange
 
 
 async def _retry(request: CommandRequest) -> CommandAnswer:

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from botservice.commands.access import ACCESS, APPROVE, REVOKE
-from botservice.commands.accounts.link import LINK, UNLINK
 from botservice.commands.approval import ALLOW_COMMAND, DENY_COMMAND
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
+from botservice.commands.link import LINK, UNLINK
 from botservice.commands.memory import MEMORY
 from botservice.commands.new import NEW
 from botservice.commands.persona import PERSONA_COMMAND

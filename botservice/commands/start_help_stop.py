@@ -6,7 +6,7 @@ from typing import Final
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command
 from botservice.texts.formatted import below, command, line
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 
 async def _start(request: CommandRequest) -> CommandAnswer:

@@ -6,14 +6,14 @@ from typing import Final
 from sqlalchemy import Connection
 
 from botservice.commands.command import Command
-from botservice.formatted_text import FormattedText, Span
-from botservice.messages import Button
+from botservice.core.formatted_text import FormattedText, Span
+from botservice.core.messages import Button
 from botservice.texts.formatted import below, bulleted, code, line
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
-from botservice.turns.waiting.calls import PendingKind, WaitingCall
-from botservice.turns.waiting.deciding import is_own
-from botservice.turns.waiting.grants import Grant, find_grants, revoke_grants
-from botservice.turns.waiting.records import find_open
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.deciding import is_own
+from botservice.turns.grants import Grant, find_grants, revoke_grants
+from botservice.turns.waiting_calls import PendingKind, WaitingCall
+from botservice.turns.waiting_records import find_open
 
 _MOST_BUTTONS: Final = 8
 _ASK: Final = re.compile(r"ask\s+([\w.-]{1,64})", re.IGNORECASE)

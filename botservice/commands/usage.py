@@ -5,15 +5,15 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.access.records import read_names
-from botservice.budgets.budgets import Standing
-from botservice.budgets.periods import period_start
-from botservice.budgets.usage import Payer, UsageLine, list_usage
 from botservice.commands.command import Command
-from botservice.formatted_text import FormattedText
-from botservice.policies import NANO, Period, Scope, Unit
+from botservice.core.formatted_text import FormattedText
+from botservice.core.policies import NANO, Period, Scope, Unit
+from botservice.people.access_records import read_names
+from botservice.people.budget_periods import period_start
+from botservice.people.budgets import Standing
+from botservice.people.usage import Payer, UsageLine, list_usage
 from botservice.texts.formatted import below, bulleted
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 _WHOSE: Final[Mapping[str, str]] = {
     Scope.PERSON: "usage.person",

@@ -9,22 +9,24 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
-from botservice.access.values import AccessRole
 from botservice.commands.command import Command
-from botservice.contexts.step_records import read_steps
-from botservice.errors import LLMFailure
-from botservice.formatted_text import FormattedText
+from botservice.conversation.field_values import Timing
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.step_records import read_steps
+from botservice.conversation.steps import ActionStep, FailedStep, TaskStep
+from botservice.conversation.sub_runs import sub_runs
+from botservice.core.errors import LLMFailure
+from botservice.core.formatted_text import FormattedText
+from botservice.core.messages import Author, Moment, TokenUsage
+from botservice.core.personas import persona_in
+from botservice.core.policies import NANO
+from botservice.core.quoting import found_records, shortened
 from botservice.history.excerpts import LEFT_OUT
-from botservice.memory import ActionStep, FailedStep, MemoryItem, TaskStep, Timing
-from botservice.memory.sub_runs import sub_runs
-from botservice.messages import Author, Moment, TokenUsage
-from botservice.personas import persona_in
-from botservice.policies import NANO
-from botservice.quoting import found_records, shortened
+from botservice.people.access_values import AccessRole
 from botservice.texts.formatted import below, bulleted, line, words
-from botservice.turns.run.failures import FAILURE_KIND
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
-from botservice.turns.start.exchanges import Attempt, find_last_attempt
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.exchanges import Attempt, find_last_attempt
+from botservice.turns.failures import FAILURE_KIND
 from botservice.turns.turn import Outcome
 
 _MOST: Final = 6  # entries of one kind: it is read in a chat

@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import Boolean, Connection, and_, bindparam, delete, or_, select, update
 
-from botservice.history.finding.word_blocks import forget_words
+from botservice.core.messages import Attachment, storable
+from botservice.core.references import Reference, keep_files
 from botservice.history.rows import delete_rows, store_attachment
-from botservice.messages import Attachment, storable
-from botservice.references import Reference, keep_files
+from botservice.history.word_blocks import forget_words
 from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.references import decode_references, keep_references, storable_references
 from botservice.storage.tables.conditions import MESSAGE_IS_EDITED, MESSAGE_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON

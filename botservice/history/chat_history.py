@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
-from botservice.history.finding.documents import question_of, searchable_text
-from botservice.history.finding.questions import Period, Question, SearchHit, merge_hits
+from botservice.core.messages import Attachment, Author, Message, Role
+from botservice.history.documents import question_of, searchable_text
+from botservice.history.questions import Period, Question, SearchHit, merge_hits
 from botservice.history.recent import Recent, RecentMessages
 from botservice.history.rows import (
     LAST_OF_A_PERSON,
@@ -32,19 +33,18 @@ from botservice.history.rows import (
 from botservice.history.shown import Room
 from botservice.history.window import CONVERSATION, MessageSelector, StoredMessages, is_quick
 from botservice.llm.tokens import TokenCounter, count_aside, counter_for
-from botservice.messages import Attachment, Author, Message, Role
-from botservice.storage import Storage
+from botservice.storage.database import Storage
 from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.readers import NotInPlace, leave_to_thread
 from botservice.storage.statements import execute, interleave
 from botservice.storage.tables.conversations import messages
 
 if TYPE_CHECKING:
-    from botservice.history.finding.search import SearchIndexes
+    from botservice.history.finding import SearchIndexes
 
 logger = logging.getLogger(__name__)
 
-_SEARCH: Final = "botservice.history.finding.search"
+_SEARCH: Final = "botservice.history.finding"
 _COUNTED_INLINE = 2_000  # characters: longer texts are counted in a thread
 _READ_INLINE = 20_000  # characters of what was found: the passages of more are looked for in a thread
 
@@ -393,7 +393,7 @@ async def search_indexes(storage: Storage) -> "SearchIndexes":
     """Return the indexes of a storage; what searches is loaded for the first search, beside the event loop."""
     if not hasattr(sys.modules.get(_SEARCH), "SearchIndexes"):  # other searches wait for it in a thread, too
         await asyncio.to_thread(importlib.import_module, _SEARCH)
-    from botservice.history.finding.search import SearchIndexes
+    from botservice.history.finding import SearchIndexes
 
     return SearchIndexes.of(storage)
 
@@ -402,7 +402,7 @@ def _indexes_at_hand(storage: Storage, context_id: int) -> "SearchIndexes | None
     """Return the indexes if a chat is searched in one read with its window: on SQLite, if that is quick."""
     if not (storage.is_sqlite and hasattr(sys.modules.get(_SEARCH), "SearchIndexes")):
         return None
-    from botservice.history.finding.search import SearchIndexes
+    from botservice.history.finding import SearchIndexes
 
     indexes = SearchIndexes.of(storage)
     return indexes if indexes.is_quick(context_id) else None

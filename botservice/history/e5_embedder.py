@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botservice.errors import SettingsError
+from botservice.core.errors import SettingsError
 
 E5_MODEL: Final = "multilingual-e5-small"
 """What LOCAL_EMBEDDING_MODEL says for this embedder, instead of a folder."""

@@ -6,10 +6,10 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from botservice.checking.arguments import check_seconds
-from botservice.errors import LLMError
+from botservice.config.settings import DEFAULT_EMBEDDING_MODEL, ModelSettings
+from botservice.core.arguments import check_seconds
+from botservice.core.errors import LLMError
 from botservice.llm.openai.clients import OpenAIClients
-from botservice.settings import DEFAULT_EMBEDDING_MODEL, ModelSettings
 
 if TYPE_CHECKING:
     import numpy as np

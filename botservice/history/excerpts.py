@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Final, Self
 
-from botservice.messages import Message
+from botservice.core.messages import Message
 
 LEFT_OUT: Final = "[…]"
 LONGEST_RECORD: Final = 4_000  # characters of one remembered message
@@ -49,7 +49,7 @@ def make_excerpt(
         size: Measures a message as it is shown, in tokens.
         count: Counts the tokens of a text.
     """
-    from botservice.history.ranking.passages import rank_passages
+    from botservice.search.passages import rank_passages
 
     text = message.full_text
     if len(text) <= LONGEST_RECORD and size(message) <= most:

@@ -10,15 +10,16 @@ from typing import Any, Final, Self
 
 from sqlalchemy import Row
 
-from botservice.errors import BotServiceError, ClaimLost, DatabaseInUse, LLMError
+from botservice.core.errors import BotServiceError, ClaimLost, DatabaseInUse, LLMError
+from botservice.core.messages import Role
 from botservice.history.changes import find_edited
+from botservice.history.documents import searchable_text
 from botservice.history.embeddings import Embedder
-from botservice.history.finding.documents import searchable_text
-from botservice.history.finding.question_vectors import QuestionVectors
-from botservice.history.finding.search import SearchIndexes
+from botservice.history.finding import SearchIndexes
+from botservice.history.question_vectors import QuestionVectors
 from botservice.history.vectors import as_unit_rows, find_missing, find_newest, find_newest_vector, write_vectors
-from botservice.messages import Role
-from botservice.storage import Claim, Storage
+from botservice.storage.claims import Claim
+from botservice.storage.database import Storage
 from botservice.storage.references import full_text_of
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from botservice.errors import SettingsError
+from botservice.core.errors import SettingsError
 
 # Where downloads have the model: as it was trained first, then smaller ones, which lose little.
 _MODEL_NAMES: Final = ("model.onnx", "model_fp16.onnx", "model_quantized.onnx", "model_int8.onnx", "model_uint8.onnx")

@@ -9,8 +9,8 @@ import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
 
-from botservice.messages import Author
-from botservice.quoting import quote_name
+from botservice.core.messages import Author
+from botservice.core.quoting import quote_name
 
 _BRACKETS = frozenset(("Ps", "Pe"))  # also those that only look like ours
 

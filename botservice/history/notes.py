@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select, bindparam, delete, insert, select, update
 
-from botservice.quoting import quote_text
-from botservice.settings import NOTES_TOKENS as NOTES_TOKENS  # noqa: PLC0414 - others take it from here
+from botservice.config.settings import NOTES_TOKENS as NOTES_TOKENS  # noqa: PLC0414 - others take it from here
+from botservice.core.quoting import quote_text
 from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.observing import notes, observed, refused_notes

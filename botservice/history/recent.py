@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Final
 
 from sqlalchemy import Connection, Row, bindparam
 
+from botservice.core.messages import Message, Role
 from botservice.history.rows import NEWEST_FIRST, OF_CONTEXT, read_message
-from botservice.messages import Message, Role
-from botservice.storage import Storage
+from botservice.storage.database import Storage
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages
 

@@ -20,12 +20,12 @@ from sqlalchemy import (
     update,
 )
 
-from botservice.errors import StorageError
-from botservice.history.finding.word_blocks import LARGEST_ID, forget_words
+from botservice.core.errors import StorageError
+from botservice.core.messages import Attachment, Author, Message, Role, storable
+from botservice.core.picture_size import read_picture_size
+from botservice.core.references import Reference, write_out
+from botservice.history.word_blocks import LARGEST_ID, forget_words
 from botservice.llm.tokens import TokenCounter
-from botservice.messages import Attachment, Author, Message, Role, storable
-from botservice.picture_size import read_picture_size
-from botservice.references import Reference, write_out
 from botservice.storage.blobs import read_blobs, store_blob
 from botservice.storage.chunks import chunks
 from botservice.storage.orphaned_files import loosen_files

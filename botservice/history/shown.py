@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Final, Self
 
+from botservice.core.messages import SHOWN_TYPES, Attachment, Author, Message, Role
+from botservice.core.quoting import FOUND_END, FOUND_START, quote_name, quote_record, quote_said, quote_said_in_group
 from botservice.history.excerpts import LONGEST_RECORD, make_excerpt, read_on, whole_of
-from botservice.history.finding.questions import SearchHit
 from botservice.history.namesakes import account_mark, is_shared
+from botservice.history.questions import SearchHit
 from botservice.llm.tokens import TokenCounter
-from botservice.messages import SHOWN_TYPES, Attachment, Author, Message, Role
-from botservice.quoting import FOUND_END, FOUND_START, quote_name, quote_record, quote_said, quote_said_in_group
 
 CUT: Final = "…"  # at the end of a message of which not all is shown
 _REMEMBERED = (
@@ -248,7 +248,7 @@ def _find_earlier(found: Sequence[SearchHit], asked: str) -> dict[int | None, Me
     several = [group for group in said.values() if len(group) > 1]
     if not several or not asked:
         return {}
-    from botservice.history.ranking.versions import find_earlier
+    from botservice.search.versions import find_earlier
 
     return {
         message.id: group[place]

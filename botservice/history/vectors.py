@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sqlalchemy import Connection, Row, and_, bindparam, delete, func, insert, or_, select
 
-from botservice.messages import Role
+from botservice.core.messages import Role
 from botservice.storage.chunks import chunks
 from botservice.storage.tables.conversations import messages, vectors
 

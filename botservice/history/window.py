@@ -7,10 +7,10 @@ from typing import Protocol, overload
 
 from sqlalchemy import Connection, func, select
 
+from botservice.core.messages import Message, Role
 from botservice.history.recent import Kept, Recent
 from botservice.history.rows import NEWEST_FIRST, NEWEST_FIRST_BEFORE, read_message, read_messages
 from botservice.llm.tokens import TokenCounter, counter_for
-from botservice.messages import Message, Role
 from botservice.storage.readers import leave_to_thread
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages

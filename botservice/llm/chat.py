@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, Self
 
-from botservice.messages import TokenUsage, ToolCall
+from botservice.core.messages import TokenUsage, ToolCall
 
 ChatMessage = Mapping[str, Any]
 """One message in the form of chat.completions: role, content, and what goes with them."""

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
+from botservice.config.settings import Settings, reveal
 from botservice.llm.chat import ChatLLM
 from botservice.llm.demo import DemoChatLLM
 from botservice.llm.fallback import FallbackLLM
-from botservice.settings import Settings, reveal
 
 if TYPE_CHECKING:
     from botservice.llm.openai.llm import OpenAIChatLLM

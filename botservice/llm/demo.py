@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from botservice.core.messages import ToolCall
 from botservice.llm.chat import ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.demo_calls import describe_call, read_call
 from botservice.llm.demo_sentences import (
@@ -17,7 +18,6 @@ from botservice.llm.demo_sentences import (
     is_starter,
     statement_of,
 )
-from botservice.messages import ToolCall
 
 REMINDER: Final = (
     "(I am a demo script. Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, to get a real model.)"

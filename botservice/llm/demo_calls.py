@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from botservice.core.messages import ToolCall
 from botservice.llm.chat import ToolSchema
-from botservice.messages import ToolCall
 
 _QUOTED: Final = r"\"[^\"]*\"|'[^']*'(?!\w)|“[^”]*”|„[^“”]*[“”]|«[^»]*»|「[^」]*」"
 _WORD: Final = re.compile(rf"(?:(?P<name>\w+)=)?(?P<value>(?:{_QUOTED})(?=[\s,]|$)|\S*)\s*")

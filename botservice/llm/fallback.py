@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from botservice.checking.arguments import check_can, check_listed
-from botservice.errors import LLMError, LLMFailure
+from botservice.core.arguments import check_can, check_listed
+from botservice.core.errors import LLMError, LLMFailure
 from botservice.llm.asking import searches_web
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.circuit_breaker import Circuit

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from botservice.errors import LLMError, LLMFailure
+from botservice.core.errors import LLMError, LLMFailure
 from botservice.llm.asking import offered_to
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema, takes_schema
 

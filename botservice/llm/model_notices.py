@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from botservice.errors import LLMError, LLMFailure
+from botservice.core.errors import LLMError, LLMFailure
 from botservice.llm.openai.catalogue import Lifetime, Shutdown, known_shutdown, read_catalogue, read_model
 from botservice.llm.openai.clients import OpenAIClients
 from botservice.llm.openai.options import is_openai

@@ -6,9 +6,9 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
-from botservice.errors import LLMError
+from botservice.core.errors import LLMError
+from botservice.core.messages import TokenUsage, ToolCall
 from botservice.llm.chat import ChatMessage, ChatResponse, FinishReason, TextSink, ToolSchema
-from botservice.messages import TokenUsage, ToolCall
 
 Reply = str | ToolCall | Sequence["str | ToolCall"] | ChatResponse | BaseException
 """What a script says next: a text, a call, several of them, a whole response, or an error to raise."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, select
 
-from botservice.messages import Author
+from botservice.core.messages import Author
 from botservice.people.older_texts import take_apart
 from botservice.people.own_words import is_said_in
 from botservice.storage.statements import execute

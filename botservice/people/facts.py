@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, insert, not_, or_, select, update
 
-from botservice.messages import Author, storable
+from botservice.core.messages import Author, storable
 from botservice.people.fact_sources import find_source, own_words_of
 from botservice.people.identities import find_identity
 from botservice.people.own_words import fitting_topic, is_said_in

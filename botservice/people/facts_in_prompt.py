@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from botservice.history.ranking import Document
-from botservice.messages import Role
+from botservice.core.messages import Role
+from botservice.core.quoting import quote_name, quote_text
 from botservice.people.facts import Fact
-from botservice.quoting import quote_name, quote_text
+from botservice.search.documents import Document
 
 MAX_TOKENS = 600
 _ALL = 20  # facts stand in every prompt, the newest first; of more than that, those that matter most for the question
@@ -73,7 +73,7 @@ def choose_facts(facts: Sequence[Fact], question: str) -> list[Fact]:
 
 def _find(facts: Sequence[Fact], question: str) -> list[Fact]:
     """Return the facts that have words of a question, best first."""
-    from botservice.history.ranking import SearchIndex
+    from botservice.search.index import SearchIndex
 
     index = SearchIndex()
     oldest_first = sorted(facts, key=lambda each: (each.since, each.id))

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
 
-from botservice.formatted_text import FormattedText
-from botservice.messages import Author, Role, storable
+from botservice.core.formatted_text import FormattedText
+from botservice.core.messages import Author, Role, storable
 from botservice.people.names import browser_account
 from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conversations import contexts, messages

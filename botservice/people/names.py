@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import Text, bindparam, select
 
-from botservice.messages import Author, storable
+from botservice.core.messages import Author, storable
 from botservice.storage.tables.people import identities
 
 DIRECT_TOPIC: Final = "direct_messages_topic_id"

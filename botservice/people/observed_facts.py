@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from botservice.messages import Author
+from botservice.core.messages import Author
 from botservice.people.facts import (
     MAX_FACTS,
     Fact,

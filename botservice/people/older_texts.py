@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from botservice.messages import Author
-from botservice.references import Reference, ReferenceKind
+from botservice.core.messages import Author
+from botservice.core.references import Reference, ReferenceKind
 
 _FORWARD: Final = "[forwarded from "
 _QUOTES: Final = {"[in reply to ": ReferenceKind.REPLY, "[about a message of ": ReferenceKind.ABOUT}

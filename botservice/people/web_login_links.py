@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, Update, delete, func, insert, or_, select, update
 
-from botservice.messages import Author
+from botservice.core.messages import Author
 from botservice.people.identities import IDENTITIES, Identity, ensure_identity, identities_of, join_identities
 from botservice.people.names import browser_account, is_browser_account
 from botservice.storage.tables.people import identities, web_links, web_logins

@@ -6,12 +6,12 @@ from typing import Any
 
 from sqlalchemy import Connection, Text, cast, delete, not_, select, update
 
-from botservice.budgets.usage import forget_usage
-from botservice.messages import Author
+from botservice.core.messages import Author
+from botservice.core.personas import PERSONA, TITLE, Persona
 from botservice.people.facts import facts_of
 from botservice.people.identities import Identity, find_identity, identities_of
 from botservice.people.names import person_name
-from botservice.personas import PERSONA, TITLE, Persona
+from botservice.people.usage import forget_usage
 from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.names_left import forget_notices
 from botservice.privacy.own_messages import contexts_of

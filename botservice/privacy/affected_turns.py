@@ -11,7 +11,7 @@ from typing import Final
 
 from sqlalchemy import Connection, and_, exists, func, or_, select
 
-from botservice.messages import Role
+from botservice.core.messages import Role
 from botservice.storage.chunks import chunks, select_among
 from botservice.storage.ranges import sure_up_to
 from botservice.storage.tables.conversations import deliveries, events, messages, turns

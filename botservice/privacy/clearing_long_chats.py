@@ -18,8 +18,8 @@ from botservice.privacy.affected_turns import HAS_RECORDS, IS_OVER
 from botservice.privacy.deletion_counts import Forgotten, count_messages
 from botservice.privacy.erasing import delete_turns, forget_words_of
 from botservice.privacy.names_left import DELIVERED_AGAIN
-from botservice.storage import Storage
 from botservice.storage.chunks import chunks
+from botservice.storage.database import Storage
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import events, messages, turns
 

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from botservice.messages import Role
+from botservice.core.messages import Role
 from botservice.storage.chunks import chunks
 from botservice.storage.tables.conversations import messages, reminders
 from botservice.storage.tables.people import facts

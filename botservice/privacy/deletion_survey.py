@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import Connection, Row, bindparam, func, select
 
-from botservice.messages import Role
+from botservice.core.messages import Role
 from botservice.privacy.affected_turns import find_seen, turns_brought_by
 from botservice.privacy.erasing import Erasure
 from botservice.privacy.quotes import answers_repeating, find_quotes

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, and_, bindparam, delete, exists, insert, or_, select, update
 
-from botservice.errors import TurnGrew
+from botservice.core.errors import TurnGrew
 from botservice.privacy.erasing import ask_anew, erase_shown, is_owed
 from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.tables.conversations import messages

@@ -17,20 +17,20 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, select
 
-from botservice.errors import StorageError
+from botservice.core.errors import StorageError
+from botservice.core.messages import Attachment, Author, Message, Role
+from botservice.core.progressing import Progress, unwatched
+from botservice.core.references import Reference, keep_files, write_out_for
 from botservice.history.notes import Note, read_notes
 from botservice.history.rows import read_messages, select_messages
-from botservice.messages import Attachment, Author, Message, Role
 from botservice.people.facts import Fact, facts_of
 from botservice.people.identities import find_identity
 from botservice.people.names import key_text, person_name, transport_of
 from botservice.privacy.accounts import accounts_of, personas_of, titles_of
 from botservice.privacy.own_messages import contexts_of
 from botservice.privacy.upgrading_references import bring_over_contexts
-from botservice.progressing import Progress, unwatched
-from botservice.references import Reference, keep_files, write_out_for
-from botservice.storage import Storage
 from botservice.storage.chunks import chunks
+from botservice.storage.database import Storage
 from botservice.storage.ranges import is_by
 from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import contexts, events, messages

@@ -8,8 +8,8 @@ from typing import Final, TypeVar
 
 from sqlalchemy import Connection, bindparam, delete, select
 
-from botservice.errors import StorageError
-from botservice.messages import Author
+from botservice.core.errors import StorageError
+from botservice.core.messages import Author
 from botservice.people.facts import drop_unsaid, facts_from
 from botservice.people.identities import find_identity
 from botservice.privacy.accounts import accounts_of, contexts_with, forget_whom
@@ -34,7 +34,7 @@ from botservice.privacy.repeated_words import (
     without_author,
 )
 from botservice.privacy.upgrading_references import bring_over_contexts
-from botservice.storage import Storage
+from botservice.storage.database import Storage
 from botservice.storage.ranges import sure_up_to
 from botservice.storage.references import find_contexts_repeating
 from botservice.storage.tables.conversations import contexts, turns

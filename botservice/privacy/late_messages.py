@@ -11,12 +11,12 @@ from typing import Final
 
 from sqlalchemy import ColumnElement, Connection, LargeBinary, bindparam, delete, exists, func, literal, select
 
-from botservice.messages import Author, Message
+from botservice.core.messages import Author, Message
+from botservice.core.references import Reference
 from botservice.people.names import person_name
 from botservice.privacy.erasing import Erasure, delete_turns, erase_messages, leave_events
 from botservice.privacy.quotes import Quotes
 from botservice.privacy.rights import FORGOTTEN, take_note
-from botservice.references import Reference
 from botservice.storage.statements import execute
 from botservice.storage.tables.access import access_refusals
 from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_SET_ASIDE

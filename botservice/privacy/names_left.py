@@ -21,10 +21,10 @@ from sqlalchemy import (
     update,
 )
 
-from botservice.messages import Author
+from botservice.core.messages import Author
 from botservice.people.names import chat_name
-from botservice.storage import Storage
 from botservice.storage.chunks import chunks
+from botservice.storage.database import Storage
 from botservice.storage.ranges import sure_up_to
 from botservice.storage.tables.access import budget_notices, budget_rates
 from botservice.storage.tables.conditions import CONTEXT_IS_FORGOTTEN

@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
-from botservice.history.finding.word_blocks import forget_words
-from botservice.messages import Role
+from botservice.core.messages import Role
+from botservice.core.quoting import quote_inside
+from botservice.core.references import Reference, keep_files
+from botservice.history.word_blocks import forget_words
 from botservice.privacy.affected_turns import answers_of, turns_of_only
 from botservice.privacy.repeated_words import SHORTEST_QUOTE, ForgottenWords
-from botservice.quoting import quote_inside
-from botservice.references import Reference, keep_files
 from botservice.storage.chunks import select_among
 from botservice.storage.references import decode_references, keep_references, read_references
 from botservice.storage.tables.conversations import contexts, messages, vectors

@@ -24,15 +24,15 @@ from sqlalchemy import (
     update,
 )
 
-from botservice.messages import Author, Role
+from botservice.core.messages import Author, Role
 from botservice.people.facts import Known, drop_facts, put_aside
 from botservice.people.identities import identities_of
 from botservice.privacy.clearing_long_chats import bites
 from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.own_messages import contexts_of
-from botservice.storage import Storage
 from botservice.storage.blobs import find_holding
 from botservice.storage.chunks import chunks
+from botservice.storage.database import Storage
 from botservice.storage.ranges import sure_up_to
 from botservice.storage.tables.conversations import blobs, deliveries, prompt_log, steps, tool_calls, turns
 

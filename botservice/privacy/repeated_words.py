@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, func, select
 
-from botservice.messages import Author, Role
+from botservice.core.messages import Author, Role
+from botservice.core.references import Reference
 from botservice.people.older_texts import without_cut
 from botservice.privacy.affected_turns import turns_of
 from botservice.privacy.own_messages import is_alone, own_message_ids
-from botservice.references import Reference
 from botservice.storage.chunks import select_among
 from botservice.storage.references import decode_references
 from botservice.storage.tables.conversations import deliveries, message_references, messages

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, select
 
-from botservice.messages import InboundMessage
+from botservice.core.messages import InboundMessage
 from botservice.people.names import person_name
 from botservice.storage.statements import upserting
 from botservice.storage.tables.access import access_refusals

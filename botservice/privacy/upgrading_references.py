@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Row, and_, bindparam, case, func, or_, select, update
 
-from botservice.messages import Author, Role
+from botservice.core.messages import Author, Role
+from botservice.core.references import Reference, ReferenceKind
 from botservice.people.older_texts import Taken, take_apart, without_cut
-from botservice.references import Reference, ReferenceKind
-from botservice.storage import Storage
 from botservice.storage.chunks import chunks
+from botservice.storage.database import Storage
 from botservice.storage.references import keep_references
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import messages

@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 from starlette.types import ASGIApp
 
-from botservice.errors import BotServiceError, SettingsError
+from botservice.core.errors import BotServiceError, SettingsError
 from botservice.proving.records import Killed, Record
 
 # The tables of an extension do not count.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Engine, delete, func, select, update
 
-from botservice.errors import StorageError
+from botservice.core.errors import StorageError
 from botservice.storage.chunks import chunks
 from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conversations import blobs

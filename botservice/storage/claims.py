@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Protocol
 from filelock import lock_descriptor, unlock_descriptor
 from sqlalchemy import Connection
 
-from botservice.errors import ClaimLost, DatabaseInUse, StorageUnavailable
+from botservice.core.errors import ClaimLost, DatabaseInUse, StorageUnavailable
 from botservice.storage.writer import Writer
 
 logger = logging.getLogger(__name__)

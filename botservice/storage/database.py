@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
-from botservice.errors import SchemaMismatch, StorageError, StorageUnavailable, UnsuitableDatabase
-from botservice.progressing import Progress, unwatched
+from botservice.core.errors import SchemaMismatch, StorageError, StorageUnavailable, UnsuitableDatabase
+from botservice.core.progressing import Progress, unwatched
 from botservice.storage import schema, transitions
 from botservice.storage.activity import Activity
 from botservice.storage.blobs import with_cipher
@@ -35,12 +35,12 @@ from botservice.storage.engines import (
 from botservice.storage.failures import as_unavailable, check_writable
 from botservice.storage.limits import StorageLimits
 from botservice.storage.orphaned_files import sweep_files
-from botservice.storage.postgres.advisory_locks import AdvisoryClaims
-from botservice.storage.postgres.listener import Hear, Listener
-from botservice.storage.postgres.sessions import check_sessions
+from botservice.storage.postgres_advisory_locks import AdvisoryClaims
+from botservice.storage.postgres_listener import Hear, Listener
+from botservice.storage.postgres_sessions import check_sessions
 from botservice.storage.readers import NotInPlace, ReaderInPlace, Readers
-from botservice.storage.sqlite.files import make_private
-from botservice.storage.sqlite.scrubbing import PATIENCE_SECONDS, Scrubber
+from botservice.storage.sqlite_files import make_private
+from botservice.storage.sqlite_scrubbing import PATIENCE_SECONDS, Scrubber
 from botservice.storage.url import DatabaseUrl
 from botservice.storage.writer import Fence, SortKey, Writer
 

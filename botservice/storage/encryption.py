@@ -2,8 +2,8 @@
 
 import base64
 
-from botservice.errors import SettingsError, StorageError
-from botservice.settings import SHORTEST_ENCRYPTION_KEY
+from botservice.config.settings import SHORTEST_ENCRYPTION_KEY
+from botservice.core.errors import SettingsError, StorageError
 
 _INFO = b"botservice encryption 1"
 

@@ -13,9 +13,9 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from botservice.storage.limits import StorageLimits
-from botservice.storage.postgres.asked_schema import check_database
-from botservice.storage.postgres.pipelines import prepare_pipelines
-from botservice.storage.postgres.sessions import mark_sessions
+from botservice.storage.postgres_pipelines import prepare_pipelines
+from botservice.storage.postgres_schema import check_database
+from botservice.storage.postgres_sessions import mark_sessions
 from botservice.storage.statements import BEGIN_WRITING, run_text
 from botservice.storage.url import DatabaseUrl
 

@@ -8,8 +8,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from botservice.errors import StorageError, StorageUnavailable, UnsuitableDatabase
-from botservice.storage.postgres.sessions import as_unsuitable, is_alien_session
+from botservice.core.errors import StorageError, StorageUnavailable, UnsuitableDatabase
+from botservice.storage.postgres_sessions import as_unsuitable, is_alien_session
 
 # Postgres manual, appendix A.
 _CONFLICTS = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_detected

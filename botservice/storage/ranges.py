@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, FromClause, and_
 
-from botservice.messages import Author
+from botservice.core.messages import Author
 
 _SEEN_LATE: Final = 1_000  # on Postgres, of two transactions the one that took its id earlier may be seen later
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar, cast
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from botservice.errors import StorageUnavailable
+from botservice.core.errors import StorageUnavailable
 from botservice.storage.failures import as_unavailable, is_lost_connection, is_outage
 from botservice.storage.statements import interleave
 

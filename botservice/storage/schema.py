@@ -15,15 +15,15 @@ from sqlalchemy import Connection, Engine, delete, insert, inspect, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateSchema
 
-from botservice.errors import DatabaseInUse, SchemaMismatch, StorageUnavailable
-from botservice.progressing import Progress, unwatched
+from botservice.core.errors import DatabaseInUse, SchemaMismatch, StorageUnavailable
+from botservice.core.progressing import Progress, unwatched
 from botservice.storage.claims import SharedFile
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict
 from botservice.storage.limits import StorageLimits
-from botservice.storage.postgres.advisory_locks import lock_space
-from botservice.storage.postgres.building import finish_building
-from botservice.storage.sqlite.files import STEPS_AT_ONCE, check_interrupted
+from botservice.storage.postgres_advisory_locks import lock_space
+from botservice.storage.postgres_building import finish_building
+from botservice.storage.sqlite_files import STEPS_AT_ONCE, check_interrupted
 from botservice.storage.tables import telegram  # noqa: F401 - a transport owns it, and every process knows all tables
 from botservice.storage.tables.conversations import schema_compatibility
 from botservice.storage.tables.metadata import metadata

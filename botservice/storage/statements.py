@@ -19,7 +19,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.expression import BindParameter, ClauseElement
 
 from botservice.storage.failures import as_sqlalchemy_error
-from botservice.storage.postgres.pipelines import as_told, queue_of, wait_for_all
+from botservice.storage.postgres_pipelines import as_told, queue_of, wait_for_all
 
 A = TypeVar("A")
 B = TypeVar("B")

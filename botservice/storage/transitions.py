@@ -12,7 +12,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, bindparam, create_engine, text
 from sqlalchemy.pool import NullPool
 
-from botservice.storage.postgres.advisory_locks import lock_space
+from botservice.storage.postgres_advisory_locks import lock_space
 from botservice.storage.url import DatabaseUrl
 
 TABLE: Final = "transitions"

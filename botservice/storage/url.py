@@ -10,8 +10,8 @@ import certifi
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
-from botservice.errors import SettingsError
-from botservice.storage.postgres.asked_schema import find_schema
+from botservice.core.errors import SettingsError
+from botservice.storage.postgres_schema import find_schema
 
 # pragma: allowlist nextline secret
 _MUST_BE = "DATABASE_URL must be sqlite:///file.db or postgresql://user:password@host/name"

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine
 
-from botservice.errors import ClaimLost, StorageUnavailable
+from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.storage.failures import Failure, is_conflict
 from botservice.storage.limits import StorageLimits
 from botservice.storage.statements import BEGIN_WRITING, interleave, run_text

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
 
-from botservice.errors import UnsuitableDatabase
+from botservice.core.errors import UnsuitableDatabase
 from botservice.storage.failures import Failure, check_writable, is_lost_connection, is_read_only
 from botservice.storage.limits import StorageLimits
-from botservice.storage.postgres.clock import DatabaseClock
-from botservice.storage.postgres.sessions import UNMARK, as_unsuitable, is_alien_session
+from botservice.storage.postgres_clock import DatabaseClock
+from botservice.storage.postgres_sessions import UNMARK, as_unsuitable, is_alien_session
 from botservice.telemetry.logs import BACK
 
 logger = logging.getLogger(__name__)

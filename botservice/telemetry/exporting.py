@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from botservice.errors import SettingsError
+from botservice.core.errors import SettingsError
 from botservice.telemetry.logs import telling
 from botservice.telemetry.measuring import sending_to
 

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, TextIO
 from urllib.parse import quote
 
-from botservice.errors import StorageUnavailable, UnsuitableDatabase
+from botservice.core.errors import StorageUnavailable, UnsuitableDatabase
 from botservice.telemetry.measuring import turn_now
 
 BACK = "storage.back"

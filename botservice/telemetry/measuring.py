@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-from botservice.messages import TokenUsage, ToolCall
+from botservice.core.messages import TokenUsage, ToolCall
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.process_collector import ProcessCollector
 
-from botservice.policies import NANO
+from botservice.core.policies import NANO
 from botservice.telemetry.measuring import ModelCall, Sending, ToolRun, TurnEnd, Work
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"

@@ -11,10 +11,10 @@ from functools import lru_cache
 from string import Formatter
 from typing import Final, TypeAlias
 
-from botservice.formatted_text import Block, CodeBlock, FormattedText, Inline, Item, List, Paragraph, Span
-from botservice.quoting import is_link_like
+from botservice.core.formatted_text import Block, CodeBlock, FormattedText, Inline, Item, List, Paragraph, Span
+from botservice.core.quoting import is_link_like
+from botservice.core.visible_text import visible
 from botservice.texts import template_in_language
-from botservice.visible_text import visible
 
 Value: TypeAlias = str | int | Span | FormattedText
 """What may stand in a placeholder: words as they are, or words with a formatting of their own."""

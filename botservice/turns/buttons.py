@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from botservice.memory import ActionStep
-from botservice.messages import Button, ButtonStyle
+from botservice.conversation.steps import ActionStep
+from botservice.core.messages import Button, ButtonStyle
 
 _FIELD = "offered_buttons"
 

@@ -1,6 +1,6 @@
 """For how long, and when, a message that could not be delivered is sent again."""
 
-from botservice.errors import DeliveryError, DeliveryRefused
+from botservice.core.errors import DeliveryError, DeliveryRefused
 from botservice.turns.retry_policies import RetryPolicy
 
 # A platform may be away for hours: what is owed to a person stays owed for a day, which is so many tries. After the

@@ -11,17 +11,18 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection, Row, bindparam, func, select, text, update
 
-from botservice.errors import ClaimLost, StorageUnavailable
+from botservice.core.errors import ClaimLost, StorageUnavailable
+from botservice.core.messages import InboundMessage
 from botservice.history.changes import NewWords, change_message, delete_message, find_stored
 from botservice.history.chat_history import count_text
-from botservice.messages import InboundMessage
-from botservice.storage import Claim, Storage
+from botservice.storage.claims import Claim
+from botservice.storage.database import Storage
 from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import EVENT_IS_EXTERNAL, EVENT_IS_UNHANDLED
 from botservice.storage.tables.conversations import events
 from botservice.turns.transport import ReadEvent
 from botservice.turns.turn import EventKind, StoredEvent
-from botservice.turns.waiting.records import withdraw_question
+from botservice.turns.waiting_records import withdraw_question
 
 logger = logging.getLogger(__name__)
 

@@ -13,22 +13,22 @@ from typing import NoReturn
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from botservice.access.access import Access
-from botservice.access.values import AccessRole
-from botservice.contexts.context import ContextKeys, find_context, find_or_insert_context
-from botservice.errors import InboxFull, StorageUnavailable
-from botservice.messages import Author, InboundMessage
-from botservice.storage import Storage
+from botservice.conversation.context import ContextKeys, find_context, find_or_insert_context
+from botservice.core.errors import InboxFull, StorageUnavailable
+from botservice.core.messages import Author, InboundMessage
+from botservice.people.access import Access
+from botservice.people.access_values import AccessRole
 from botservice.storage.activity import in_background
+from botservice.storage.database import Storage
 from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED
 from botservice.storage.tables.conversations import events, turns
 from botservice.texts.formatted import say
+from botservice.turns.deciding import Decider, Decision, decide_now
+from botservice.turns.parsing_decisions import order_of
 from botservice.turns.records import count_waiting, insert_turn
 from botservice.turns.run_options import Clock
 from botservice.turns.turn import EventKind, InboundEvent, Share, TurnStatus, set_due
-from botservice.turns.waiting.deciding import Decider, Decision, decide_now
-from botservice.turns.waiting.parsing import order_of
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
 logger = logging.getLogger(__name__)

@@ -2,8 +2,8 @@
 
 from sqlalchemy import Connection, select
 
-from botservice.errors import StorageError
-from botservice.storage import Storage
+from botservice.core.errors import StorageError
+from botservice.storage.database import Storage
 from botservice.storage.tables.conversations import turns
 from botservice.turns.turn import Outcome, TurnStatus
 

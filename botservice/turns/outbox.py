@@ -13,10 +13,11 @@ from typing import Any, Final
 from cachetools import LRUCache
 from sqlalchemy import Connection, bindparam, case, exists, func, insert, literal, null, select, update
 
-from botservice.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
+from botservice.core.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
 from botservice.history.rows import find_message
 from botservice.privacy.export_records import release_export
-from botservice.storage import Claim, Storage
+from botservice.storage.claims import Claim
+from botservice.storage.database import Storage
 from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.ranges import is_of
 from botservice.storage.statements import Rows, execute

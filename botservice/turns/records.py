@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 
-from botservice.errors import TurnGrew
+from botservice.core.errors import TurnGrew
 from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import (
     DELIVERY_IS_OWED,

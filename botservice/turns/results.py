@@ -6,12 +6,14 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from botservice.contexts.context import AgentContext
-from botservice.memory import FinalAnswerStep, MemoryItem, Timing
-from botservice.memory.agent_memory import start_of_work
-from botservice.memory.sub_runs import usage_of
-from botservice.messages import Message, TokenUsage
-from botservice.turns.run.failures import is_model_failure, is_used_up
+from botservice.conversation.agent_memory import start_of_work
+from botservice.conversation.context import AgentContext
+from botservice.conversation.field_values import Timing
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.steps import FinalAnswerStep
+from botservice.conversation.sub_runs import usage_of
+from botservice.core.messages import Message, TokenUsage
+from botservice.turns.failures import is_model_failure, is_used_up
 
 
 class RunState(StrEnum):

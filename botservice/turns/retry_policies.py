@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from botservice.errors import LLMError
+from botservice.core.errors import LLMError
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from botservice.access.access import Access
-from botservice.agents import Agent
-from botservice.budgets.budgets import Budgets
-from botservice.memory import StepCallbacks
-from botservice.storage import Storage
+from botservice.agent.agent import Agent
+from botservice.conversation.callbacks import StepCallbacks
+from botservice.people.access import Access
+from botservice.people.budgets import Budgets
+from botservice.storage.database import Storage
 from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 
 if TYPE_CHECKING:
-    from botservice.turns.run.spoken_answers import Speaker
+    from botservice.turns.spoken_answers import Speaker
 
 Clock = Callable[[], datetime]
 

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from botservice.contexts.context import note_untrusted, read_context_keys
-from botservice.errors import StorageError
+from botservice.conversation.context import note_untrusted, read_context_keys
+from botservice.core.errors import StorageError
+from botservice.core.messages import Attachment, Button, Message, Role
 from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, find_answer, insert_message
-from botservice.messages import Attachment, Button, Message, Role
 from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conversations import deliveries, events
 from botservice.turns.buttons import write_buttons

@@ -4,14 +4,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from botservice.capabilities import Capabilities
-from botservice.messages import InboundMessage, Message, ToolCall
+from botservice.core.capabilities import Capabilities
+from botservice.core.messages import InboundMessage, Message, ToolCall
 from botservice.turns.turn import Delivery, StoredEvent
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
-    from botservice.storage import Storage
+    from botservice.storage.database import Storage
     from botservice.turns.inbox import Inbox
 
 Payload = Mapping[str, object]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, func, literal_column, select
 
-from botservice.storage.postgres.listener import CHANNEL
+from botservice.storage.postgres_listener import CHANNEL
 from botservice.storage.statements import execute
 from botservice.turns.turn import EventKind
 

@@ -7,7 +7,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from botservice import Author, InboundMessage
-from botservice.turns.start.commands import parse_command
+from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import EventKind, InboundEvent
 
 PING, COMMAND, BUTTON = 1, 2, 3

@@ -7,8 +7,8 @@ from typing import Any, Final
 from probes import Differs, Finding, Probe, Refused, Room, expect_refusal, try_all
 
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.outgoing.figures import as_blocks, find_figures
-from transports.slack.outgoing.formatting import markdown
+from transports.slack.figures import as_blocks, find_figures
+from transports.slack.formatting import markdown
 
 NOT_TRIED: Final = {
     "apps.connections.open": "it would open a socket beside that of a running bot",

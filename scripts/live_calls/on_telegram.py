@@ -7,13 +7,13 @@ from typing import Any, Final
 from probes import Differs, Finding, Probe, Refused, Room, expect_refusal, try_all
 from telegram.error import InvalidToken, TelegramError
 
-from botservice.messages import Attachment, Button, Message, Moment, Role
+from botservice.core.messages import Attachment, Button, Message, Moment, Role
+from transports.telegram.chosen_button import Choice
 from transports.telegram.client import BotClient, InputFile, as_media
+from transports.telegram.extras import as_parameters
 from transports.telegram.inbound_events import UNSEEN
 from transports.telegram.keyboards import make_chosen, make_disabled
-from transports.telegram.outgoing.chosen_button import Choice
-from transports.telegram.outgoing.extras import as_parameters
-from transports.telegram.outgoing.planning import plan_answer
+from transports.telegram.planning import plan_answer
 
 NOT_TRIED: Final = {
     "getUpdates": "it would take updates away from a running bot",

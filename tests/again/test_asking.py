@@ -19,13 +19,13 @@ from botservice import (
     Tool,
     ToolCall,
 )
-from botservice.again import Changes, ask_again
-from botservice.again.asking_again import prompt_again
-from botservice.budgets.budgets import Budgets
-from botservice.budgets.usage import Payer, UsageBy, list_usage
-from botservice.policies import Scope, parse_limits, parse_prices
+from botservice.agent.hosted_tools import WEB_SEARCH
+from botservice.core.policies import Scope, parse_limits, parse_prices
+from botservice.devtools.asking_again import ask_again, prompt_again
+from botservice.devtools.changed_conditions import Changes
+from botservice.people.budgets import Budgets
+from botservice.people.usage import Payer, UsageBy, list_usage
 from botservice.storage.tables.conversations import metadata
-from botservice.tools.hosted import WEB_SEARCH
 
 ran: list[tuple[int, int]] = []
 

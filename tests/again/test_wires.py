@@ -5,9 +5,9 @@ from standins.openai_api import Ending, OpenAIApi, Reply, ToolUse
 from standins.tools import adder
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, OpenAIChatLLM
-from botservice.again import ask_again
-from botservice.budgets.budgets import Budgets
-from botservice.known_prices import KNOWN_PRICES
+from botservice.config.known_prices import KNOWN_PRICES
+from botservice.devtools.asking_again import ask_again
+from botservice.people.budgets import Budgets
 
 ran: list[tuple[int, int]] = []
 

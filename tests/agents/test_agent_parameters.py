@@ -15,10 +15,10 @@ from botservice import (
     ToolCall,
     tool,
 )
-from botservice.agents import Action, FinishAction
+from botservice.agent.agent import Action, FinishAction
 from botservice.app import build_service, govern
-from botservice.errors import InvalidArgument, InvalidTool
-from botservice.settings import Settings
+from botservice.config.settings import Settings
+from botservice.core.errors import InvalidArgument, InvalidTool
 
 pytestmark = pytest.mark.any_database
 

@@ -18,7 +18,7 @@ from botservice import (
     ScriptedChatLLM,
     tool,
 )
-from botservice.tools.mcp import MCPServers
+from botservice.mcp.servers import MCPServers
 
 
 @tool

@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from botservice import AgentService, FunctionsBasedAgent, MessageWindowMessageSelector, NoMessages, ScriptedChatLLM
-from botservice.contexts.step_records import read_steps
-from botservice.history import SearchHit
+from botservice.agent.remembering import recall
+from botservice.conversation.step_records import read_steps
+from botservice.core.messages import Attachment, Author, Message, Role
+from botservice.core.quoting import found_records
+from botservice.history.questions import SearchHit
 from botservice.history.shown import as_record, describe_found, records_of, room_for_found, size_of
 from botservice.llm.tokens import counter_for
-from botservice.messages import Attachment, Author, Message, Role
-from botservice.quoting import found_records
-from botservice.tools.remembering import recall
 
 pytestmark = pytest.mark.any_database
 

@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, MessageWindowMessageSelector, ScriptedChatLLM
+from botservice.agent.remembering import recall
+from botservice.core.messages import Attachment, Author, Message, Role
+from botservice.core.quoting import found_records
 from botservice.history.namesakes import account_mark, shared_names
 from botservice.history.shown import as_record_of_namesake, mark_of, room_for_found, size_of
 from botservice.llm.tokens import counter_for
-from botservice.messages import Attachment, Author, Message, Role
 from botservice.people.facts import keep_fact
 from botservice.people.identities import ensure_identity
-from botservice.quoting import found_records
-from botservice.tools.remembering import recall
 
 pytestmark = pytest.mark.any_database
 

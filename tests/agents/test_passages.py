@@ -5,15 +5,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from botservice import AgentContext, FunctionsBasedAgent, NoMessages, ScriptedChatLLM
-from botservice.contexts.step_records import read_steps
+from botservice.agent.remembering import recall
+from botservice.conversation.step_records import read_steps
+from botservice.core.messages import Message, Role
+from botservice.core.quoting import found_records
 from botservice.history.excerpts import make_excerpt
-from botservice.history.ranking.passages import _words_of, rank_passages, split_passages
 from botservice.history.shown import room_for_found, size_of
 from botservice.llm.tokens import counter_for
-from botservice.messages import Message, Role
-from botservice.quoting import found_records
+from botservice.search.passages import _words_of, rank_passages, split_passages
 from botservice.service import AgentService
-from botservice.tools.remembering import recall
 
 pytestmark = pytest.mark.any_database
 

@@ -3,10 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.agents.sources import with_sources
-from botservice.formatted_text import Item, List, Paragraph, Span
+from botservice.agent.sources import with_sources
+from botservice.core.formatted_text import Item, List, Paragraph, Span
+from botservice.core.visible_text import FSI, PDI
 from botservice.llm.chat import Source
-from botservice.visible_text import FSI, PDI
 from transports.markdown.reading import read_whole
 
 MARKUP = st.sampled_from(

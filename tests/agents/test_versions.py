@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from botservice import AgentContext, FunctionsBasedAgent, MessageWindowMessageSelector, ScriptedChatLLM
-from botservice.quoting import FOUND_END, FOUND_START, found_records
+from botservice.core.quoting import FOUND_END, FOUND_START, found_records
 
 DATA = Path(__file__).parents[1] / "data"
 TOPICS = json.loads((DATA / "said_anew" / "versions.json").read_text("utf-8"))

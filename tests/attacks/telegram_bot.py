@@ -12,7 +12,7 @@ from standins.telegram_menus import note_menus_as_set
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.turns.inbox import Inbox
-from botservice.turns.work.worker import Worker
+from botservice.turns.worker import Worker
 from transports.telegram.app import TelegramTransport
 
 

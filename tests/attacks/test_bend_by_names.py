@@ -6,18 +6,18 @@ import pytest
 from people.conversing import ALICE, command, open_chat
 
 from botservice import Author, Storage
-from botservice.access.values import Entry, Kind, Subject
-from botservice.commands import Catalogue
 from botservice.commands.access import _label, _line
-from botservice.commands.accounts.link import LINK
-from botservice.formatted_text import Span
-from botservice.messages import InboundMessage
-from botservice.quoting import quote_name, quote_text
+from botservice.commands.catalogue import Catalogue
+from botservice.commands.link import LINK
+from botservice.core.formatted_text import Span
+from botservice.core.messages import InboundMessage
+from botservice.core.quoting import quote_name, quote_text
+from botservice.people.access_values import Entry, Kind, Subject
 from botservice.texts import LANGUAGES
 from botservice.texts.formatted import quoted
-from botservice.turns.start.commands import CommandRequest
-from transports.telegram.outgoing.formatting import render_blocks
-from transports.web.outgoing.formatted import render_formatted
+from botservice.turns.command_parsing import CommandRequest
+from transports.telegram.formatting import render_blocks
+from transports.web.formatted import render_formatted
 
 NAMES = [
     "https://evil.example/login",

@@ -21,15 +21,15 @@ from starlette.routing import Route
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.app import Application
-from botservice.connection_limits import Connection, most_connections
-from botservice.serving import BodyLimit, build_web_app
-from botservice.settings import Settings
+from botservice.config.settings import Settings
+from botservice.server.connection_limits import Connection, most_connections
+from botservice.server.serving import BodyLimit, build_web_app
 from botservice.turns.inbox import Inbox
-from transports.request_bodies import TooMuchAtOnceError, Unproven, read_body
+from transports.common.request_bodies import TooMuchAtOnceError, Unproven, read_body
 from transports.slack.app import SlackTransport
 from transports.telegram.app import TelegramTransport
 from transports.web.app import WebTransport
-from transports.web.entering.owner_token import Access
+from transports.web.owner_token import Access
 
 PATIENCE_SECONDS = 60
 MEGABYTE = 1024 * 1024
@@ -103,7 +103,7 @@ async def test_many_requests_leave_nothing_behind(sqlite_storage: Storage) -> No
 @pytest.mark.parametrize("subtype", [["message_changed"], {"a": 1}, 7, [["x"]]])
 async def test_a_subtype_that_is_no_text_is_taken_as_nothing(sqlite_storage: Storage, subtype: Any) -> None:
     from transports.slack.inbound_events import read_message
-    from transports.slack.incoming.intake import read_change
+    from transports.slack.intake import read_change
 
     event = {"type": "message", "subtype": subtype, "channel": "D1", "user": "U1", "text": "hi", "ts": "1.000001"}
     body = {"team_id": "T1", "event_id": "E1", "event": event}

@@ -13,14 +13,14 @@ import pytest
 from standins.web_server import web_server
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
-from botservice.errors import SettingsError
-from botservice.settings import Settings
-from botservice.storage.sqlite.files import back_up, write_private
+from botservice.config.settings import Settings
+from botservice.core.errors import SettingsError
+from botservice.storage.sqlite_files import back_up, write_private
 from botservice.turns.inbox import Inbox
-from transports.web import Access, WebTransport
-from transports.web.entering.login_attempts import Guesses, address_of
-from transports.web.entering.owner_token import LOGIN_COOKIE
-from transports.web.entering.sessions import SESSION_COOKIE
+from transports.web.app import WebTransport
+from transports.web.login_attempts import Guesses, address_of
+from transports.web.owner_token import LOGIN_COOKIE, Access
+from transports.web.sessions import SESSION_COOKIE
 
 TOKEN = "a-long-admin-token"
 PAGE = {"Accept": "text/html"}

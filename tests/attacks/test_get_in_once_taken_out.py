@@ -15,16 +15,16 @@ from standins.running import Running, slack_bot, telegram_bot
 from standins.slack_api import BOT_USER, SlackApi
 
 from botservice import Storage, ToolCall
-from botservice.access.access import Access
-from botservice.budgets.budgets import Budgets
-from botservice.budgets.usage import Payer
-from botservice.messages import Author, InboundMessage
-from botservice.policies import Scope, parse_limits
+from botservice.agent.reminding import REMINDER_TOOLS
+from botservice.core.messages import Author, InboundMessage
+from botservice.core.policies import Scope, parse_limits
+from botservice.people.access import Access
+from botservice.people.budgets import Budgets
+from botservice.people.usage import Payer
 from botservice.storage.tables.conversations import events, messages, reminders, turns
 from botservice.storage.tables.slack import feedback
-from botservice.tools.reminding import REMINDER_TOOLS
 from botservice.turns.notices import owe_in_turn
-from transports.slack.incoming.interactions import write_feedback
+from transports.slack.interactions import write_feedback
 
 GROUP = -100500
 CHANNEL = {"id": -100777, "type": "channel", "title": "Channel"}

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standins.web_pages import PUBLIC, PagesWeb, page, redirect
 
-from botservice.errors import PageRefused
-from botservice.pages.addresses import PageAddress
-from botservice.pages.connecting import PublicNetwork
-from botservice.pages.fetching import PageFetcher
-from botservice.pages.networks import is_public
+from botservice.agent.page_addresses import PageAddress
+from botservice.agent.page_connecting import PublicNetwork
+from botservice.agent.page_fetching import PageFetcher
+from botservice.agent.page_networks import is_public
+from botservice.core.errors import PageRefused
 
 NOT_PUBLIC = [
     "0.0.0.0", "0.1.2.3", "10.0.0.1", "10.255.255.255", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.1.2.3",

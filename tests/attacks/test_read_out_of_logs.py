@@ -10,9 +10,8 @@ from standins.clocks import fast_clock
 from standins.running import telegram_bot
 
 from botservice import Storage, Tool, ToolCall
-from botservice.errors import BotServiceError
-from botservice.telemetry import configure_logging
-from botservice.telemetry.logs import format_error
+from botservice.core.errors import BotServiceError
+from botservice.telemetry.logs import configure_logging, format_error
 
 MARK = "swordfish"
 

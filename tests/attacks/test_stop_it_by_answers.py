@@ -7,14 +7,14 @@ import pytest
 from attacks.shapes import LENGTH, shapes
 from standins.bot_api import BotApi
 
-from botservice.messages import Message
-from transports.slack.incoming.reading import readable
-from transports.slack.outgoing.formatting import Pings, stable_part, without_pings
-from transports.slack.outgoing.planning import plan_answer as plan_for_slack
-from transports.telegram.outgoing.drafts import _tail
-from transports.telegram.outgoing.planning import plan_answer as plan_for_telegram
-from transports.too_long_messages import MAX_MESSAGES, is_too_intricate, note
-from transports.web.outgoing.markdown import render_markdown
+from botservice.core.messages import Message
+from transports.common.too_long_messages import MAX_MESSAGES, is_too_intricate, note
+from transports.slack.formatting import Pings, stable_part, without_pings
+from transports.slack.planning import plan_answer as plan_for_slack
+from transports.slack.reading import readable
+from transports.telegram.drafts import _tail
+from transports.telegram.planning import plan_answer as plan_for_telegram
+from transports.web.markdown import render_markdown
 
 SHAPES = dict(shapes())
 # So many seconds of its own processor time for what has to take 0.3: machines differ, and quadratic is minutes.

@@ -14,13 +14,14 @@ from sqlalchemy import select, update
 from standins.bot_api import BotApi
 
 from botservice import Storage
-from botservice.budgets.budgets import Budgets
-from botservice.messages import Attachment
-from botservice.policies import Scope, parse_limits
-from botservice.reading import program, reader
-from botservice.reading.reader import PageLimits, PdfReader, TooMuchToRead
+from botservice.agent import reader
+from botservice.agent import reader_program as program
+from botservice.agent.reader import PageLimits, PdfReader, TooMuchToRead
+from botservice.core.messages import Attachment
+from botservice.core.policies import Scope, parse_limits
+from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import events, messages
-from botservice.turns.start.refusing import unread_text
+from botservice.turns.refusing import unread_text
 from transports.files.documents import MemoryLimit, Reading
 from transports.files.read_cache import FileText, KeptTexts
 

@@ -13,8 +13,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from botservice.connection_limits import Connection, SharedConnection
-from botservice.serving import BodyLimit
+from botservice.server.connection_limits import Connection, SharedConnection
+from botservice.server.serving import BodyLimit
 
 PATIENCE_SECONDS = 60
 LARGE = b"x" * (8 * 1024 * 1024)  # more than systems keep for who does not read

@@ -13,8 +13,8 @@ import aiohttp
 import crash_bot
 import openai
 
+from botservice.storage import postgres_clock as clock
 from botservice.storage import writer
-from botservice.storage.postgres import clock
 
 _CLOCK = Path("clock").absolute()  # in the replica's own folder: replicas may disagree
 _HEADERS = {"x-process": os.environ["CHAOS_PROCESS"]}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from botservice.cli.main import main
-from botservice.settings import Settings
+from botservice.config.settings import Settings
 
 Run = Callable[..., tuple[int, str, str]]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from botservice import AgentContext, Author, Storage, TokenUsage
-from botservice.access.codes import issue_code
-from botservice.budgets.budgets import Budgets
-from botservice.budgets.usage import Payer, record_call
+from botservice.core.policies import parse_prices
+from botservice.people.access_codes import issue_code
+from botservice.people.budgets import Budgets
 from botservice.people.identities import ensure_identity
-from botservice.policies import parse_prices
+from botservice.people.usage import Payer, record_call
 from botservice.turns.records import insert_turn
 
 Run = Callable[..., tuple[int, str, str]]

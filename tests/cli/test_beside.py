@@ -15,7 +15,7 @@ from standins.bot_api import BotApi
 from standins.openai_api import OpenAIApi, Reply
 
 from botservice.cli.worker_processes import keep_workers, read_share
-from botservice.errors import BotServiceError
+from botservice.core.errors import BotServiceError
 from botservice.turns.turn import Share
 
 ENDS_AFTER_THE_OTHER = """

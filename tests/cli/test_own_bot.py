@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from botservice.cli.own_bot import OwnBot, find_own_bot
-from botservice.settings import Settings
+from botservice.config.settings import Settings
 
 Run = Callable[..., tuple[int, str, str]]
 ROOT = Path(__file__).parents[2]

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from botservice import AgentService, BotServiceError, Capabilities, CommandAnswer, FunctionsBasedAgent, ScriptedChatLLM
-from botservice.commands import Command
+from botservice.commands.command import Command
 from botservice.commands.standard import standard_commands
-from botservice.messages import CommandCall, InboundMessage
+from botservice.core.messages import CommandCall, InboundMessage
 from botservice.texts import LANGUAGES
-from botservice.turns.start.commands import CommandRequest, parse_command
+from botservice.turns.command_parsing import CommandRequest, parse_command
 from transports.slack.inbound_events import command_of
 
 

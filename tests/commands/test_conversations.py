@@ -19,17 +19,17 @@ from botservice import (
     ScriptedChatLLM,
     TokenUsage,
 )
-from botservice.budgets.budgets import Budgets
 from botservice.commands.standard import standard_commands
 from botservice.commands.why import read_sources
-from botservice.memory import StepCallbacks
-from botservice.messages import Author
-from botservice.policies import parse_prices
+from botservice.conversation.callbacks import StepCallbacks
+from botservice.core.messages import Author
+from botservice.core.policies import parse_prices
+from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import turns
 from botservice.texts import LANGUAGES
+from botservice.turns.command_parsing import parse_command
 from botservice.turns.run_options import RunOptions, utc_now
-from botservice.turns.start.commands import parse_command
-from botservice.turns.work.worker import Worker
+from botservice.turns.worker import Worker
 
 CHAT = {"transport": "messenger", "chat_id": "1"}
 

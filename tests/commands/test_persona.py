@@ -7,7 +7,7 @@ from commands.test_conversations import CHAT, Commanded, answer_to, chatting
 from turns.bots import add, call, make_service
 
 from botservice import AgentContext, Author, MemoryStep
-from botservice.personas import persona_in, system_prompt
+from botservice.core.personas import persona_in, system_prompt
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.metadata import metadata

@@ -8,10 +8,10 @@ from turns.messenger import Messenger, echo, office
 
 from botservice import AgentContext, InboundMessage
 from botservice.commands.standard import standard_commands
-from botservice.reminders import Repeats
-from botservice.reminders.records import NewReminder, insert_reminder, read_waiting
+from botservice.conversation.reminder import Repeats
+from botservice.conversation.reminder_records import NewReminder, insert_reminder, read_waiting
 from botservice.texts import LANGUAGES
-from botservice.turns.start.commands import CommandRequest, parse_command
+from botservice.turns.command_parsing import CommandRequest, parse_command
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 
@@ -78,7 +78,7 @@ async def test_a_late_reminder_says_so_in_the_language_in_which_it_was_asked_for
     from turns.bots import call
     from turns.test_worker import history
 
-    from botservice.tools.reminding import Reminders
+    from botservice.agent.reminding import Reminders
 
     class Korean(Messenger):
         async def read(self, event):

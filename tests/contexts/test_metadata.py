@@ -4,7 +4,7 @@ import pytest
 from turns.bots import call, make_service
 
 from botservice import AgentContext, InvalidField, LLMError, tool
-from botservice.personas import TITLE
+from botservice.core.personas import TITLE
 
 pytestmark = pytest.mark.any_database
 

@@ -5,7 +5,7 @@ import json
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from botservice.memory.fields.codec import lengthen, shorten
+from botservice.conversation.field_codec import lengthen, shorten
 
 
 @given(st.lists(st.integers(-(2**63), 2**63)))

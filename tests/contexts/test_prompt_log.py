@@ -7,8 +7,8 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from botservice import AgentContext, Attachment, MessageWindowMessageSelector
-from botservice.contexts.prompt_log import PromptLog
-from botservice.contexts.prompt_log_reading import read_prompt_log
+from botservice.conversation.prompt_log import PromptLog
+from botservice.conversation.prompt_log_reading import read_prompt_log
 from botservice.history.shown import Records
 from botservice.storage.tables.conversations import messages, prompt_log, steps
 from tests.turns.bots import make_service

@@ -6,10 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.contexts.step_data import lengthen_facts, shorten_facts
-from botservice.memory import ActionStep, FinalAnswerStep, MemoryItem, Timing
-from botservice.memory.fields.codec import dumps, loads
-from botservice.messages import TokenUsage
+from botservice.conversation.field_codec import dumps, loads
+from botservice.conversation.field_values import Timing
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.step_data import lengthen_facts, shorten_facts
+from botservice.conversation.steps import ActionStep, FinalAnswerStep
+from botservice.core.messages import TokenUsage
 
 START = datetime(2026, 11, 23, 6, 13, 39, 968_285, tzinfo=UTC)
 USUAL = {

@@ -5,11 +5,11 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from botservice.http.tls import tls_context
+from botservice.llm.tls import tls_context
 from botservice.texts import LANGUAGES, in_language
 
 _AT_THE_START = (
-    *("botservice.cli.main", "botservice.serving", "botservice.app", "botservice.storage.schema"),
+    *("botservice.cli.main", "botservice.server.serving", "botservice.app", "botservice.storage.schema"),
     *("transports.registry", "transports.telegram.app", "transports.slack.app", "transports.web.app"),
     *("botservice.cli.worker_processes", "botservice.cli.open_browser", "typer._adapters", "typer._click.decorators"),
     *("botservice.llm.openai.llm", "uvicorn.protocols.http.h11_impl", "tests.turns.killable"),

@@ -4,7 +4,7 @@ import asyncio
 import sys
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
-from botservice.storage import StorageLimits
+from botservice.storage.limits import StorageLimits
 
 
 async def send_all(url: str, first: int, count: int) -> None:

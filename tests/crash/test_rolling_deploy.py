@@ -14,9 +14,9 @@ from crash.watching import is_ready, rows, said, settings, wait_for
 from standins.bot_api import BotApi, flood
 from standins.openai_api import OpenAIApi, Reply
 
-from botservice.storage import DatabaseUrl
 from botservice.storage.schema import SCHEMA_VERSION
 from botservice.storage.schema import migrate as migrate_tables
+from botservice.storage.url import DatabaseUrl
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

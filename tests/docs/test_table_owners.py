@@ -17,11 +17,11 @@ ALL = set(TABLES.values()) | {ANY}
 # Who writes to tables of others, and why. A room with its slash is all of its modules.
 OTHERS = {
     "botservice/privacy/": (ALL, "forgets, whatever table it stands in"),
-    "botservice/upkeep/records.py": (ALL, "empties and deletes what is old enough"),
-    "botservice/upkeep/copying.py": (ALL, "copies a whole database into another one"),
-    "botservice/turns/work/merging_contexts.py": (ALL, "moves all that one conversation has to another"),
+    "botservice/background/emptying.py": (ALL, "empties and deletes what is old enough"),
+    "botservice/background/copying.py": (ALL, "copies a whole database into another one"),
+    "botservice/turns/merging_contexts.py": (ALL, "moves all that one conversation has to another"),
     "botservice/storage/tables/triggers_sql/": (ALL, "what the database does itself, so that nobody can forget to"),
-    "botservice/storage/postgres/building.py": ({"contexts"}, "counts messages that came before their counter"),
+    "botservice/storage/postgres_building.py": ({"contexts"}, "counts messages that came before their counter"),
     "botservice/storage/statements.py": (
         {ANY},
         "makes the statement that replaces a row, of the table that it is given",
@@ -35,11 +35,11 @@ OTHERS = {
     "botservice/turns/edits_and_deletions.py": ({"events"}, "says which edits have taken effect"),
     "botservice/turns/unsent_parts.py": ({"deliveries"}, "gives up what cannot be delivered any more"),
     "botservice/turns/sending.py": ({"deliveries", "events"}, "stores what a program sends, and the key of that"),
-    "botservice/turns/start/admission.py": ({"events"}, "empties what somebody sent who is not let in"),
-    "botservice/turns/start/interrupted_readings.py": ({"events"}, "says whose files are being read"),
-    "botservice/turns/waiting/resuming.py": ({"pending_calls"}, "puts off the calls of a turn"),
-    "botservice/turns/waiting/records.py": ({"deliveries", "turns"}, "parks a turn with the call that it waits for"),
-    "botservice/turns/work/administration.py": (
+    "botservice/turns/admission.py": ({"events"}, "empties what somebody sent who is not let in"),
+    "botservice/turns/interrupted_readings.py": ({"events"}, "says whose files are being read"),
+    "botservice/turns/resuming.py": ({"pending_calls"}, "puts off the calls of a turn"),
+    "botservice/turns/waiting_records.py": ({"deliveries", "turns"}, "parks a turn with the call that it waits for"),
+    "botservice/turns/administration.py": (
         {"events", "prompt_log", "steps", "turns"},
         "what an operator does to a turn: stops it, sets it aside, begins it anew",
     ),

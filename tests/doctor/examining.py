@@ -5,7 +5,7 @@ from typing import Any
 
 from botservice.cli.check_result import Finding
 from botservice.cli.doctor import check_everything
-from botservice.settings import Settings
+from botservice.config.settings import Settings
 
 NAMES = [
     "database",

@@ -26,7 +26,7 @@ from starlette.routing import Route
 from botservice.app import build_service
 from botservice.cli.check_result import Finding
 from botservice.cli.doctor import _check, _check_access, check_everything
-from botservice.settings import Settings
+from botservice.config.settings import Settings
 
 
 def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from botservice import BotServiceError
-from botservice.evaluation import read_suite
+from botservice.devtools.cases import read_suite
 
 HEAD = "cases:\n  - question: Hi\n"
 

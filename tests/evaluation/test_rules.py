@@ -5,12 +5,10 @@ import time
 import pytest
 
 from botservice import TokenUsage
-from botservice.again import Answer, CallMade
-from botservice.again.answers import Origin
-from botservice.evaluation import Expectations
-from botservice.evaluation.cases import Pattern
-from botservice.evaluation.languages import language_of
-from botservice.evaluation.rules import find_failures
+from botservice.devtools.again_answers import Answer, CallMade, Origin
+from botservice.devtools.case_languages import language_of
+from botservice.devtools.case_rules import find_failures
+from botservice.devtools.cases import Expectations, Pattern
 
 ADDED = CallMade("add", {"a": 1}, "2", Origin.RECORD)
 ANSWER = Answer("Your dog is called Rex.", usage=TokenUsage(100, 20), cost=2_000_000, tool_calls=(ADDED,))

@@ -16,9 +16,10 @@ from botservice import (
     TokenUsage,
     ToolCall,
 )
-from botservice.again.record import read_record
-from botservice.evaluation import evaluate, read_suite
-from botservice.evaluation.turn_as_case import write_case
+from botservice.devtools.asked_again import read_record
+from botservice.devtools.cases import read_suite
+from botservice.devtools.running_cases import evaluate
+from botservice.devtools.turn_as_case import write_case
 from botservice.llm.demo import DemoChatLLM
 
 ran: list[tuple[int, int]] = []

@@ -21,7 +21,7 @@ from telegram.ext import Application
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM
 from botservice.app import running
-from botservice.settings import Settings
+from botservice.config.settings import Settings
 from transports.registry import build_telegram
 
 FOLDER = Path(__file__).parents[2] / "examples" / "beside"

@@ -18,7 +18,7 @@ from standins.web_server import web_server
 
 from botservice import AgentService, Button, FunctionsBasedAgent, ScriptedChatLLM, ToolCall, tool
 from botservice.app import running
-from botservice.settings import Settings
+from botservice.config.settings import Settings
 
 pytestmark = pytest.mark.slow
 

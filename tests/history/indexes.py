@@ -2,8 +2,9 @@
 
 from datetime import UTC, datetime, timedelta
 
-from botservice.history.ranking import Document, SearchIndex
-from botservice.messages import Role
+from botservice.core.messages import Role
+from botservice.search.documents import Document
+from botservice.search.index import SearchIndex
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 

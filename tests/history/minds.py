@@ -5,8 +5,8 @@ import hashlib
 from sqlalchemy import select
 
 from botservice import EmbeddingIndexer, LLMError
-from botservice.history.finding.question_vectors import QuestionVectors
-from botservice.history.finding.search import SearchIndexes
+from botservice.history.finding import SearchIndexes
+from botservice.history.question_vectors import QuestionVectors
 from botservice.storage.tables.conversations import messages, vectors
 
 PETS, MONEY = ("dog", "pet", "hound", "animal"), ("rent", "salary", "cash")

@@ -8,9 +8,9 @@ from sqlalchemy import func, select
 from standins.patience import PATIENT
 
 from botservice import AgentContext, Attachment, Author, Message, Role, Storage
-from botservice.errors import StorageError
+from botservice.core.errors import StorageError
+from botservice.devtools.conversations import forget_context
 from botservice.history.rows import LAST_OF_A_PERSON
-from botservice.overview.conversations import forget_context
 from botservice.storage.tables.conversations import blobs, contexts, messages
 
 ODD_TEXTS = [

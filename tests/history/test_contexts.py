@@ -14,11 +14,11 @@ from standins.patience import PATIENT
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.cli.addresses import find_context_id
-from botservice.contexts.context import ContextKeys
-from botservice.contexts.snapshots import read_snapshot
-from botservice.errors import InvalidContextKeys, StorageError
-from botservice.overview.chat_titles import read_titles
-from botservice.overview.conversations import export_context, list_contexts
+from botservice.conversation.context import ContextKeys
+from botservice.conversation.snapshots import read_snapshot
+from botservice.core.errors import InvalidContextKeys, StorageError
+from botservice.devtools.chat_titles import read_titles
+from botservice.devtools.conversations import export_context, list_contexts
 from botservice.storage.tables.conversations import contexts, turns
 
 any_text = st.text(st.characters(exclude_categories=[]), max_size=8)

@@ -12,9 +12,9 @@ import pytest
 
 from botservice import AgentContext, EmbeddingIndexer, SettingsError
 from botservice.app import build_embedder
+from botservice.config.settings import Settings
 from botservice.history.e5_embedder import E5_MODEL, E5Embedder
 from botservice.history.embeddings import Embedder
-from botservice.settings import Settings
 
 PAIRS = (
     ("I can't eat peanuts, my throat swells up.", "Which allergies do I have?"),

@@ -8,8 +8,8 @@ from history.minds import Failing, indexer_of, texts_of
 from sqlalchemy import update
 
 from botservice import LLMError
-from botservice.history.finding.question_vectors import QuestionVectors
-from botservice.history.finding.search import SearchIndexes
+from botservice.history.finding import SearchIndexes
+from botservice.history.question_vectors import QuestionVectors
 from botservice.storage.tables.conversations import vectors
 
 pytestmark = pytest.mark.usefixtures("no_settings")

@@ -10,9 +10,9 @@ from sqlalchemy import func, select
 from standins.patience import PATIENT
 
 from botservice import AgentContext, EmbeddingIndexer, LLMError, OpenAIEmbedder, Storage
+from botservice.background.compaction import Upkeep
 from botservice.history.changes import NewWords, change_message
 from botservice.storage.tables.conversations import messages, vectors
-from botservice.upkeep import Upkeep
 
 pytestmark = pytest.mark.usefixtures("no_settings")
 

@@ -15,12 +15,12 @@ from standins.patience import PATIENT
 
 from botservice import AgentContext, Author, Storage
 from botservice.history.changes import NewWords, change_message
-from botservice.history.finding.long_chats import LongChats
-from botservice.history.finding.question_vectors import QuestionVectors
-from botservice.history.finding.questions import Question
-from botservice.history.finding.search import SearchIndexes
-from botservice.history.finding.word_blocks import Stretch, find_stretches, write_stretch
+from botservice.history.finding import SearchIndexes
+from botservice.history.long_chats import LongChats
+from botservice.history.question_vectors import QuestionVectors
+from botservice.history.questions import Question
 from botservice.history.vectors import as_unit_rows, write_vectors
+from botservice.history.word_blocks import Stretch, find_stretches, write_stretch
 from botservice.storage.tables.conversations import contexts, messages, word_blocks
 
 SMALL = LongChats(messages=100, stretch=64, candidates=20)

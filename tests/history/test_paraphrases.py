@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from botservice.core.messages import Role
 from botservice.history.e5_embedder import E5Embedder
-from botservice.history.ranking import Document, SearchIndex
-from botservice.history.ranking.words import languages
-from botservice.history.ranking.words.forms import form_keys
-from botservice.history.ranking.words.languages import CODES, is_function_word
-from botservice.history.ranking.words.tokens import tokenize
-from botservice.messages import Role
+from botservice.search import languages
+from botservice.search.documents import Document
+from botservice.search.index import SearchIndex
+from botservice.search.languages import CODES, is_function_word
+from botservice.search.tokens import tokenize
+from botservice.search.word_forms import form_keys
 
 FOLDER = Path(__file__).parents[1] / "data" / "paraphrases"
 PAIRS = json.loads((FOLDER / "pairs.json").read_text("utf-8"))

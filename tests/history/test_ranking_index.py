@@ -9,9 +9,9 @@ from history.indexes import START, document, found, index_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from botservice.history.ranking import SearchIndex
-from botservice.history.ranking.people import author_key
-from botservice.messages import Author, Role
+from botservice.core.messages import Author, Role
+from botservice.search.index import SearchIndex
+from botservice.search.people import author_key
 
 CHAT = (
     "My dog is called Rex",

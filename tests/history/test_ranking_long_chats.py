@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from history.indexes import START, document, found, index_of
 
-from botservice.history.ranking import SearchIndex
+from botservice.search.index import SearchIndex
 
 LONG = 6_000  # messages
 
@@ -14,7 +14,7 @@ LONG = 6_000  # messages
 @pytest.fixture(autouse=True)
 def _long_from_4000_messages(monkeypatch):
     """Have some of a chat chosen where all would be ranked still: 30,000 messages take long to be taken in."""
-    monkeypatch.setattr("botservice.history.ranking.scoring._LONG", 4_000)
+    monkeypatch.setattr("botservice.search.scoring._LONG", 4_000)
 
 
 @pytest.fixture(scope="module")

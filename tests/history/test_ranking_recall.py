@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from botservice.history.ranking import Document, SearchIndex
-from botservice.history.ranking.words.forms import form_keys
-from botservice.history.ranking.words.grammar import FUNCTION_WORDS
-from botservice.history.ranking.words.languages import CODES, is_function_word
-from botservice.history.ranking.words.tokens import tokenize
-from botservice.messages import Author, Role
+from botservice.core.messages import Author, Role
+from botservice.search.documents import Document
+from botservice.search.grammar import FUNCTION_WORDS
+from botservice.search.index import SearchIndex
+from botservice.search.languages import CODES, is_function_word
+from botservice.search.tokens import tokenize
+from botservice.search.word_forms import form_keys
 
 FOLDER = Path(__file__).parents[1] / "data" / "search"
 CHATS = [chat for path in sorted(FOLDER.glob("*.json")) for chat in json.loads(path.read_text("utf-8"))["chats"]]

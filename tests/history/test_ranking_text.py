@@ -7,14 +7,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from botservice.history.ranking import is_worth_searching
-from botservice.history.ranking.query import split_questions
-from botservice.history.ranking.words import tokens
-from botservice.history.ranking.words.dates import find_spans, nearness
-from botservice.history.ranking.words.forms import form_keys, related_keys
-from botservice.history.ranking.words.grammar import FUNCTION_WORDS
-from botservice.history.ranking.words.languages import CODES, guess
-from botservice.history.ranking.words.tokens import tokenize
+from botservice.search import tokens
+from botservice.search.dates import find_spans, nearness
+from botservice.search.grammar import FUNCTION_WORDS
+from botservice.search.languages import CODES, guess
+from botservice.search.query import is_worth_searching, split_questions
+from botservice.search.tokens import tokenize
+from botservice.search.word_forms import form_keys, related_keys
 
 NOW = datetime(2024, 6, 12, 15, tzinfo=UTC)  # a Wednesday
 

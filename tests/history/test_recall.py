@@ -7,14 +7,14 @@ import pytest
 from sqlalchemy import update
 
 from botservice import AgentContext, MessageWindowMessageSelector, NoMessages
-from botservice.history import Room
-from botservice.history.finding.documents import question_of, searchable_text
-from botservice.history.finding.search import SearchIndexes
+from botservice.core.messages import Message, Role
+from botservice.history.documents import question_of, searchable_text
+from botservice.history.finding import SearchIndexes
 from botservice.history.rows import begin_afresh, is_group
+from botservice.history.shown import Room
 from botservice.llm.chat import ChatMessage
 from botservice.llm.demo import DemoChatLLM
 from botservice.llm.tokens import counter_for
-from botservice.messages import Message, Role
 from botservice.storage.tables.conversations import contexts, messages
 
 pytestmark = pytest.mark.any_database

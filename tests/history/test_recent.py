@@ -6,11 +6,11 @@ import pytest
 from sqlalchemy import delete, update
 
 from botservice import AgentContext, Attachment, MessageWindowMessageSelector, Storage
+from botservice.core.messages import Role
 from botservice.history.changes import NewWords, change_message
 from botservice.history.recent import RecentMessages
 from botservice.history.rows import NewMessage, find_window, insert_message
 from botservice.llm.tokens import counter_for
-from botservice.messages import Role
 from botservice.storage.tables.conversations import contexts, messages
 
 KEYS = {"transport": "telegram", "chat_id": "1"}

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from botservice.history.ranking import Document, SearchIndex
-from botservice.messages import Role
+from botservice.core.messages import Role
+from botservice.search.documents import Document
+from botservice.search.index import SearchIndex
 
 SAID = json.loads((Path(__file__).parents[1] / "data" / "said_anew" / "facts.json").read_text("utf-8"))
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)

@@ -9,11 +9,11 @@ from sqlalchemy import update
 from standins.patience import PATIENT
 
 from botservice import AgentContext, Attachment, Author, NoMessages, Storage
+from botservice.history import context_index
 from botservice.history.chat_history import ChatHistory
-from botservice.history.finding import context_index
-from botservice.history.finding.context_index import PAGE
-from botservice.history.finding.questions import Question
-from botservice.history.finding.search import SearchIndexes
+from botservice.history.context_index import PAGE
+from botservice.history.finding import SearchIndexes
+from botservice.history.questions import Question
 from botservice.storage.tables.conversations import contexts, messages
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)

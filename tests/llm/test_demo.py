@@ -6,11 +6,11 @@ from sqlalchemy import select
 
 from botservice import AgentContext, AgentService, Author, FunctionsBasedAgent, Storage
 from botservice.app import build_service
-from botservice.errors import ApprovalPending
-from botservice.history.finding.documents import searchable_text
+from botservice.config.settings import Settings
+from botservice.core.errors import ApprovalPending
+from botservice.core.messages import Role
+from botservice.history.documents import searchable_text
 from botservice.llm.demo import DemoChatLLM
-from botservice.messages import Role
-from botservice.settings import Settings
 from botservice.storage.tables.people import facts
 from botservice.texts import LANGUAGES, in_language
 

@@ -14,7 +14,7 @@ from doctor.examining import free_port
 from standins.openai_api import RESPONSES, OpenAIApi, ToolUse
 
 from botservice import ContextOverflow, LLMError, OpenAIChatLLM, ToolCall
-from botservice.errors import LLMFailure
+from botservice.core.errors import LLMFailure
 from botservice.llm.chat import SaidMessage
 
 pytestmark = pytest.mark.slow

@@ -9,7 +9,7 @@ import pytest
 from standins.openai_api import OpenAIApi, Recorded
 
 from botservice import LLMError, OpenAIChatLLM
-from botservice.errors import LLMFailure
+from botservice.core.errors import LLMFailure
 from botservice.llm.chat import picture_digest
 from botservice.llm.openai.server_errors import judge, read_error
 

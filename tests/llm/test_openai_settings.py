@@ -8,7 +8,7 @@ import pytest
 from standins.openai_api import OpenAIApi
 
 from botservice import LLMError, OpenAIChatLLM, SettingsError
-from botservice.telemetry import redact
+from botservice.telemetry.logs import redact
 
 HELLO = [{"role": "user", "content": "hello"}]
 

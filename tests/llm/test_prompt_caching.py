@@ -7,7 +7,7 @@ import pytest
 from standins.openai_api import Failure, OpenAIApi
 
 from botservice import OpenAIChatLLM
-from botservice.agents import Prompt
+from botservice.agent.prompt import Prompt
 from botservice.llm.openai import chat_wire, responses_wire
 from botservice.llm.openai.chat_wire import merge_consecutive
 from botservice.llm.openai.options import CallOptions

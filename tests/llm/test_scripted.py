@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from botservice import BotServiceError, LLMError, ScriptedChatLLM, ToolCall
-from botservice.llm import ChatResponse
+from botservice.llm.chat import ChatResponse
 
 HELLO: list[dict[str, Any]] = [{"role": "user", "content": "hello"}]
 

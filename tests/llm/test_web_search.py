@@ -17,16 +17,16 @@ from botservice import (
     ScriptedChatLLM,
     Storage,
 )
-from botservice.budgets.budgets import Budgets
-from botservice.errors import BudgetExceeded
+from botservice.agent.hosted_tools import WEB_SEARCH
+from botservice.config.settings import Settings
+from botservice.core.errors import BudgetExceeded
+from botservice.core.messages import TokenUsage
+from botservice.core.policies import Scope, parse_limits, parse_prices
 from botservice.llm.asking import MOST_SEARCHES
 from botservice.llm.chat import Source
 from botservice.llm.demo import DemoChatLLM
 from botservice.llm.openai.citations import Citations
-from botservice.messages import TokenUsage
-from botservice.policies import Scope, parse_limits, parse_prices
-from botservice.settings import Settings
-from botservice.tools.hosted import WEB_SEARCH
+from botservice.people.budgets import Budgets
 
 HELLO = [{"role": "user", "content": "hello"}]
 LONDON = "https://weather.example/london?day=1"
@@ -191,7 +191,7 @@ def test_citations_of_any_shape_leave_the_words_as_they_are(text, citations, sai
 
 
 def test_a_title_is_no_way_to_pretend_another_page(sqlite_storage: Storage) -> None:
-    from botservice.agents.sources import with_sources
+    from botservice.agent.sources import with_sources
 
     sources = [Source("https://evil.example/x_(y)", "bank.example](https://bank.example) **now**\n2. x")]
     said = with_sources("Text", sources, "de")

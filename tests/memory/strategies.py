@@ -4,19 +4,10 @@ from datetime import UTC, timedelta, timezone
 
 from hypothesis import strategies as st
 
-from botservice.memory import (
-    ActionStep,
-    FinalAnswerStep,
-    MemoryItem,
-    PlanningStep,
-    StepError,
-    SystemPromptStep,
-    TaskStep,
-    Timing,
-    TokenUsage,
-    ToolResult,
-)
-from botservice.messages import Attachment, Author, ToolCall
+from botservice.conversation.field_values import StepError, Timing, ToolResult
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.steps import ActionStep, FinalAnswerStep, PlanningStep, SystemPromptStep, TaskStep
+from botservice.core.messages import Attachment, Author, TokenUsage, ToolCall
 
 # Any character that Python knows, halves of characters and NUL included.
 texts = st.text(st.characters(), max_size=20) | st.sampled_from(

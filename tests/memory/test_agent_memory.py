@@ -5,21 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.errors import InvalidField
-from botservice.memory import (
-    ActionStep,
-    AgentMemory,
-    FinalAnswerStep,
-    Memory,
-    MemoryItem,
-    PlanningStep,
-    StepError,
-    SystemPromptStep,
-    TaskStep,
-    Timing,
-    completed_steps,
-)
-from botservice.messages import TokenUsage, ToolCall
+from botservice.conversation.agent_memory import AgentMemory, Memory, completed_steps
+from botservice.conversation.field_values import StepError, Timing
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.steps import ActionStep, FinalAnswerStep, PlanningStep, SystemPromptStep, TaskStep
+from botservice.core.errors import InvalidField
+from botservice.core.messages import TokenUsage, ToolCall
 from tests.memory.strategies import items, steps, texts
 
 

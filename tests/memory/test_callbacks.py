@@ -4,16 +4,11 @@ import logging
 
 import pytest
 
-from botservice.errors import InvalidField
-from botservice.memory import (
-    ActionStep,
-    CallbackFailure,
-    FinalAnswerStep,
-    MemoryItem,
-    MemoryStep,
-    StepCallbacks,
-    TaskStep,
-)
+from botservice.conversation.callbacks import StepCallbacks
+from botservice.conversation.field_values import CallbackFailure
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.steps import ActionStep, FinalAnswerStep, MemoryStep, TaskStep
+from botservice.core.errors import InvalidField
 
 AGENT = object()
 

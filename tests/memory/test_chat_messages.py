@@ -5,19 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.memory import (
-    INTERRUPTED,
-    ActionStep,
-    FinalAnswerStep,
-    MemoryItem,
-    PlanningStep,
-    StepError,
-    SystemPromptStep,
-    TaskStep,
-    ToolResult,
-)
-from botservice.memory.chat_messages import step_messages
-from botservice.messages import Attachment, ToolCall
+from botservice.conversation.chat_messages import INTERRUPTED, step_messages
+from botservice.conversation.field_values import StepError, ToolResult
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.steps import ActionStep, FinalAnswerStep, PlanningStep, SystemPromptStep, TaskStep
+from botservice.core.messages import Attachment, ToolCall
 from tests.memory.strategies import names, steps, values
 
 IMAGE = Attachment("image/png", data=b"x")

@@ -2,8 +2,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.errors import InvalidField
-from botservice.memory import ActionStep, Memory, MemoryItem, TaskStep
+from botservice.conversation.agent_memory import Memory
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.steps import ActionStep, TaskStep
+from botservice.core.errors import InvalidField
 from tests.memory.strategies import items, steps
 
 

@@ -1,8 +1,9 @@
 import pytest
 
 from botservice import ForgetOldImages, forget_old_images
-from botservice.memory import ActionStep, AgentMemory, TaskStep
-from botservice.messages import Attachment
+from botservice.conversation.agent_memory import AgentMemory
+from botservice.conversation.steps import ActionStep, TaskStep
+from botservice.core.messages import Attachment
 
 
 class Agent:

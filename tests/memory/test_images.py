@@ -3,8 +3,8 @@
 import pytest
 
 from botservice import ActionStep, Attachment, InvalidField, MemoryItem, TaskStep
-from botservice.memory.images import as_attachment
-from botservice.tools.outputs import read_output
+from botservice.agent.tool_outputs import read_output
+from botservice.conversation.images import as_attachment
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 

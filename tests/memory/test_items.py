@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.errors import BotServiceError, InvalidField
-from botservice.memory import ActionStep, MemoryItem, MemoryStep, UnknownStep
-from botservice.memory.items import revision_of
-from botservice.messages import Attachment
+from botservice.conversation.items import MemoryItem, revision_of
+from botservice.conversation.steps import ActionStep, MemoryStep, UnknownStep
+from botservice.core.errors import BotServiceError, InvalidField
+from botservice.core.messages import Attachment
 from tests.memory.strategies import free_fields, items, names, values
 
 

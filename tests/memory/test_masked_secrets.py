@@ -2,7 +2,7 @@
 
 import pytest
 
-from botservice.memory.masked_secrets import DOTS, find_secrets, mask
+from botservice.conversation.masked_secrets import DOTS, find_secrets, mask
 
 
 @pytest.mark.parametrize(

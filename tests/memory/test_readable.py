@@ -1,10 +1,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.memory.fields.data_urls import read_data_url, write_data_url
-from botservice.memory.fields.values import StepError
-from botservice.memory.readable import readable
-from botservice.messages import Attachment
+from botservice.conversation.data_urls import read_data_url, write_data_url
+from botservice.conversation.field_values import StepError
+from botservice.conversation.readable import readable
+from botservice.core.messages import Attachment
 
 
 @given(st.binary(), st.sampled_from(["image/png", "text/plain;charset=utf-8", ""]))

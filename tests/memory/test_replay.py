@@ -6,21 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from botservice.memory import (
-    ActionStep,
-    AgentMemory,
-    FinalAnswerStep,
-    Memory,
-    MemoryItem,
-    PlanningStep,
-    StepError,
-    TaskStep,
-    Timing,
-    TokenUsage,
-    ToolResult,
-)
-from botservice.memory.replay import render_steps, replay, visible
-from botservice.messages import Attachment, ToolCall
+from botservice.conversation.agent_memory import AgentMemory, Memory
+from botservice.conversation.field_values import StepError, Timing, ToolResult
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.replay import render_steps, replay, visible
+from botservice.conversation.steps import ActionStep, FinalAnswerStep, PlanningStep, TaskStep
+from botservice.core.messages import Attachment, TokenUsage, ToolCall
 from tests.memory.strategies import items, names, steps, values
 
 START = datetime(2025, 1, 1, tzinfo=UTC)

@@ -7,23 +7,19 @@ from typing import ClassVar
 import pytest
 from hypothesis import given
 
-from botservice.errors import InvalidField
-from botservice.memory import (
+from botservice.conversation.field_values import StepError, Timing, ToolResult
+from botservice.conversation.items import MemoryItem, revision_of
+from botservice.conversation.steps import (
     ActionStep,
     FinalAnswerStep,
-    MemoryItem,
     MemoryStep,
     PlanningStep,
-    StepError,
     SystemPromptStep,
     TaskStep,
-    Timing,
-    TokenUsage,
-    ToolResult,
     UnknownStep,
 )
-from botservice.memory.items import revision_of
-from botservice.messages import Attachment, ToolCall
+from botservice.core.errors import InvalidField
+from botservice.core.messages import Attachment, TokenUsage, ToolCall
 from tests.memory.strategies import steps
 
 IMAGE = Attachment("image/png", "cat.png", data=b"\x89PNG")

@@ -1,6 +1,8 @@
 """A step's record is one that the release before this one reads, whatever a server counted."""
 
-from botservice.memory import ActionStep, MemoryItem, TokenUsage
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.steps import ActionStep
+from botservice.core.messages import TokenUsage
 
 
 def test_newer_numbers_stand_beside_those_that_earlier_releases_know():

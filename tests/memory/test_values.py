@@ -14,10 +14,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from hypothesis import given
 
-from botservice.errors import BotServiceError, InvalidField
-from botservice.memory import FrozenDict, FrozenList, StepError, Timing, TokenUsage, decode, encode, freeze
-from botservice.memory.fields.codec import dumps, loads
-from botservice.messages import Attachment, Role, ToolCall
+from botservice.conversation.field_codec import decode, dumps, encode, loads
+from botservice.conversation.field_values import FrozenDict, FrozenList, StepError, Timing, freeze
+from botservice.core.errors import BotServiceError, InvalidField
+from botservice.core.messages import Attachment, Role, TokenUsage, ToolCall
 from tests.memory.strategies import values
 
 NAIVE = datetime(2025, 1, 1, 12)  # noqa: DTZ001 - what this is about
@@ -292,7 +292,6 @@ def test_an_error_that_cannot_speak_is_still_recorded():
 
 
 def test_importing_the_memory_does_not_import_a_terminal():
-    code = (
-        "import botservice.memory.steps, botservice.memory.agent_memory, sys; sys.exit('rich.console' in sys.modules)"
-    )
+    modules = "botservice.conversation.steps, botservice.conversation.agent_memory"
+    code = f"import {modules}, sys; sys.exit('rich.console' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=Path(__file__).parents[2]).returncode == 0

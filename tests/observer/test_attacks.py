@@ -19,13 +19,13 @@ from observer.observing import (
 from sqlalchemy import update
 
 from botservice import LLMError, ScriptedChatLLM
-from botservice.budgets.usage import UsageBy, list_usage
+from botservice.background.observer_answer import sentence_with
+from botservice.core.messages import Author, Role, TokenUsage
 from botservice.history.rows import NewMessage, insert_message
 from botservice.llm.chat import ChatResponse
-from botservice.messages import Author, Role, TokenUsage
-from botservice.observer.answer import sentence_with
 from botservice.people.facts import facts_of
 from botservice.people.identities import find_identity
+from botservice.people.usage import UsageBy, list_usage
 from botservice.storage.tables.conversations import messages
 
 NOTHING = '{"notes": [], "facts": []}'

@@ -32,7 +32,7 @@ from botservice.privacy.forgetting import forget_chat, forget_messages, forget_p
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.observing import observed
-from botservice.turns.work.merging_contexts import _merge
+from botservice.turns.merging_contexts import _merge
 
 
 async def known(storage, author=ALICE):

@@ -11,21 +11,21 @@ from sqlalchemy.dialects import sqlite
 from standins.openai_api import CHAT, RESPONSES, Failure, OpenAIApi
 
 from botservice import AgentContext, FallbackLLM, LLMError, LLMFailure, OpenAIChatLLM, ScriptedChatLLM
-from botservice.access.access import Access
-from botservice.budgets.budgets import Budgets
-from botservice.budgets.usage import ModelCall, Payer, UsageBy, list_usage, record_call
-from botservice.errors import BudgetExceeded
+from botservice.background.compaction import Upkeep
+from botservice.background.observer_question import SCHEMA
+from botservice.background.observer_records import _CHANGED, _DUE
+from botservice.core.errors import BudgetExceeded
+from botservice.core.messages import TokenUsage
+from botservice.core.policies import AccessMode, Scope, parse_limits, parse_prices
 from botservice.llm.chat import ChatResponse
-from botservice.messages import TokenUsage
-from botservice.observer.question import SCHEMA
-from botservice.observer.records import _CHANGED, _DUE
+from botservice.people.access import Access
+from botservice.people.budgets import Budgets
 from botservice.people.facts import visible_facts
 from botservice.people.identities import find_identity
-from botservice.policies import AccessMode, Scope, parse_limits, parse_prices
+from botservice.people.usage import ModelCall, Payer, UsageBy, list_usage, record_call
 from botservice.storage.tables.observing import observer_reservations
 from botservice.storage.tables.people import facts
 from botservice.turns.notices import owe_in_turn
-from botservice.upkeep import Upkeep
 
 NOTHING = '{"notes": [], "facts": []}'
 

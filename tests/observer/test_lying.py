@@ -22,13 +22,13 @@ from people.crowd import find_bytes
 from sqlalchemy import select
 
 from botservice import ScriptedChatLLM
+from botservice.background.observer_answer import sentence_with
+from botservice.core.messages import Attachment, Author, Role
+from botservice.core.references import Reference, ReferenceKind
 from botservice.history.rows import NewMessage, insert_message
-from botservice.messages import Attachment, Author, Role
-from botservice.observer.answer import sentence_with
 from botservice.people.facts import facts_of, visible_facts
 from botservice.people.identities import find_identity
 from botservice.privacy.forgetting import forget_person
-from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.people import facts as facts_table
 

@@ -9,9 +9,9 @@ from standins.openai_api import CHAT, OpenAIApi
 
 from botservice import AgentContext, Storage
 from botservice.app import build_observer, build_service, running
+from botservice.background.model_watch import used_models
+from botservice.config.settings import Settings
 from botservice.llm.openai.clients import OpenAIClients
-from botservice.model_watch import used_models
-from botservice.settings import Settings
 
 
 def settings(**values):

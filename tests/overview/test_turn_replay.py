@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 from rich.console import Console
 
 from botservice import AgentContext, MessageWindowMessageSelector
-from botservice.memory import FinalAnswerStep, TaskStep
-from botservice.memory.replay import show
-from botservice.messages import TokenUsage
-from botservice.overview.turn_replay import render_turns
+from botservice.conversation.replay import show
+from botservice.conversation.steps import FinalAnswerStep, TaskStep
+from botservice.core.messages import TokenUsage
+from botservice.devtools.turn_replay import render_turns
 from tests.turns.bots import add, call, fail, make_service
 
 START = datetime(2025, 1, 1, 12, tzinfo=UTC)

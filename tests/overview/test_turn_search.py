@@ -17,10 +17,10 @@ from botservice import (
     ToolCall,
     tool,
 )
-from botservice.overview.chat_titles import read_titles
-from botservice.overview.conversations import list_contexts
-from botservice.overview.turn_search import Cursor, Order, Rating, State, TurnFilter, find_turns, find_with_failed_calls
-from botservice.personas import TITLE
+from botservice.core.personas import TITLE
+from botservice.devtools.chat_titles import read_titles
+from botservice.devtools.conversations import list_contexts
+from botservice.devtools.turn_search import Cursor, Order, Rating, State, TurnFilter, find_turns, find_with_failed_calls
 from botservice.storage.tables.conversations import contexts, turn_figures, turns
 from botservice.storage.tables.slack import feedback
 

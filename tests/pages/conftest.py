@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 import pytest
 from standins.web_pages import PagesWeb
 
-from botservice.pages.connecting import PublicNetwork
-from botservice.pages.fetching import FetchLimits, PageFetcher
-from botservice.pages.page_reader import Pages
+from botservice.agent.page_connecting import PublicNetwork
+from botservice.agent.page_fetching import FetchLimits, PageFetcher
+from botservice.agent.page_reader import Pages
 
 
 @pytest.fixture

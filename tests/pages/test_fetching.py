@@ -9,10 +9,10 @@ import pytest
 from standins.certificates import certificate_for
 from standins.web_pages import PUBLIC, PagesWeb, page, redirect
 
-from botservice.errors import PageRefused
-from botservice.pages.addresses import PageAddress, addresses_in
-from botservice.pages.connecting import PublicNetwork, look_up
-from botservice.pages.fetching import FetchLimits, PageFetcher, decode
+from botservice.agent.page_addresses import PageAddress, addresses_in
+from botservice.agent.page_connecting import PublicNetwork, look_up
+from botservice.agent.page_fetching import FetchLimits, PageFetcher, decode
+from botservice.core.errors import PageRefused
 
 HERE = PageAddress.read("http://site.example/")
 

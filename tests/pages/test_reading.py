@@ -4,13 +4,13 @@ import pytest
 from attacks.hostile_files import plain
 from standins.web_pages import PagesWeb, page
 
-from botservice.errors import PageRefused
-from botservice.pages.addresses import PageAddress
-from botservice.pages.connecting import PublicNetwork
-from botservice.pages.fetching import PageFetcher
-from botservice.pages.page_reader import Pages
-from botservice.reading.reader import HtmlReader, PageLimits
-from botservice.tools.fetching import PageRates
+from botservice.agent.fetch_page import PageRates
+from botservice.agent.page_addresses import PageAddress
+from botservice.agent.page_connecting import PublicNetwork
+from botservice.agent.page_fetching import PageFetcher
+from botservice.agent.page_reader import Pages
+from botservice.agent.reader import HtmlReader, PageLimits
+from botservice.core.errors import PageRefused
 
 HERE = PageAddress.read("http://site.example/a/b")
 ARTICLE = """<html><head><title>Opening

@@ -9,7 +9,7 @@ from crash.warm import WarmProcess, run_here
 from people.planted import ACCOUNTS, ALICE, PATIENCE_SECONDS, Town
 from sqlalchemy import func, select
 
-from botservice.errors import StorageUnavailable
+from botservice.core.errors import StorageUnavailable
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import messages
 

@@ -5,9 +5,9 @@ import re
 from people.conversing import ALICE, command, open_chat
 from sqlalchemy import select
 
-from botservice.commands import Catalogue
-from botservice.commands.accounts.link import UNLINK
-from botservice.commands.accounts.web import web_command
+from botservice.commands.catalogue import Catalogue
+from botservice.commands.link import UNLINK
+from botservice.commands.web import web_command
 from botservice.storage.tables.conversations import contexts
 
 URL = "https://bot.example"

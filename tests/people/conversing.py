@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 from sqlalchemy import update
 
 from botservice import AgentContext, AgentService, Author, FunctionsBasedAgent, NoMessages, ScriptedChatLLM, Storage
+from botservice.agent.remembering import forget_fact, remember
+from botservice.core.messages import Button, CommandCall, InboundMessage, Message, Role
+from botservice.core.references import Reference
 from botservice.history.rows import NewMessage, insert_message
-from botservice.messages import Button, CommandCall, InboundMessage, Message, Role
 from botservice.people.identities import ensure_identity, note_audience
-from botservice.references import Reference
 from botservice.storage.tables.conversations import messages
-from botservice.tools.remembering import forget_fact, remember
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 from botservice.turns.records import insert_turn
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
 from botservice.turns.turn import Turn, TurnStatus
 
 ALICE = Author("telegram", "1", "Alice")

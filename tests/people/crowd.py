@@ -7,7 +7,7 @@ from turns.messenger import Messenger, Office, office
 
 from botservice import Attachment, Author, InboundMessage, Storage
 from botservice.storage.tables.metadata import metadata
-from botservice.turns.start.commands import parse_command
+from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import InboundEvent
 
 PNG = b"\x89PNG\r\n\x1a\n"

@@ -17,17 +17,17 @@ from dataclasses import dataclass, field
 from turns.messenger import Messenger, office
 
 from botservice import Author, InboundMessage, MessageWindowMessageSelector, Storage, ToolCall
-from botservice.commands import Catalogue
+from botservice.agent.remembering import remember
+from botservice.commands.catalogue import Catalogue
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
 from botservice.commands.memory import MEMORY
-from botservice.llm import ChatResponse
+from botservice.llm.chat import ChatResponse
 from botservice.people.facts import facts_of, visible_facts
 from botservice.people.identities import find_identity
 from botservice.privacy.exported_data import as_values, make_archive, read_person
-from botservice.tools.remembering import remember
+from botservice.turns.command_parsing import parse_command
 from botservice.turns.inbox import Inbox, Pressure
-from botservice.turns.start.commands import parse_command
 from botservice.turns.turn import InboundEvent
 
 MARK = re.compile(r"mark-(?P<where>p|g\d+)-(?P<who>\d+)\b")

@@ -13,15 +13,15 @@ from people.conversing import NOW, open_chat, see
 from sqlalchemy import select
 
 from botservice import AgentContext, Author, FunctionsBasedAgent, MessageWindowMessageSelector, ScriptedChatLLM, Storage
+from botservice.core.messages import Role
 from botservice.history.changes import NewWords, change_message
 from botservice.history.rows import NewMessage, insert_message
-from botservice.messages import Role
 from botservice.people.facts import Refused, keep_fact
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.storage.tables.conversations import messages
 from transports.telegram.inbound_events import BotIdentity
-from transports.telegram.incoming.reading import listen
+from transports.telegram.reading import listen
 
 MARK = re.compile(r"w(\d+)x(\d+)x(\d+)")
 _BOT = BotIdentity(99, "the_bot")

@@ -15,7 +15,7 @@ from people.generated import MARK, Findings, generate, mark
 from sqlalchemy import func, select
 
 from botservice import Author, Observer, Storage
-from botservice.llm import ChatResponse
+from botservice.llm.chat import ChatResponse
 from botservice.llm.tokens import counter_for
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import messages

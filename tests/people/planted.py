@@ -19,10 +19,10 @@ from standins.running import Running, serving, slack_bot, telegram_bot, web_bot
 from standins.slack_api import SlackApi
 
 from botservice import AgentService, Author, Button, Storage, Tool, ToolCall
+from botservice.agent.remembering import remember
+from botservice.agent.reminding import Reminders
 from botservice.people.identities import find_identity, join_identities
 from botservice.storage.tables.conversations import deliveries, events, messages, turns
-from botservice.tools.remembering import remember
-from botservice.tools.reminding import Reminders
 
 PATIENCE_SECONDS = 60
 MARK, OTHER, CAROLS = "qzalice", "qzbob", "qzcarol"

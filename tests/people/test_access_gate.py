@@ -13,11 +13,11 @@ from standins.patience import PATIENT
 from turns.messenger import PATIENCE_SECONDS, echo, office
 
 from botservice import Author, Storage
-from botservice.access.access import Access
-from botservice.access.records import list_entries, move_chat, note_departure, note_invitation
 from botservice.commands.standard import standard_commands
+from botservice.core.policies import AccessMode
+from botservice.people.access import Access
+from botservice.people.access_records import list_entries, move_chat, note_departure, note_invitation
 from botservice.people.identities import ensure_identity, join_identities
-from botservice.policies import AccessMode
 from botservice.storage.tables.conversations import messages
 from botservice.texts import in_language
 from botservice.turns.turn import EventKind

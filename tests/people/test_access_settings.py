@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from botservice import Author, InboundMessage, SettingsError
-from botservice.access.access import Access
-from botservice.access.values import AccessRole
 from botservice.app import build_service, running
-from botservice.budgets.budgets import Budgets
-from botservice.policies import AccessMode, Scope, parse_limits
-from botservice.settings import Settings
+from botservice.config.settings import Settings
+from botservice.core.policies import AccessMode, Scope, parse_limits
+from botservice.people.access import Access
+from botservice.people.access_values import AccessRole
+from botservice.people.budgets import Budgets
 
 
 def settings(**values: Any) -> Settings:

@@ -10,15 +10,15 @@ from people.test_forgetting import PERSON
 from sqlalchemy import select
 
 from botservice import AgentContext, Author
+from botservice.background.compaction import Upkeep
+from botservice.core.messages import Role
+from botservice.core.references import Reference, ReferenceKind
 from botservice.history.rows import NewMessage, insert_message
-from botservice.messages import Role
 from botservice.privacy.affected_turns import turns_of
 from botservice.privacy.forgetting import forget_messages, forget_person
-from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.conversations import events, messages, turns
 from botservice.turns.records import insert_turn
 from botservice.turns.turn import TurnStatus
-from botservice.upkeep import Upkeep
 
 BOB = Author("messenger", "bob")
 

@@ -8,7 +8,7 @@ from people.conversing import ALICE, ALICE_ON_SLACK, BOB, NOW, open_chat
 from people.crowd import crowded
 
 from botservice import Attachment, Author
-from botservice.llm import ChatResponse
+from botservice.llm.chat import ChatResponse
 from botservice.people.facts import keep_fact
 from botservice.people.identities import find_identity, join_identities
 from botservice.privacy.exported_data import as_values, make_archive, read_person

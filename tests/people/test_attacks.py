@@ -7,10 +7,10 @@ from people.conversing import ALICE, BOB, command, make_service, open_chat, see,
 from people.test_facts import person_of, tell
 
 from botservice import AgentContext, Author, MessageWindowMessageSelector, ToolCall
-from botservice.commands import Catalogue
-from botservice.commands.accounts.link import LINK, UNLINK
+from botservice.commands.catalogue import Catalogue
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
+from botservice.commands.link import LINK, UNLINK
 from botservice.commands.memory import MEMORY
 from botservice.people.facts import facts_of, visible_facts
 from botservice.people.identities import find_identity

@@ -6,13 +6,13 @@ from people.crowd import find_bytes
 from sqlalchemy import select
 
 from botservice import Attachment, Author
+from botservice.background.compaction import Upkeep
+from botservice.core.references import Reference, ReferenceKind
 from botservice.people.older_texts import take_apart
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person
 from botservice.privacy.upgrading_references import bring_over_contexts
-from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.conversations import message_references, messages
-from botservice.upkeep import Upkeep
 
 REPLY, FORWARD, SHARE, ABOUT = (ReferenceKind.REPLY, ReferenceKind.FORWARD, ReferenceKind.SHARE, ReferenceKind.ABOUT)
 EVE = Author(name="Eve")

@@ -9,12 +9,12 @@ from standins.patience import PATIENT
 from storage.effort import Efforts
 
 from botservice import AgentContext, Author, Storage
-from botservice.budgets.budgets import Budgets
-from botservice.budgets.usage import ModelCall, Payer, UsageBy, list_usage, record_call
-from botservice.errors import BudgetExceeded, SettingsError
-from botservice.messages import TokenUsage
+from botservice.core.errors import BudgetExceeded, SettingsError
+from botservice.core.messages import TokenUsage
+from botservice.core.policies import Scope, parse_limits, parse_prices
+from botservice.people.budgets import Budgets
 from botservice.people.identities import ensure_identity, join_identities
-from botservice.policies import Scope, parse_limits, parse_prices
+from botservice.people.usage import ModelCall, Payer, UsageBy, list_usage, record_call
 from botservice.turns.records import finish_turn, insert_turn
 from botservice.turns.turn import Outcome, TurnStatus
 

@@ -28,13 +28,13 @@ from botservice import (
     TokenUsage,
 )
 from botservice.app import govern
-from botservice.budgets.budgets import Budgets
-from botservice.budgets.notices import nearly_used_text, used_up_text
-from botservice.budgets.usage import UsageBy, UsageLine, list_usage
 from botservice.commands.standard import standard_commands
-from botservice.errors import BudgetExceeded
-from botservice.policies import Scope, parse_limits, parse_prices
-from botservice.settings import Settings
+from botservice.config.settings import Settings
+from botservice.core.errors import BudgetExceeded
+from botservice.core.policies import Scope, parse_limits, parse_prices
+from botservice.people.budget_notices import nearly_used_text, used_up_text
+from botservice.people.budgets import Budgets
+from botservice.people.usage import UsageBy, UsageLine, list_usage
 from botservice.storage.tables.access import budget_reservations
 from botservice.storage.tables.conversations import messages
 from botservice.texts import in_language

@@ -4,10 +4,10 @@ import pytest
 from people.conversing import ALICE, BOB, NOW, open_chat, say
 
 from botservice import Author
+from botservice.core.messages import Role
+from botservice.core.references import Reference, ReferenceKind
 from botservice.history.rows import NewMessage, insert_message
-from botservice.messages import Role
 from botservice.privacy.forgetting import forget_messages, forget_person
-from botservice.references import Reference, ReferenceKind
 
 WORDS = "the safe opens with carried4711"
 ANSWER = f"I see: {WORDS}"

@@ -9,13 +9,13 @@ from people.crowd import crowded, find_bytes
 from people.test_forgetting import LONG, MARK, Parrot, repeat
 
 from botservice import AgentContext, MessageWindowMessageSelector
-from botservice.commands import Catalogue
-from botservice.commands.accounts.link import LINK
+from botservice.agent.remembering import remember
+from botservice.commands.catalogue import Catalogue
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
+from botservice.commands.link import LINK
 from botservice.commands.memory import MEMORY
 from botservice.storage.blobs import digest_of
-from botservice.tools.remembering import remember
 
 COMMANDS = Catalogue([FORGET, EXPORT, MEMORY, LINK])
 

@@ -20,24 +20,24 @@ from botservice import (
     ToolCall,
     tool,
 )
-from botservice.budgets.usage import ModelCall, Payer, record_call
-from botservice.llm import ChatResponse
+from botservice.agent.remembering import remember
+from botservice.background.compaction import Upkeep
+from botservice.core.references import Reference, ReferenceKind
+from botservice.llm.chat import ChatResponse
 from botservice.people.facts import facts_of, keep_fact
 from botservice.people.identities import find_identity
+from botservice.people.usage import ModelCall, Payer, record_call
 from botservice.privacy.clearing_long_chats import clear_work, forget_work
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.privacy.quotes import find_quotes
 from botservice.privacy.records import erase_quotes
 from botservice.privacy.repeated_words import read_words
-from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import messages, steps, turns
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.slack import feedback
-from botservice.tools.remembering import remember
+from botservice.turns.administration import list_turns, retry_turn
 from botservice.turns.records import insert_turn
-from botservice.turns.work.administration import list_turns, retry_turn
-from botservice.upkeep import Upkeep
 
 MARK = "zx81marker"
 LONG = f"My diary of {MARK}: " + "so it was and so it will be, " * 40

@@ -10,11 +10,11 @@ from sqlalchemy import Connection, update
 from turns.answered import answer_often, work_with
 
 from botservice import AgentContext, Author, Storage, StorageError
-from botservice.errors import StorageUnavailable
+from botservice.core.errors import StorageUnavailable
+from botservice.core.references import Reference, ReferenceKind
 from botservice.people.facts import Fact, keep_fact, share_fact
 from botservice.people.identities import find_identity
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
-from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.conversations import messages
 
 FACT = "the dog is called zx81rex"

@@ -12,11 +12,12 @@ from people.test_forgetting import PERSON
 from sqlalchemy import select
 
 from botservice import AgentContext, MessageWindowMessageSelector
-from botservice.commands import Catalogue
+from botservice.background.compaction import Upkeep
+from botservice.commands.catalogue import Catalogue
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
 from botservice.commands.memory import MEMORY
-from botservice.errors import DeliveryError, StorageError, TurnGrew
+from botservice.core.errors import DeliveryError, StorageError, TurnGrew
 from botservice.people.facts import keep_fact
 from botservice.people.identities import find_identity
 from botservice.privacy.export_records import begin_export, note_export
@@ -25,7 +26,6 @@ from botservice.storage.tables.conversations import blobs, deliveries, turns
 from botservice.storage.tables.people import exports
 from botservice.turns.outbox import Outbox, find_next_delivery
 from botservice.turns.records import insert_turn
-from botservice.upkeep import Upkeep
 
 pytestmark = pytest.mark.slow
 

@@ -11,13 +11,13 @@ from sqlalchemy import select
 from turns.messenger import office
 
 from botservice import AgentContext, Attachment, Author, MessageWindowMessageSelector
+from botservice.background.compaction import Upkeep
+from botservice.core.references import Reference, ReferenceKind
 from botservice.privacy.forgetting import forget_messages, forget_person
-from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.access import access_refusals
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
-from botservice.upkeep import Upkeep
 
 MARK = "waits4711word"
 

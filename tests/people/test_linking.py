@@ -9,8 +9,8 @@ import pytest
 from people.conversing import ALICE, ALICE_ON_SLACK, BOB, NOW, OTHER_ALICE, command, make_service, open_chat, values
 
 from botservice import Storage, ToolCall
-from botservice.commands import Catalogue
-from botservice.commands.accounts.link import LINK, UNLINK
+from botservice.commands.catalogue import Catalogue
+from botservice.commands.link import LINK, UNLINK
 from botservice.people.identities import ensure_identity, find_identity, identities_of
 from botservice.people.linking import (
     MAX_GUESSES,

@@ -8,13 +8,13 @@ from people.crowd import find_bytes
 from people.test_facts import person_of, tell, visible
 
 from botservice import Author, ToolCall
-from botservice.commands import Catalogue
+from botservice.commands.catalogue import Catalogue
 from botservice.commands.memory import MEMORY
-from botservice.messages import CommandCall, InboundMessage
+from botservice.core.messages import CommandCall, InboundMessage
 from botservice.people.facts import facts_of
 from botservice.privacy.records import _spellings, _without
 from botservice.texts import LANGUAGES
-from botservice.turns.start.commands import CommandRequest
+from botservice.turns.command_parsing import CommandRequest
 
 COMMANDS = Catalogue([MEMORY])
 

@@ -8,11 +8,11 @@ from people.test_forgetting_races import COMMANDS
 from sqlalchemy import insert
 
 from botservice import AgentContext, Author
-from botservice.budgets.budgets import Budgets
-from botservice.policies import Scope, parse_limits
+from botservice.background.compaction import Upkeep
+from botservice.core.policies import Scope, parse_limits
+from botservice.people.budgets import Budgets
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import events
-from botservice.upkeep import Upkeep
 
 NUMBER = "7700123456"
 KEYS = {"transport": "messenger", "chat_id": NUMBER}

@@ -1,7 +1,7 @@
 """Forgetting a person: their own conversations whole, their messages in the others."""
 
 from botservice import AgentContext, Author, Storage
-from botservice.overview.conversations import list_contexts
+from botservice.devtools.conversations import list_contexts
 from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person

@@ -14,11 +14,11 @@ from people.places import PLACES
 from people.planted import CAROLS, HERS, MARK, NUMBERS, OTHER, OTHERS, town
 from sqlalchemy import func, select
 
+from botservice.background.compaction import Upkeep
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.storage.tables.conversations import loose_files
 from botservice.storage.tables.observing import refused_notes
 from botservice.storage.tables.people import exports, link_codes, refused_facts, web_links, web_logins
-from botservice.upkeep import Upkeep
 
 RUNS = int(os.environ.get("BOTSERVICE_TEST_PLANTED_RUNS", "5"))
 STOPPED = (cut_off, killed)  # where the database forgets in more than one go

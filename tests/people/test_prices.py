@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from botservice import TokenUsage
-from botservice.budgets.budgets import Budgets
-from botservice.budgets.usage import Payer, UsageBy, list_usage, record_call
-from botservice.errors import SettingsError
-from botservice.known_prices import KNOWN_ON, KNOWN_PRICES
-from botservice.policies import NANO, Price, parse_prices, price_of
-from botservice.settings import Settings
-from botservice.storage import Storage
+from botservice.config.known_prices import KNOWN_ON, KNOWN_PRICES
+from botservice.config.settings import Settings
+from botservice.core.errors import SettingsError
+from botservice.core.policies import NANO, Price, parse_prices, price_of
+from botservice.people.budgets import Budgets
+from botservice.people.usage import Payer, UsageBy, list_usage, record_call
+from botservice.storage.database import Storage
 
 MILLION = 1_000_000
 MODEL = re.compile(r"gpt-([0-9.]+)")

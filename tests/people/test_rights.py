@@ -12,13 +12,13 @@ from sqlalchemy import select
 from turns.messenger import PATIENCE_SECONDS
 
 from botservice import Author, Storage
+from botservice.background.compaction import Upkeep
+from botservice.core.policies import AccessMode
 from botservice.people.identities import find_identity
-from botservice.policies import AccessMode
 from botservice.privacy.exported_data import read_person
 from botservice.storage.tables.access import access_refusals
 from botservice.texts import in_language
 from botservice.turns.turn import EventKind
-from botservice.upkeep import Upkeep
 
 WORDS = "word8812eve"
 NAME = f"name of {EVE}"

@@ -6,9 +6,9 @@ import pytest
 from people.conversing import ALICE, open_chat
 from sqlalchemy import select
 
-from botservice.budgets.usage import PEOPLE_AT_ONCE, ModelCall, Payer, find_strangers, record_call
+from botservice.background.compaction import Upkeep
+from botservice.people.usage import PEOPLE_AT_ONCE, ModelCall, Payer, find_strangers, record_call
 from botservice.storage.tables.access import model_usage
-from botservice.upkeep import Upkeep
 
 
 @pytest.mark.slow

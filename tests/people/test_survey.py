@@ -5,11 +5,11 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from botservice import AgentContext, Author, ChatHistory, Storage
+from botservice.core.messages import Role
+from botservice.core.references import Reference, ReferenceKind
 from botservice.history.rows import NewMessage, insert_message
-from botservice.messages import Role
 from botservice.privacy.deletion_survey import Survey, is_current, survey_context
 from botservice.privacy.repeated_words import read_words
-from botservice.references import Reference, ReferenceKind
 
 ANN, BOB = Author("telegram", "1", "Ann"), Author("telegram", "2", "Bob")
 SECRET = "my grandmother's name is Wilhelmina"

@@ -23,9 +23,9 @@ from botservice import (
     Storage,
     TokenWindowMessageSelector,
 )
-from botservice.agents.prompt import Prompt
+from botservice.agent.prompt import Prompt
+from botservice.core.messages import Message
 from botservice.llm.tokens import counter_for
-from botservice.messages import Message
 from botservice.people.identities import ensure_identity, note_audience
 
 _UNREAD, _UNREAD_IF_QUIET, _QUIET = 1500, 300, timedelta(minutes=10)

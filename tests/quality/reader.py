@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from quality.chats import Asked
 
-from botservice.agents.prompt import Prompt
+from botservice.agent.prompt import Prompt
 from botservice.llm.tokens import TokenCounter
 
 MEMORY = ("notes", "person", "found")

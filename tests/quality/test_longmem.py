@@ -12,7 +12,7 @@ import pytest
 from standins.openai_api import OpenAIApi
 
 from botservice import ScriptedChatLLM
-from botservice.settings import Settings
+from botservice.config.settings import Settings
 
 _PATH = Path(__file__).parents[2] / "benchmarks" / "longmem.py"
 

@@ -4,7 +4,7 @@ import pytest
 from quality.chats import Asked
 from quality.reader import Verdict, judge
 
-from botservice.agents.prompt import Prompt
+from botservice.agent.prompt import Prompt
 
 MOVED = Asked("update", "where do I live?", ((("in hull",), ()),), outdated=("leeds",))
 RAN = Asked("count", "how often did I run in May?", ((("bridge",), ("2026-05",)), (("estuary",), ("2026-05-03",))))

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from botservice.reminders import records as reminding
-from botservice.upkeep import records as compacting
+from botservice.background import emptying as compacting
+from botservice.conversation import reminder_records as reminding
 
 OF_CONTEXT = "USING INDEX ix_reminders_context_id_id (context_id=?)"
 

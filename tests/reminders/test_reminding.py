@@ -10,12 +10,18 @@ from turns.messenger import PATIENCE_SECONDS, Messenger, SetClock, echo, office
 from turns.test_worker import history
 
 from botservice import AgentContext, Author, Storage
-from botservice.access.access import Access
-from botservice.overview.conversations import forget_context, read_turns
-from botservice.policies import AccessMode
-from botservice.reminders import Repeats
-from botservice.reminders.records import NewReminder, cancel_reminder, insert_reminder, mend_schedules, read_waiting
-from botservice.tools.reminding import Reminders
+from botservice.agent.reminding import Reminders
+from botservice.conversation.reminder import Repeats
+from botservice.conversation.reminder_records import (
+    NewReminder,
+    cancel_reminder,
+    insert_reminder,
+    mend_schedules,
+    read_waiting,
+)
+from botservice.core.policies import AccessMode
+from botservice.devtools.conversations import forget_context, read_turns
+from botservice.people.access import Access
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)  # a Monday
 CHAT = {"transport": "messenger", "chat_id": "1"}
@@ -140,7 +146,7 @@ async def test_a_task_waits_for_the_turn_that_runs(storage):
         model = "slow"
 
         async def chat(self, messages, tools=(), *, on_text=None):
-            from botservice.llm import ChatResponse
+            from botservice.llm.chat import ChatResponse
 
             talking.set()
             await go.wait()

@@ -5,8 +5,8 @@ import time
 from datetime import UTC, datetime, timedelta
 
 from botservice.turns.run_options import Clock
-from botservice.turns.work.worker import SWEEP_SECONDS
-from transports.pacing import Pace
+from botservice.turns.worker import SWEEP_SECONDS
+from transports.common.pacing import Pace
 
 TIMES_AS_FAST = 50
 

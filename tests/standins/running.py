@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from botservice import Agent, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
-from botservice.access.access import Access
-from botservice.budgets.budgets import Budgets
+from botservice.people.access import Access
+from botservice.people.budgets import Budgets
 from botservice.turns.inbox import Inbox
 from botservice.turns.run_options import Clock
-from botservice.turns.work.worker import Worker
+from botservice.turns.worker import Worker
 from standins.clocks import fast_pace, sweep_seconds
 from standins.models import Typist, echo
 from standins.telegram_menus import note_menus_as_set
 from standins.web_server import web_server
 from transports.slack.app import Manners, SlackTransport
-from transports.slack.outgoing.draft import Tempo
+from transports.slack.draft import Tempo
 from transports.telegram.app import TelegramTransport
-from transports.web import Access as WebAccess
-from transports.web import WebTransport
+from transports.web.app import WebTransport
+from transports.web.owner_token import Access as WebAccess
 
 
 @dataclass(slots=True)

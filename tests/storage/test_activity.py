@@ -11,8 +11,8 @@ from turns.messenger import PATIENCE_SECONDS, echo, message, office
 from turns.test_worker import history
 
 from botservice import Storage
-from botservice.storage import StorageLimits
 from botservice.storage.activity import Activity, in_background
+from botservice.storage.limits import StorageLimits
 from botservice.turns.inbox import Inbox, Pressure
 
 RESTING = StorageLimits(silence=60.0, heartbeat=0.05, rest=3600.0, awake=0.2)

@@ -6,9 +6,9 @@ from sqlalchemy.pool import NullPool
 from standins.pgbouncer import needs_pgbouncer, pgbouncer
 
 from botservice import Storage
-from botservice.errors import SchemaMismatch, SettingsError, UnsuitableDatabase
-from botservice.storage import DatabaseUrl
+from botservice.core.errors import SchemaMismatch, SettingsError, UnsuitableDatabase
 from botservice.storage.schema import SCHEMA_VERSION, read_version
+from botservice.storage.url import DatabaseUrl
 
 
 def asking_for(url, path):

@@ -17,8 +17,8 @@ from standins.patience import PATIENT
 from storage.writing import Held, add, issue, names
 
 from botservice import Storage
-from botservice.errors import ClaimLost, DatabaseInUse
-from botservice.storage.postgres.advisory_locks import LOCK_SPACE
+from botservice.core.errors import ClaimLost, DatabaseInUse
+from botservice.storage.postgres_advisory_locks import LOCK_SPACE
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 
@@ -299,7 +299,7 @@ async def test_a_worker_whose_lock_file_is_moved_locks_what_others_will(sqlite_u
 FORKED = """
 import os, sys
 from pathlib import Path
-from botservice.errors import DatabaseInUse
+from botservice.core.errors import DatabaseInUse
 from botservice.storage.claims import WorkerLock
 
 lock = WorkerLock(Path(sys.argv[1]))

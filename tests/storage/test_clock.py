@@ -10,7 +10,7 @@ from sqlalchemy.engine import make_url
 
 from botservice import Storage
 from botservice.storage.limits import StorageLimits
-from botservice.storage.postgres.clock import DatabaseClock
+from botservice.storage.postgres_clock import DatabaseClock
 
 AROUND = timedelta(minutes=10)
 PATIENCE_SECONDS = 60

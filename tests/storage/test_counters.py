@@ -6,8 +6,8 @@ import pytest
 from sqlalchemy import Connection, create_engine, delete, func, insert, make_url, select, text, update
 
 from botservice import AgentContext, Storage
-from botservice.budgets.usage import ModelCall, Payer, UsageBy, list_usage, record_call
-from botservice.overview.conversations import list_contexts
+from botservice.devtools.conversations import list_contexts
+from botservice.people.usage import ModelCall, Payer, UsageBy, list_usage, record_call
 from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import contexts, messages
 

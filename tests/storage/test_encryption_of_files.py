@@ -15,9 +15,9 @@ from botservice import (
     StorageError,
 )
 from botservice.cli.doctor import check_everything
-from botservice.contexts.context import set_metadata
+from botservice.config.settings import Settings
+from botservice.conversation.context import set_metadata
 from botservice.privacy.forgetting import forget_person
-from botservice.settings import Settings
 from botservice.storage.blobs import check_readable
 from botservice.storage.rekeying import encrypt_files, give_up_unreadable
 from botservice.storage.tables.conversations import blobs

@@ -15,7 +15,7 @@ from standins.patience import PATIENT
 from storage.writing import Held, issue, names
 
 from botservice import Storage
-from botservice.errors import StorageError
+from botservice.core.errors import StorageError
 from botservice.storage.statements import execute, execute_many, interleave, let_others_go_on
 from botservice.storage.tables.conversations import contexts
 

@@ -12,9 +12,9 @@ from sqlalchemy import make_url
 from storage.writing import add, names
 
 from botservice import Storage
-from botservice.errors import BotServiceError, SchemaMismatch, SettingsError, StorageUnavailable
-from botservice.storage import DatabaseUrl
-from botservice.storage.sqlite.files import make_private
+from botservice.core.errors import BotServiceError, SchemaMismatch, SettingsError, StorageUnavailable
+from botservice.storage.sqlite_files import make_private
+from botservice.storage.url import DatabaseUrl
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ from standins.patience import PATIENT
 from storage.effort import Efforts
 
 from botservice import AgentContext, Attachment, Storage
+from botservice.background.compaction import Upkeep
 from botservice.history.rows import delete_rows
 from botservice.storage.orphaned_files import _delete_orphans, _find_orphans, loosen_all_files, sweep_files
 from botservice.storage.tables.conversations import blobs, loose_files, turns
 from botservice.turns.records import insert_turn
 from botservice.turns.turn import TurnStatus
-from botservice.upkeep import Upkeep
 
 PICTURE = Attachment("image/png", data=b"a picture" * 100)
 ANOTHER = Attachment("image/png", data=b"another" * 100)
@@ -117,8 +117,8 @@ async def test_on_postgres_it_is_waited_for_who_stores_at_this_moment(postgres_u
         loop, is_stored, may_commit = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
 
         def store(connection):
+            from botservice.core.messages import Role
             from botservice.history.rows import NewMessage, insert_message
-            from botservice.messages import Role
 
             new = NewMessage(Role.USER, "see", there.now(), attachments=(PICTURE,))
             insert_message(connection, context.id, new)

@@ -18,9 +18,9 @@ from standins.pooler import Pooler
 from storage.writing import add, names
 
 from botservice import Storage
-from botservice.errors import StorageUnavailable, UnsuitablePooler
-from botservice.storage import StorageLimits
+from botservice.core.errors import StorageUnavailable, UnsuitablePooler
 from botservice.storage.engines import READ_CONNECTIONS
+from botservice.storage.limits import StorageLimits
 
 UNHURRIED = StorageLimits(silence=3600.0, heartbeat=3600.0)
 

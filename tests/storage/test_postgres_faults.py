@@ -10,8 +10,8 @@ from sqlalchemy.pool import NullPool
 from storage.writing import Held, add, issue, names
 
 from botservice import Storage
-from botservice.errors import ClaimLost, StorageUnavailable
-from botservice.storage import StorageLimits
+from botservice.core.errors import ClaimLost, StorageUnavailable
+from botservice.storage.limits import StorageLimits
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 

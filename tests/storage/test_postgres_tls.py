@@ -15,7 +15,7 @@ from sqlalchemy import text
 from standins.postgres_debian import debian_postgres, needs_debian_postgres
 
 from botservice import Storage
-from botservice.errors import StorageUnavailable
+from botservice.core.errors import StorageUnavailable
 
 pytestmark = [pytest.mark.slow, needs_debian_postgres]
 

@@ -8,7 +8,7 @@ from sqlalchemy import Integer, bindparam, func, select, text
 from sqlalchemy.exc import DataError
 from storage.writing import add, names
 
-from botservice.errors import StorageUnavailable
+from botservice.core.errors import StorageUnavailable
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 

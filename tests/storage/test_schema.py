@@ -16,13 +16,14 @@ from crash.together import open_new, run_together
 from sqlalchemy import create_engine, make_url, text
 
 from botservice import AgentContext, Storage
-from botservice.errors import DatabaseInUse, SchemaMismatch, StorageUnavailable
-from botservice.storage import DatabaseUrl, StorageLimits
+from botservice.core.errors import DatabaseInUse, SchemaMismatch, StorageUnavailable
 from botservice.storage.engines import create_writer_engine
-from botservice.storage.postgres.advisory_locks import LOCK_SPACE
+from botservice.storage.limits import StorageLimits
+from botservice.storage.postgres_advisory_locks import LOCK_SPACE
 from botservice.storage.schema import SCHEMA_VERSION, read_oldest_compatible
 from botservice.storage.schema import migrate as migrate_tables
 from botservice.storage.tables.conversations import metadata, schema_compatibility
+from botservice.storage.url import DatabaseUrl
 
 CATALOGUE = """
     SELECT 'column', table_name || '.' || column_name, concat_ws(' ', udt_name, is_nullable, column_default)

@@ -11,10 +11,10 @@ from people.conversing import NOW
 from sqlalchemy import insert, text
 
 from botservice import Storage, StorageError
+from botservice.storage import sqlite_gaps as gaps
 from botservice.storage.claims import SharedFile
-from botservice.storage.sqlite import gaps
-from botservice.storage.sqlite.gaps import GapSweep, find_gaps
-from botservice.storage.sqlite.scrubbing import Scrubber
+from botservice.storage.sqlite_gaps import GapSweep, find_gaps
+from botservice.storage.sqlite_scrubbing import Scrubber
 from botservice.storage.tables.conversations import contexts
 
 _LONGEST_SECONDS = 60

@@ -16,7 +16,7 @@ from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
-from botservice.messages import Author
+from botservice.core.messages import Author
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.schema import read_version
 from botservice.turns.turn import EventKind

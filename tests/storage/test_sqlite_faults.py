@@ -7,8 +7,8 @@ import pytest
 from storage.writing import Held, add, issue, names, traced
 
 from botservice import Storage
-from botservice.errors import StorageError, StorageUnavailable
-from botservice.storage import StorageLimits
+from botservice.core.errors import StorageError, StorageUnavailable
+from botservice.storage.limits import StorageLimits
 
 IMPATIENT = StorageLimits(lock=0.05)
 

@@ -10,8 +10,8 @@ from sqlalchemy.exc import IntegrityError
 from standins.patience import PATIENT
 
 from botservice import Storage
-from botservice.errors import StorageError, StorageUnavailable
-from botservice.storage.postgres.pipelines import queue_of
+from botservice.core.errors import StorageError, StorageUnavailable
+from botservice.storage.postgres_pipelines import queue_of
 from botservice.storage.statements import _prepare, execute, execute_many
 from botservice.storage.tables.conversations import contexts
 

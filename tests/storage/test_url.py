@@ -5,8 +5,8 @@ import pytest
 from sqlalchemy import make_url
 
 from botservice import Storage
-from botservice.errors import SettingsError
-from botservice.storage import DatabaseUrl
+from botservice.core.errors import SettingsError
+from botservice.storage.url import DatabaseUrl
 
 
 def asked(url):

@@ -10,7 +10,7 @@ from standins.patience import PATIENT
 from storage.writing import Held, add, issue, names, traced
 
 from botservice import Storage
-from botservice.errors import ClaimLost, StorageError, StorageUnavailable
+from botservice.core.errors import ClaimLost, StorageError, StorageUnavailable
 from botservice.storage.tables.conversations import contexts
 
 

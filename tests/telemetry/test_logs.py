@@ -8,9 +8,8 @@ from datetime import UTC, datetime
 import pytest
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, ToolCall, tool
-from botservice.errors import StorageUnavailable, UnsuitablePooler
-from botservice.telemetry import configure_logging, redact, register_secret
-from botservice.telemetry.logs import BACK
+from botservice.core.errors import StorageUnavailable, UnsuitablePooler
+from botservice.telemetry.logs import BACK, configure_logging, redact, register_secret
 from botservice.telemetry.measuring import TurnIdentity, in_turn
 
 SECRET = 'swordfish "ünder" water/42'

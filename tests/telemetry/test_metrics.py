@@ -29,9 +29,9 @@ from botservice import (
     ToolCall,
 )
 from botservice.app import build_service, running
-from botservice.budgets.budgets import Budgets
-from botservice.serving import build_web_app
-from botservice.settings import Settings
+from botservice.config.settings import Settings
+from botservice.people.budgets import Budgets
+from botservice.server.serving import build_web_app
 from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
 from transports.registry import build_transports

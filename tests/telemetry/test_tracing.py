@@ -28,10 +28,10 @@ from botservice import (
     ToolCall,
     tool,
 )
-from botservice.access.access import Access
-from botservice.policies import AccessMode
-from botservice.telemetry import configure_logging, register_secret
+from botservice.core.policies import AccessMode
+from botservice.people.access import Access
 from botservice.telemetry.exporting import asked_exporter, tracing
+from botservice.telemetry.logs import configure_logging, register_secret
 
 SECRET_WORD = "heliotrope-4711"
 

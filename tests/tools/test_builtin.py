@@ -5,7 +5,7 @@ import re
 import pytest
 
 from botservice import AgentContext
-from botservice.tools.catalogue import current_time
+from botservice.agent.tool_catalogue import current_time
 
 
 @pytest.mark.parametrize("timezone", ["UTC", "Europe/Madrid", "Asia/Seoul"])

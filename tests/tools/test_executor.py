@@ -12,9 +12,9 @@ import pytest
 from pydantic import AfterValidator, BaseModel, Field
 
 from botservice import AgentContext, Attachment, Tool, ToolCall, tool
-from botservice.telemetry import register_secret
-from botservice.tools import ToolOutcome, execute
-from botservice.tools.outputs import OutputError
+from botservice.agent.tool_executor import ToolOutcome, execute
+from botservice.agent.tool_outputs import OutputError
+from botservice.telemetry.logs import register_secret
 
 
 async def run(function: Any, context: AgentContext, /, **arguments: Any) -> ToolOutcome:

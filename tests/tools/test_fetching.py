@@ -8,22 +8,22 @@ from sqlalchemy import update
 from standins.web_pages import PagesWeb, page
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, Tool, ToolCall
+from botservice.agent.fetch_page import PAGE_END, FetchPage, PageRates
+from botservice.agent.page_connecting import PublicNetwork
+from botservice.agent.page_fetching import PageFetcher
+from botservice.agent.page_reader import Pages
+from botservice.agent.reminding import REMINDER_TOOLS
+from botservice.agent.skills import Skills
 from botservice.app import build_service
-from botservice.errors import ApprovalPending, SettingsError
+from botservice.config.setting_choices import FetchAsks
+from botservice.config.settings import Settings
+from botservice.conversation.reminder import Reminder
+from botservice.conversation.reminder_wording import ask as write_task
+from botservice.core.errors import ApprovalPending, SettingsError
+from botservice.core.messages import Author, Role
+from botservice.core.references import Reference, ReferenceKind
 from botservice.history.rows import NewMessage, insert_message
-from botservice.messages import Author, Role
-from botservice.pages.connecting import PublicNetwork
-from botservice.pages.fetching import PageFetcher
-from botservice.pages.page_reader import Pages
-from botservice.references import Reference, ReferenceKind
-from botservice.reminders.reminder import Reminder
-from botservice.reminders.wording import ask as write_task
-from botservice.setting_choices import FetchAsks
-from botservice.settings import Settings
 from botservice.storage.tables.conversations import messages
-from botservice.tools.fetching import PAGE_END, FetchPage, PageRates
-from botservice.tools.reminding import REMINDER_TOOLS
-from botservice.tools.skills import Skills
 
 pytestmark = pytest.mark.any_database
 

@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel
 
 from botservice import Attachment, Button
-from botservice.tools.outputs import LONGEST_OBSERVATION, Output, OutputError, read_output
+from botservice.agent.tool_outputs import LONGEST_OBSERVATION, Output, OutputError, read_output
 
 PNG = Attachment("image/png", "plot.png", b"\x89PNG")
 

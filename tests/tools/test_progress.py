@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from botservice import AgentContext, Tool, ToolCall, progress
-from botservice.telemetry import register_secret
-from botservice.tools import execute
-from botservice.tools.progress import LONGEST, showing_progress
+from botservice.agent.tool_executor import execute
+from botservice.agent.tool_progress import LONGEST, showing_progress
+from botservice.telemetry.logs import register_secret
 
 
 class Listener:

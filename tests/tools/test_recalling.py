@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from botservice import AgentContext, FunctionsBasedAgent, ScriptedChatLLM, ToolCall
+from botservice.agent.remembering import recall
+from botservice.agent.tool_catalogue import built_in
 from botservice.app import build_service
+from botservice.config.settings import BUILTIN_TOOLS, WEB_TOOLS, Settings
+from botservice.core.quoting import found_records
 from botservice.llm.tokens import counter_for
-from botservice.quoting import found_records
 from botservice.service import AgentService
-from botservice.settings import BUILTIN_TOOLS, WEB_TOOLS, Settings
-from botservice.tools.catalogue import built_in
-from botservice.tools.remembering import recall
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from botservice import AgentContext, Author, ToolCall
-from botservice.reminders.records import read_waiting
-from botservice.reminders.reminder import MAX_WAITING
-from botservice.tools import execute
-from botservice.tools.reminding import REMINDER_TOOLS, Reminders
+from botservice.agent.reminding import REMINDER_TOOLS, Reminders
+from botservice.agent.tool_executor import execute
+from botservice.conversation.reminder import MAX_WAITING
+from botservice.conversation.reminder_records import read_waiting
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

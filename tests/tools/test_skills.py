@@ -17,8 +17,8 @@ from botservice import (
     Tool,
     ToolCall,
 )
+from botservice.agent.tool_executor import execute
 from botservice.llm.tokens import EstimateCounter
-from botservice.tools import execute
 
 
 @pytest.fixture

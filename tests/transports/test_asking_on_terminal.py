@@ -7,7 +7,7 @@ import pytest
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, ToolCall, tool
 from botservice.app import running
-from botservice.settings import Settings
+from botservice.config.settings import Settings
 from transports.terminal.app import TerminalTransport
 
 

@@ -4,7 +4,7 @@ import io
 
 from botservice import AgentService, Button, FunctionsBasedAgent, ScriptedChatLLM, Storage, ToolCall, tool
 from botservice.turns.inbox import Inbox
-from botservice.turns.work.worker import Worker
+from botservice.turns.worker import Worker
 from transports.terminal.app import TerminalTransport
 
 

@@ -11,10 +11,10 @@ from markdown_it import MarkdownIt
 from rich.console import Console
 
 from transports.markdown.emphasis import take_emphasis
-from transports.telegram.outgoing.formatting import format_markdown
-from transports.telegram.outgoing.rich import as_rich
+from transports.telegram.formatting import format_markdown
+from transports.telegram.rich import as_rich
 from transports.terminal.rendering import RenderedScreen
-from transports.web.outgoing.markdown import render_markdown
+from transports.web.markdown import render_markdown
 
 BOLD = [
     ("**注意：**请先备份数据。", "注意："),

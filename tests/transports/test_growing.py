@@ -4,10 +4,10 @@ import asyncio
 import gc
 from typing import Any
 
-from transports.growing_answers import Growing, joined
+from transports.common.growing_answers import Growing, joined
 from transports.telegram.client import BotClient
-from transports.telegram.outgoing.drafts import Draft, Tempo
-from transports.telegram.outgoing.work_in_progress import Show
+from transports.telegram.drafts import Draft, Tempo
+from transports.telegram.work_in_progress import Show
 
 LONG = 3600.0
 

@@ -22,8 +22,8 @@ from botservice import (
     tool,
 )
 from botservice.app import running
-from botservice.errors import BotServiceError
-from botservice.settings import Settings
+from botservice.config.settings import Settings
+from botservice.core.errors import BotServiceError
 from transports.terminal.joining_client import join, socket_of
 from transports.terminal.joining_server import joined_terminals
 from transports.terminal.lines import PlainLines

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from botservice.formatted_text import (
+from botservice.core.formatted_text import (
     Block,
     Blocks,
     CodeBlock,
@@ -29,13 +29,13 @@ from botservice.formatted_text import (
     Table,
 )
 from transports.markdown.reading import read_markdown
-from transports.slack.outgoing.escaping import escape_hidden
-from transports.slack.outgoing.figures import as_blocks, find_figures
-from transports.slack.outgoing.formatting import Pings, format_answer
-from transports.telegram.outgoing.formatting import format_markdown
-from transports.telegram.outgoing.rich import as_rich
+from transports.slack.escaping import escape_hidden
+from transports.slack.figures import as_blocks, find_figures
+from transports.slack.formatting import Pings, format_answer
+from transports.telegram.formatting import format_markdown
+from transports.telegram.rich import as_rich
 from transports.terminal.rendering import RenderedScreen
-from transports.web.outgoing.markdown import render_markdown
+from transports.web.markdown import render_markdown
 
 DATA = Path(__file__).parents[1] / "data"
 

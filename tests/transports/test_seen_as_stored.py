@@ -15,36 +15,36 @@ from markupsafe import escape
 from rich.console import Console
 
 from botservice import Attachment, Author, ToolCall
-from botservice.access.values import Entry, Kind, Subject
-from botservice.agents import FinishAction
+from botservice.agent.agent import FinishAction
 from botservice.commands.access import _line as access_line
 from botservice.commands.notes import _line as note_line
-from botservice.formatted_text import FormattedText, Paragraph, Span
+from botservice.conversation.field_values import ToolResult
+from botservice.conversation.steps import ActionStep
+from botservice.core.formatted_text import FormattedText, Paragraph, Span
+from botservice.core.messages import CommandCall, InboundMessage, Message, Role
+from botservice.core.quoting import quote_in_markdown, shortened
+from botservice.core.visible_text import FSI, PDI, hides, visible
+from botservice.devtools.chat_titles import _shown as chat_title
 from botservice.history.notes import Note, StoredNote
-from botservice.memory import ActionStep
-from botservice.memory.fields.values import ToolResult
-from botservice.messages import CommandCall, InboundMessage, Message, Role
-from botservice.overview.chat_titles import _shown as chat_title
-from botservice.quoting import quote_in_markdown, shortened
+from botservice.people.access_values import Entry, Kind, Subject
 from botservice.texts import LANGUAGES, _texts
 from botservice.texts.formatted import below, bulleted, quoted, say, words
-from botservice.turns.run.saving import new_answer
-from botservice.turns.start.commands import CommandAnswer, CommandRequest
-from botservice.turns.start.refusing import unread_text
-from botservice.turns.waiting.approval_message import Asked, show_question
-from botservice.turns.waiting.arguments import has_masked, readable
-from botservice.turns.waiting.calls import PendingStatus
-from botservice.visible_text import FSI, PDI, hides, visible
+from botservice.turns.approval_message import Asked, show_question
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.refusing import unread_text
+from botservice.turns.saving import new_answer
+from botservice.turns.shown_arguments import has_masked, readable
+from botservice.turns.waiting_calls import PendingStatus
 from transports.markdown.reading import read_whole
-from transports.slack.outgoing.formatting import Pings
-from transports.slack.outgoing.planning import plan_answer as plan_slack
-from transports.telegram.outgoing.planning import plan_answer as plan_telegram
+from transports.slack.formatting import Pings
+from transports.slack.planning import plan_answer as plan_slack
+from transports.telegram.planning import plan_answer as plan_telegram
 from transports.terminal.app import TerminalTransport
 from transports.terminal.rendering import RenderedScreen
-from transports.web.inspector.previews import show_excerpt
-from transports.web.inspector.steps import show_steps
-from transports.web.outgoing.formatted import render_formatted
-from transports.web.outgoing.outbound import plan_answer as plan_web
+from transports.web.formatted import render_formatted
+from transports.web.inspector_previews import show_excerpt
+from transports.web.inspector_steps import show_steps
+from transports.web.outbound import plan_answer as plan_web
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ATTACKS = (
@@ -290,7 +290,7 @@ def test_the_inspector_shows_what_is_stored(text: str) -> None:
 
 
 def test_nothing_beside_the_blocks_pings_anybody_in_slack() -> None:
-    from transports.slack.outgoing.rich_text import escape_words
+    from transports.slack.rich_text import escape_words
 
     assert "<" not in escape_words(ATTACKS[1])
     assert html.unescape(escape_words(ATTACKS[1])) == ATTACKS[1]

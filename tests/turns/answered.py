@@ -6,8 +6,8 @@ from typing import Any
 from sqlalchemy import Connection, Table, insert
 
 from botservice import Author
+from botservice.core.messages import Role
 from botservice.history.rows import NewMessage, insert_message
-from botservice.messages import Role
 from botservice.storage.tables.conversations import deliveries, events, prompt_log, steps, tool_calls, turns
 from botservice.turns.turn import TurnStatus
 

@@ -10,14 +10,14 @@ from typing import Any
 from turns.bots import NO_WAITING
 
 from botservice import Author, FunctionsBasedAgent, InboundMessage, NoMessages, ScriptedChatLLM, Storage
-from botservice.access.access import Access
-from botservice.budgets.budgets import Budgets
-from botservice.memory import StepCallbacks
+from botservice.conversation.callbacks import StepCallbacks
+from botservice.people.access import Access
+from botservice.people.budgets import Budgets
+from botservice.turns.command_parsing import Commands, NoCommands
 from botservice.turns.inbox import Inbox
 from botservice.turns.run_options import RunOptions
-from botservice.turns.start.commands import Commands, NoCommands
 from botservice.turns.turn import EventKind, InboundEvent, Share
-from botservice.turns.work.worker import Worker
+from botservice.turns.worker import Worker
 
 PATIENCE_SECONDS = 60
 _SWEEP_SECONDS = 0.05  # so that what becomes due is not waited for; who says something else means it

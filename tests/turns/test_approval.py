@@ -25,9 +25,9 @@ from botservice import (
     ToolCall,
     tool,
 )
+from botservice.background.compaction import Upkeep
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.work.administration import drop_turn, list_turns, retry_turn
-from botservice.upkeep.compaction import Upkeep
+from botservice.turns.administration import drop_turn, list_turns, retry_turn
 from tests.turns.bots import add, call, make_service
 
 KEYS = {"transport": "test", "chat_id": "1"}

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from botservice import AgentContext, Author, ScriptedChatLLM
-from botservice.contexts.context import ContextKeys, find_or_insert_context
+from botservice.conversation.context import ContextKeys, find_or_insert_context
 from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.grants import grant_tool, is_all_said_by, is_named
 from botservice.turns.inbox import MAX_OWN_TURNS
 from botservice.turns.run_options import utc_now
-from botservice.turns.waiting.grants import grant_tool, is_all_said_by, is_named
 from tests.turns.test_waiting import ANNA, BOB, Group, keys, pay, payments, shop
 
 MALLORY = Author("messenger", "mallory", "Mallory")

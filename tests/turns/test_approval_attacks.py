@@ -16,10 +16,10 @@ from botservice import (
 )
 from botservice.commands.standard import standard_commands
 from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.deciding import Decider, decide_now
 from botservice.turns.inbox import Inbox
+from botservice.turns.parsing_decisions import order_of
 from botservice.turns.turn import InboundEvent
-from botservice.turns.waiting.deciding import Decider, decide_now
-from botservice.turns.waiting.parsing import order_of
 from tests.turns.bots import call, make_service
 from tests.turns.messenger import office
 from tests.turns.test_waiting import ANNA, OLGA, Group, Shop, keys, pay, shop

@@ -10,11 +10,11 @@ from botservice import AgentContext, ApprovalPending, tool
 from botservice.commands.standard import standard_commands
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.waiting import pending_calls
+from botservice.turns import failed_turns
+from botservice.turns.administration import retry_turn
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import TurnStatus
-from botservice.turns.work import failed_turns
-from botservice.turns.work.administration import retry_turn
-from botservice.turns.work.waiting_turns import Attending
+from botservice.turns.waiting_turns import Attending
 from tests.turns.bots import call, make_service
 from tests.turns.messenger import office
 from tests.turns.test_approval import KEYS, Till, ask, pay

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.console import Console
 
-from botservice.contexts.context import ContextKeys, find_context
-from botservice.overview.conversations import read_turns
-from botservice.overview.turn_replay import render_turns
+from botservice.conversation.context import ContextKeys, find_context
+from botservice.devtools.conversations import read_turns
+from botservice.devtools.turn_replay import render_turns
 from tests.turns.bots import call
 from tests.turns.messenger import SetClock
 from tests.turns.test_waiting import keys, shop

@@ -6,11 +6,11 @@ import pytest
 
 from botservice import Author
 from botservice.texts import LANGUAGES
-from botservice.turns.start.commands import parse_command
-from botservice.turns.waiting.approval_message import Asked, show_question
-from botservice.turns.waiting.arguments import has_masked, readable
-from botservice.turns.waiting.calls import PendingStatus
-from botservice.turns.waiting.parsing import order_of, parse_order
+from botservice.turns.approval_message import Asked, show_question
+from botservice.turns.command_parsing import parse_command
+from botservice.turns.parsing_decisions import order_of, parse_order
+from botservice.turns.shown_arguments import has_masked, readable
+from botservice.turns.waiting_calls import PendingStatus
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ALICE = Author("telegram", "1", "Alice")

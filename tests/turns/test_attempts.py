@@ -14,9 +14,9 @@ from botservice import (
     ScriptedChatLLM,
     ToolCall,
 )
-from botservice.llm import ChatResponse
-from botservice.messages import TokenUsage
-from botservice.overview.conversations import forget_context
+from botservice.core.messages import TokenUsage
+from botservice.devtools.conversations import forget_context
+from botservice.llm.chat import ChatResponse
 from botservice.storage.tables.conversations import turn_figures
 
 

@@ -12,8 +12,8 @@ from turns.test_worker import history
 from turns.test_worker_controls import Talker
 
 from botservice import AgentContext, LLMError
-from botservice.errors import BotServiceError, DeliveryError, StorageError
-from botservice.turns.work.administration import drop_turn, list_turns, retry_turn
+from botservice.core.errors import BotServiceError, DeliveryError, StorageError
+from botservice.turns.administration import drop_turn, list_turns, retry_turn
 
 DOWN = LLMError("no such model", is_transient=False)
 

@@ -3,9 +3,9 @@
 import pytest
 
 from botservice import AgentContext, Button, tool
-from botservice.tools import ToolOutcome
+from botservice.agent.tool_executor import ToolOutcome
+from botservice.turns import journal
 from botservice.turns.buttons import read_buttons
-from botservice.turns.run import journal
 from tests.turns.bots import add, call, make_service
 
 KEYS = {"transport": "test", "chat_id": "1"}

@@ -6,9 +6,9 @@ import pytest
 from turns.messenger import PATIENCE_SECONDS, HastyClock, Messenger, echo, office
 
 from botservice import AgentContext, InboundMessage, Storage
-from botservice.access.access import Access
-from botservice.messages import Author
-from botservice.policies import AccessMode
+from botservice.core.messages import Author
+from botservice.core.policies import AccessMode
+from botservice.people.access import Access
 from botservice.storage.tables.conversations import events, vectors
 from botservice.turns.turn import EventKind, InboundEvent
 

@@ -9,7 +9,7 @@ from sqlalchemy import Table, select, update
 from turns.messenger import PATIENCE_SECONDS, Messenger, SetClock, echo, office
 
 from botservice import Storage
-from botservice.errors import DeliveryError
+from botservice.core.errors import DeliveryError
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.turn import AT_ONCE, is_due
 

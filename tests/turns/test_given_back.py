@@ -10,8 +10,8 @@ from standins.openai_api import Failure, OpenAIApi, Reply, ToolUse, server_error
 from standins.patience import PATIENT
 
 from botservice import AgentContext, FallbackLLM, OpenAIChatLLM, Storage
+from botservice.conversation.items import MemoryItem
 from botservice.llm.chat import FinishReason
-from botservice.memory import MemoryItem
 from tests.turns.bots import make_service
 from tests.turns.killable import KEYS, answer_with_openai
 

@@ -15,15 +15,15 @@ from botservice import (
     ScriptedChatLLM,
     tool,
 )
+from botservice.agent.fetch_page import FetchPage
+from botservice.agent.hosted_tools import WEB_SEARCH
+from botservice.agent.remembering import recall
+from botservice.core.messages import InboundMessage, Role, TokenUsage
+from botservice.core.references import Reference, ReferenceKind
 from botservice.history.rows import NewMessage, insert_message
 from botservice.llm.chat import ChatResponse
-from botservice.messages import InboundMessage, Role, TokenUsage
-from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.waiting import tool_grants
-from botservice.tools.fetching import FetchPage
-from botservice.tools.hosted import WEB_SEARCH
-from botservice.tools.remembering import recall
 from tests.turns.bots import call, make_service
 from tests.turns.test_approval import Till, ask, pay
 

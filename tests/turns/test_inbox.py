@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from storage.writing import Held
 from turns.messenger import HastyClock, Messenger, echo, message, office
 
-from botservice.errors import InboxFull
+from botservice.core.errors import InboxFull
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.inbox import MAX_OWN_TURNS, Inbox, Pressure
 from botservice.turns.turn import EventKind, InboundEvent

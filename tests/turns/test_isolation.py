@@ -22,7 +22,7 @@ class Witness:
         self.shown: list[set[str]] = []
 
     async def chat(self, messages, tools=(), *, on_text=None):
-        from botservice.llm import ChatResponse
+        from botservice.llm.chat import ChatResponse
 
         text = str(messages)
         self.shown.append(set(MARK.findall(text)))

@@ -8,7 +8,7 @@ from turns.bots import call, make_service
 from turns.messenger import PATIENCE_SECONDS, Office, echo, office
 
 from botservice import AgentContext, Attachment, Storage
-from botservice.contexts.context import ContextKeys, find_context
+from botservice.conversation.context import ContextKeys, find_context
 from botservice.turns.turn import EventKind, InboundEvent
 
 OLD, NEW = {"transport": "messenger", "chat_id": "1"}, {"transport": "messenger", "chat_id": "2"}

@@ -30,16 +30,16 @@ from botservice import (
     ToolCall,
     tool,
 )
-from botservice.contexts.context import ContextKeys, find_context
-from botservice.errors import DeliveryError
+from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.reminder_records import NewReminder, insert_reminder
+from botservice.core.errors import DeliveryError
 from botservice.privacy.forgetting import forget_person
-from botservice.reminders.records import NewReminder, insert_reminder
 from botservice.storage.tables.conversations import events, turns
+from botservice.turns.administration import retry_turn
+from botservice.turns.handing_in import decide
 from botservice.turns.records import find_stops
 from botservice.turns.turn import EventKind, InboundEvent
-from botservice.turns.waiting.handing_in import decide
-from botservice.turns.waiting.records import find_open
-from botservice.turns.work.administration import retry_turn
+from botservice.turns.waiting_records import find_open
 
 PATIENCE_SECONDS = 60
 NEVER = 3600.0

@@ -9,7 +9,7 @@ from standins.openai_api import RESPONSES, Ending, OpenAIApi, Reply, ToolUse
 from standins.patience import PATIENT
 
 from botservice import AgentContext, OpenAIChatLLM, Storage, TokenUsage
-from botservice.memory import MemoryItem
+from botservice.conversation.items import MemoryItem
 from tests.turns.bots import make_service
 from tests.turns.killable import KEYS, answer_with_openai
 

@@ -11,22 +11,24 @@ from turns.messenger import Messenger, echo, office
 import botservice
 from botservice import AgentContext, Storage
 from botservice.commands.standard import standard_commands
-from botservice.memory import TaskStep
-from transports.web import Access, WebTransport
+from botservice.conversation.steps import TaskStep
+from transports.web.app import WebTransport
+from transports.web.owner_token import Access
 
 PACKAGE = Path(botservice.__file__).parent
 MOST_MODULES = 13
 NOT_NEEDED = {
     *("turns/edits_and_deletions.py", "turns/buttons.py", "turns/wakeups.py"),
-    *("turns/work/reminders.py", "turns/work/failed_turns.py"),
-    *("turns/run/failures.py", "turns/run/sub_agents.py", "turns/run/open_step.py", "turns/run/speaking.py"),
+    *("turns/due_reminders.py", "turns/failed_turns.py"),
+    *("turns/failures.py", "turns/sub_agents.py", "turns/open_step.py", "turns/speaking.py"),
+    *("turns/waiting_records.py", "turns/parking.py", "turns/admission.py", "turns/stops_and_edits.py"),
     *(
-        "turns/waiting/records.py",
-        "turns/waiting/parking.py",
-        "turns/start/admission.py",
-        "turns/work/stops_and_edits.py",
+        "people/budget_records.py",
+        "people/budget_periods.py",
+        "commands/catalogue.py",
+        "core/capabilities.py",
+        "core/personas.py",
     ),
-    *("budgets/records.py", "budgets/periods.py", "commands/catalogue.py", "capabilities.py", "personas.py"),
 }
 
 

@@ -9,8 +9,8 @@ from standins import openai_providers as providers
 from standins.openai_api import OpenAIApi, Recorded
 
 from botservice import AgentContext, Attachment, LLMError, OpenAIChatLLM, SteadyWindowMessageSelector
-from botservice.agents.model_refusals import forget_refusals, list_refusals
-from botservice.contexts.kept_out import read_kept_out
+from botservice.agent.model_refusals import forget_refusals, list_refusals
+from botservice.conversation.kept_out import read_kept_out
 from botservice.llm.openai.server_errors import judge, read_error
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage.tables.models import model_refusals, refused_messages
@@ -80,8 +80,8 @@ async def test_what_is_forgotten_by_one_process_is_tried_again_by_all_within_a_m
 
 
 async def test_a_database_that_does_not_answer_keeps_no_model_from_answering(context, storage, monkeypatch):
-    from botservice.agents import model_refusals as records
-    from botservice.errors import StorageUnavailable
+    from botservice.agent import model_refusals as records
+    from botservice.core.errors import StorageUnavailable
 
     def fail(*_, **__):
         raise StorageUnavailable("down")

@@ -8,8 +8,8 @@ from standins import openai_providers as providers
 from standins.openai_api import Failure, OpenAIApi, Recorded, server_error
 
 from botservice import Attachment, FunctionsBasedAgent, LLMError, OpenAIChatLLM, SteadyWindowMessageSelector
-from botservice.errors import LLMFailure
-from botservice.memory.readable import image_url
+from botservice.conversation.readable import image_url
+from botservice.core.errors import LLMFailure
 from tests.turns.bots import make_service
 
 PNG = Attachment("image/png", "cat.png", data=b"\x89PNG\r\n\x1a\n" + b"0" * 20)

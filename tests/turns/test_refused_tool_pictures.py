@@ -7,7 +7,7 @@ from standins.mcp_servers import script
 from standins.openai_api import OpenAIApi, Recorded, ToolUse
 
 from botservice import Attachment, OpenAIChatLLM, SteadyWindowMessageSelector, tool
-from botservice.tools.mcp import MCPServers
+from botservice.mcp.servers import MCPServers
 from tests.turns.bots import make_service
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"0" * 20

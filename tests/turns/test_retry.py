@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botservice import LLMError
-from botservice.errors import DeliveryError, DeliveryRefused
+from botservice.core.errors import DeliveryError, DeliveryRefused
 from botservice.turns.delivery_retries import DELIVERY_RETRIES, delivery_delay
 from botservice.turns.retry_policies import (
     MODEL_RETRIES,

@@ -4,7 +4,7 @@ import pytest
 from turns.bots import add, call, counting, make_service
 
 from botservice import ActionStep, AgentContext, FailedStep, FinalAnswerStep, LLMError, MemoryItem, TaskStep, tool
-from botservice.telemetry import register_secret
+from botservice.telemetry.logs import register_secret
 
 pytestmark = pytest.mark.any_database
 

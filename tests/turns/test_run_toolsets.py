@@ -23,7 +23,7 @@ from botservice import (
     Toolset,
     tool,
 )
-from botservice.tools.toolbox import find_tools
+from botservice.agent.toolbox import find_tools
 from tests.turns.bots import add, call, make_service
 
 TESTS = Path(__file__).parents[1]

@@ -9,7 +9,7 @@ from turns.messenger import Messenger, echo, office
 from turns.test_worker import history
 
 from botservice import AgentContext, AgentService, Attachment, Button, FunctionsBasedAgent, ScriptedChatLLM, Storage
-from botservice.errors import DeliveryError, InvalidArgument, LLMError, StorageError
+from botservice.core.errors import DeliveryError, InvalidArgument, LLMError, StorageError
 from botservice.storage.tables.conversations import deliveries, turns
 
 CHAT = {"transport": "messenger", "chat_id": "1"}

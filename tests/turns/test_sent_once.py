@@ -11,7 +11,7 @@ from sqlalchemy import select
 from turns.messenger import Messenger, office
 
 from botservice import AgentContext, Storage, StorageUnavailable
-from botservice.storage import StorageLimits
+from botservice.storage.limits import StorageLimits
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.outbox import Outbox
 

@@ -28,10 +28,10 @@ from botservice import (
     sub_runs,
     tool,
 )
-from botservice.budgets.budgets import Budgets
-from botservice.budgets.usage import UsageBy, list_usage
-from botservice.errors import BudgetExceeded
-from botservice.policies import Scope, parse_limits
+from botservice.core.errors import BudgetExceeded
+from botservice.core.policies import Scope, parse_limits
+from botservice.people.budgets import Budgets
+from botservice.people.usage import UsageBy, list_usage
 from botservice.storage.tables.access import budget_reservations
 
 LEAST = {"search_k": 3, "prompt": "You research"}
@@ -275,7 +275,7 @@ async def test_a_tool_below_has_the_conversation_and_not_its_messages(context, s
 
 
 async def test_an_agent_tool_elsewhere_than_in_a_turn_says_so(context):
-    from botservice.tools import execute
+    from botservice.agent.tool_executor import execute
 
     agent = FunctionsBasedAgent(llm=ScriptedChatLLM(["x"]))
     research = agent.as_tool("research", "Researches.")

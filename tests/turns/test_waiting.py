@@ -6,14 +6,14 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from botservice import Author, InboundMessage, Later, tool
-from botservice.access.access import Access
 from botservice.commands.standard import standard_commands
-from botservice.contexts.context import ContextKeys, find_context
+from botservice.conversation.context import ContextKeys, find_context
+from botservice.people.access import Access
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.buttons import read_buttons, write_buttons
+from botservice.turns.command_parsing import parse_command
 from botservice.turns.inbox import Inbox
-from botservice.turns.start.commands import parse_command
 from botservice.turns.transport import BUTTONS
 from botservice.turns.turn import EventKind, InboundEvent
 from tests.turns.bots import call
@@ -317,7 +317,7 @@ async def test_a_result_that_comes_later_is_answered_when_it_comes(storage):
         await bot.say("hi", "bob")
         await bot.shows(lambda texts: len(texts) == 2)
         from botservice import AgentContext
-        from botservice.turns.waiting.handing_in import hand_in
+        from botservice.turns.handing_in import hand_in
 
         context = await AgentContext.get_or_create(storage, keys("1"))
         assert await hand_in(context, "letter 1", "arrived", storage.now())

@@ -8,7 +8,7 @@ from sqlalchemy import select, update
 from turns.messenger import PATIENCE_SECONDS, HastyClock, Messenger, echo, message, office
 
 from botservice import AgentContext, LLMError, Storage
-from botservice.errors import DeliveryError, DeliveryRefused
+from botservice.core.errors import DeliveryError, DeliveryRefused
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.due_contexts import put_off
 from botservice.turns.inbox import Inbox

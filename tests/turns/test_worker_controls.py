@@ -9,7 +9,7 @@ from turns.messenger import PATIENCE_SECONDS, Messenger, echo, office
 from turns.test_worker import history
 
 from botservice import ScriptedChatLLM
-from botservice.llm import ChatResponse
+from botservice.llm.chat import ChatResponse
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.turn import EventKind
 

@@ -10,10 +10,10 @@ from standins.patience import PATIENT
 from turns.messenger import SetClock, office
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
-from botservice.chat_addresses import ChatAddress
-from botservice.errors import LLMError, StorageError
+from botservice.background.alerts import FailureAlerts
+from botservice.core.chat_addresses import ChatAddress
+from botservice.core.errors import LLMError, StorageError
 from botservice.storage.tables.conversations import messages
-from botservice.upkeep.alerts import FailureAlerts
 
 OPERATORS = ChatAddress(None, {"transport": "messenger", "chat_id": "ops"})
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)

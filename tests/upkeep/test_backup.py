@@ -11,8 +11,8 @@ from standins.patience import PATIENT
 from turns.messenger import Messenger, echo, office
 
 from botservice import Storage
-from botservice.errors import StorageError, StorageUnavailable
-from botservice.storage.sqlite.files import back_up, shrink
+from botservice.core.errors import StorageError, StorageUnavailable
+from botservice.storage.sqlite_files import back_up, shrink
 from botservice.storage.tables.conversations import messages, turns
 
 CHATS = 20
@@ -120,7 +120,7 @@ def test_a_file_that_holds_less_than_it_did_is_made_smaller(sqlite_url, tmp_path
 
 
 def test_a_file_that_somebody_holds_is_left_as_it_is(sqlite_url, tmp_path):
-    from botservice.storage import StorageLimits
+    from botservice.storage.limits import StorageLimits
 
     with sqlite3.connect(tmp_path / "bot.db", isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -16,10 +16,11 @@ from turns.test_worker import history
 from turns.test_worker_controls import Talker
 
 from botservice import AgentContext, Attachment, Author, LLMError, Storage, ToolCall, tool
-from botservice.errors import DeliveryError
-from botservice.overview.conversations import read_turns
+from botservice.background.compaction import Upkeep
+from botservice.background.retention import Compacted, Retention
+from botservice.core.errors import DeliveryError
+from botservice.devtools.conversations import read_turns
 from botservice.storage.tables.conversations import blobs, deliveries, events, metadata, prompt_log, reminders, steps
-from botservice.upkeep import Compacted, Retention, Upkeep
 from tests.reminders.test_reminding import put
 
 CHAT = {"transport": "messenger", "chat_id": "1"}

@@ -19,10 +19,10 @@ from botservice import (
     ToolCall,
     tool,
 )
-from botservice.errors import DatabaseInUse, SchemaMismatch, SettingsError, StorageError
-from botservice.storage import DatabaseUrl
+from botservice.background.copying import copy_database
+from botservice.core.errors import DatabaseInUse, SchemaMismatch, SettingsError, StorageError
 from botservice.storage.schema import migrate
-from botservice.upkeep.copying import copy_database
+from botservice.storage.url import DatabaseUrl
 
 KEY = "a key of a test " * 3
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20

@@ -6,9 +6,9 @@ from sqlalchemy import Connection, insert
 from storage.effort import Efforts
 
 from botservice import Storage
-from botservice.budgets.usage import ModelCall, Payer, record_call
+from botservice.background.compaction import Upkeep
+from botservice.people.usage import ModelCall, Payer, record_call
 from botservice.storage.tables.people import identities, persons
-from botservice.upkeep import Upkeep
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)
 LAST_MONTH = NOW - timedelta(days=40)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol, Self
 
-from botservice.messages import Attachment, storable
-from botservice.reading.reader import TooMuchToRead
-from botservice.storage import Storage
-from botservice.turns.start.interrupted_readings import begin_reading, end_reading
+from botservice.agent.reader import TooMuchToRead
+from botservice.core.messages import Attachment, storable
+from botservice.storage.database import Storage
+from botservice.turns.interrupted_readings import begin_reading, end_reading
 from transports.files.encodings import decode
 from transports.files.read_cache import FileKey, FileText, KeptTexts
 

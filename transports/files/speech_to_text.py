@@ -2,10 +2,10 @@
 
 import httpx
 
-from botservice.errors import LLMError
-from botservice.http.tls import tls_context
+from botservice.core.errors import LLMError
+from botservice.core.messages import Attachment
 from botservice.llm.openai.options import address_of
-from botservice.messages import Attachment
+from botservice.llm.tls import tls_context
 
 _ANSWER_SECONDS = 60.0
 _NO_RIGHT = ": OPENAI_API_KEY is missing, wrong, or not allowed to do this"

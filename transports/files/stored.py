@@ -5,11 +5,11 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from botservice.contexts.context import ContextKeys, find_context
-from botservice.errors import DeliveryError, DeliveryRefused
-from botservice.messages import Attachment
-from botservice.storage import Storage
+from botservice.conversation.context import ContextKeys, find_context
+from botservice.core.errors import DeliveryError, DeliveryRefused
+from botservice.core.messages import Attachment
 from botservice.storage.blobs import digest_of, read_blobs
+from botservice.storage.database import Storage
 
 
 def name_file(attachment: Attachment) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from botservice.formatted_text import Inline, Span, Spans
+from botservice.core.formatted_text import Inline, Span, Spans
 
 
 def with_links_written(spans: Spans, address_of: Callable[[str], str | None]) -> Spans:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from markdown_it.common.utils import normalizeReference
 from markdown_it.token import Token
 
-from botservice.formatted_text import (
+from botservice.core.formatted_text import (
     Block,
     Blocks,
     CodeBlock,
@@ -27,8 +27,8 @@ from botservice.formatted_text import (
     Spans,
     Table,
 )
+from transports.common.too_long_messages import SHORT_CHARACTERS, is_too_intricate
 from transports.markdown.parser import MAX_DEPTH, PARSER
-from transports.too_long_messages import SHORT_CHARACTERS, is_too_intricate
 
 logger = logging.getLogger(__name__)
 

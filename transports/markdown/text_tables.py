@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
-from botservice.formatted_text import Blocks, Item, List, Paragraph, Span, Spans, Table, plain_text
+from botservice.core.formatted_text import Blocks, Item, List, Paragraph, Span, Spans, Table, plain_text
 
 
 def width_of(text: str) -> int:

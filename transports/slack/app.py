@@ -9,45 +9,45 @@ from typing import Final
 from sqlalchemy import Connection
 from starlette.routing import BaseRoute, Route
 
-from botservice.capabilities import Capabilities
-from botservice.contexts.context import ContextKeys, find_context
-from botservice.errors import BotServiceError, SettingsError
-from botservice.messages import InboundMessage, Message
-from botservice.reading.reader import PdfReader
-from botservice.setting_choices import SlackListen
-from botservice.storage import Storage
+from botservice.agent.reader import PdfReader
+from botservice.config.setting_choices import SlackListen
+from botservice.conversation.context import ContextKeys, find_context
+from botservice.core.capabilities import Capabilities
+from botservice.core.errors import BotServiceError, SettingsError
+from botservice.core.messages import InboundMessage, Message
+from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
-from botservice.turns.waiting.calls import PendingKind
-from botservice.turns.waiting.records import find_open
-from transports.background_tasks import Errands
+from botservice.turns.waiting_calls import PendingKind
+from botservice.turns.waiting_records import find_open
+from transports.common.background_tasks import Errands
+from transports.common.pacing import Pace
 from transports.files.documents import Reading
-from transports.pacing import Pace
+from transports.slack.bolt import PATH, SocketListener, build_bolt
+from transports.slack.button_presses import Presses
 from transports.slack.client import SlackClient, SlackFailure
+from transports.slack.draft import Style, Tempo
+from transports.slack.ending import Ending
+from transports.slack.files import Files
+from transports.slack.formatting import Pings
+from transports.slack.growing_answer import MAX_STREAMS, Streams
 from transports.slack.home import Home, HomeSection
 from transports.slack.inbound_events import COMMAND_PREFIX
-from transports.slack.incoming.bolt import PATH, SocketListener, build_bolt
-from transports.slack.incoming.button_presses import Presses
-from transports.slack.incoming.files import Files
-from transports.slack.incoming.intake import Intake
-from transports.slack.incoming.interactions import Interactions
-from transports.slack.incoming.reading import Reader
-from transports.slack.incoming.shared_documents import SharedDocuments
-from transports.slack.incoming.signed_requests import EventsEndpoint
-from transports.slack.outgoing.draft import Style, Tempo
-from transports.slack.outgoing.ending import Ending
-from transports.slack.outgoing.formatting import Pings
-from transports.slack.outgoing.growing_answer import MAX_STREAMS, Streams
-from transports.slack.outgoing.planning import plan_answer
-from transports.slack.outgoing.sending import Sender
-from transports.slack.outgoing.sessions import Idle, Statuses, Titles
-from transports.slack.outgoing.work_in_progress import Stage
+from transports.slack.installations import InstallationStore
+from transports.slack.installing import Installing, OAuthApp
+from transports.slack.intake import Intake
+from transports.slack.interactions import Interactions
+from transports.slack.planning import plan_answer
+from transports.slack.reading import Reader
+from transports.slack.refusals import Refusals
+from transports.slack.sending import Sender
+from transports.slack.sessions import Idle, Statuses, Titles
+from transports.slack.shared_documents import SharedDocuments
+from transports.slack.signed_requests import EventsEndpoint
 from transports.slack.suggested_prompts import Suggestions, ToolNames
-from transports.slack.workspaces.installations import InstallationStore
-from transports.slack.workspaces.installing import Installing, OAuthApp
-from transports.slack.workspaces.refusals import Refusals
-from transports.slack.workspaces.workspaces import People, Views, Workspaces
+from transports.slack.work_in_progress import Stage
+from transports.slack.workspaces import People, Views, Workspaces
 
 logger = logging.getLogger(__name__)
 

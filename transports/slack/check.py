@@ -4,11 +4,11 @@ from collections.abc import Set as AbstractSet
 
 import aiohttp
 
-from botservice.errors import BotServiceError
+from botservice.core.errors import BotServiceError
+from transports.slack.bolt import PATH
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.incoming.bolt import PATH
 from transports.slack.manifest import OPTIONAL_SCOPES, REACTIONS_SCOPE, bot_scopes
-from transports.slack.workspaces.workspaces import ROTATION_ADVICE, is_rotating
+from transports.slack.workspaces import ROTATION_ADVICE, is_rotating
 
 _MANIFEST = "transports/slack/manifest.json"
 

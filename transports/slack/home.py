@@ -7,14 +7,15 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, distinct, func, select
 
-from botservice.messages import Author
-from botservice.people import facts_of, find_identity
-from botservice.storage import Storage
+from botservice.core.messages import Author
+from botservice.people.facts import facts_of
+from botservice.people.identities import find_identity
+from botservice.storage.database import Storage
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.texts import in_language
 from transports.slack.client import SlackClient
 from transports.slack.manifest import slash_command
-from transports.slack.workspaces.workspaces import People, Workspaces
+from transports.slack.workspaces import People, Workspaces
 
 _MAX_BLOCKS = 100
 _MAX_SECTION_CHARACTERS = 3000

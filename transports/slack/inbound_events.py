@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from botservice.contexts.context import ContextKeys
-from botservice.messages import Author, CommandCall, storable
+from botservice.conversation.context import ContextKeys
+from botservice.core.messages import Author, CommandCall, storable
 from botservice.people.names import chat_name, person_name
-from botservice.turns.start.commands import parse_command
+from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import EventKind, InboundEvent
 
 CODE_CHANNEL = "agent_channel"

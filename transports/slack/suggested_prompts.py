@@ -6,16 +6,16 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, select
 
-from botservice.access.records import read_names, read_roles
-from botservice.access.values import AccessRole
-from botservice.contexts.context import ContextKeys, find_context
-from botservice.storage import Storage
+from botservice.conversation.context import ContextKeys, find_context
+from botservice.people.access_records import read_names, read_roles
+from botservice.people.access_values import AccessRole
+from botservice.storage.database import Storage
 from botservice.storage.tables.conversations import messages
+from transports.common.suggested_questions import questions_about_tools
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import context_keys
-from transports.slack.workspaces.refusals import Feature, Refusals
-from transports.slack.workspaces.workspaces import People, Workspace, Workspaces
-from transports.suggested_questions import questions_about_tools
+from transports.slack.refusals import Feature, Refusals
+from transports.slack.workspaces import People, Workspace, Workspaces
 
 ToolNames = Callable[[], Sequence[str]]
 """Returns the names of the agent's tools."""

@@ -8,37 +8,37 @@ from typing import Final
 from starlette.routing import BaseRoute, Route
 from telegram.error import InvalidToken, TelegramError
 
-from botservice.capabilities import Capabilities
-from botservice.commands import Command
+from botservice.agent.reader import PdfReader
+from botservice.commands.command import Command
 from botservice.commands.standard import standard_commands
-from botservice.errors import BotServiceError, SettingsError
-from botservice.messages import InboundMessage, Message
+from botservice.core.capabilities import Capabilities
+from botservice.core.errors import BotServiceError, SettingsError
+from botservice.core.messages import InboundMessage, Message
 from botservice.people.names import is_guest
-from botservice.reading.reader import PdfReader
-from botservice.storage import Storage
+from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
+from transports.common.pacing import Pace
 from transports.files.documents import Reading
-from transports.pacing import Pace
+from transports.telegram.chosen_button import Choices
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
+from transports.telegram.drafts import Tempo
 from transports.telegram.failures import reason_of
+from transports.telegram.files import Files
+from transports.telegram.forms import Forms
 from transports.telegram.guests import Guests, plan_guest
 from transports.telegram.inbound_events import BotIdentity, allowed_updates, asked_as_guest, identified, was_spoken
-from transports.telegram.incoming.files import Files
-from transports.telegram.incoming.intake import Intake
-from transports.telegram.incoming.polling import Poller, keep_from_polling
-from transports.telegram.incoming.question_parts import belong_together
-from transports.telegram.incoming.reading import Reader
-from transports.telegram.incoming.webhook import PATH, WebhookEndpoint, WebhookKeeper, derive_secret
-from transports.telegram.outgoing.chosen_button import Choices
-from transports.telegram.outgoing.drafts import Tempo
-from transports.telegram.outgoing.forms import Forms
-from transports.telegram.outgoing.planning import plan_answer
-from transports.telegram.outgoing.sending import Sender
-from transports.telegram.outgoing.work_in_progress import Stage
+from transports.telegram.intake import Intake
+from transports.telegram.planning import plan_answer
+from transports.telegram.polling import Poller, keep_from_polling
+from transports.telegram.question_parts import belong_together
+from transports.telegram.reading import Reader
+from transports.telegram.sending import Sender
 from transports.telegram.topics import Topics
+from transports.telegram.webhook import PATH, WebhookEndpoint, WebhookKeeper, derive_secret
+from transports.telegram.work_in_progress import Stage
 
 logger = logging.getLogger(__name__)
 

@@ -2,10 +2,10 @@
 
 from telegram.error import InvalidToken, TelegramError
 
-from botservice.errors import BotServiceError
+from botservice.core.errors import BotServiceError
 from transports.telegram.client import BotClient
 from transports.telegram.failures import reason_of
-from transports.telegram.incoming.webhook import PATH
+from transports.telegram.webhook import PATH
 
 _ANSWER_SECONDS = 10.0
 

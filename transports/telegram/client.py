@@ -25,11 +25,11 @@ from telegram import Bot, InputFile, InputMedia
 from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest, RequestData
 
-from botservice.http.connector import LONGEST_HEADER, Connector
-from botservice.http.proxies import name_proxy
-from botservice.http.tls import tls_context
-from botservice.messages import storable
-from botservice.tools.threads import run_in_thread
+from botservice.agent.tool_threads import run_in_thread
+from botservice.core.messages import storable
+from botservice.llm.connector import LONGEST_HEADER, Connector
+from botservice.llm.proxies import name_proxy
+from botservice.llm.tls import tls_context
 from transports.files.size_limits import TELEGRAM_FILE_BYTES
 
 __all__ = ["BotClient", "InputFile", "as_media"]

@@ -10,8 +10,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, insert, select
 from telegram.error import RetryAfter
 
-from botservice.commands import Command
-from botservice.storage import Storage
+from botservice.commands.command import Command
+from botservice.storage.database import Storage
 from botservice.storage.tables.telegram import telegram_menus
 from botservice.texts import DEFAULT_LANGUAGE, LANGUAGES
 from transports.telegram.client import BotClient

@@ -16,8 +16,8 @@ from telegram.error import (
     TimedOut,
 )
 
-from botservice.errors import DeliveryError, DeliveryRefused, DeliveryUnknown
-from botservice.http.proxies import THROUGH
+from botservice.core.errors import DeliveryError, DeliveryRefused, DeliveryUnknown
+from botservice.llm.proxies import THROUGH
 
 # The request did not leave: nothing can have happened.
 _NOT_SENT = (

@@ -7,20 +7,20 @@ from typing import Any, Final
 
 from telegram.error import BadRequest, Forbidden, InvalidToken, RetryAfter, TelegramError
 
-from botservice.errors import BotServiceError
-from botservice.messages import Message
+from botservice.core.errors import BotServiceError
+from botservice.core.messages import Message
 from botservice.people.names import GUEST
 from botservice.texts import in_language
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
-from transports.pacing import Pace
+from transports.common.pacing import Pace
+from transports.common.too_long_messages import MAX_CHARACTERS, head_of
 from transports.telegram.client import BotClient
+from transports.telegram.drafts import Tempo
 from transports.telegram.failures import as_delivery_error, is_about_entities, is_not_modified, wait_of
+from transports.telegram.formatting import as_wire
 from transports.telegram.inbound_events import asked_as_guest, field, integer, language_of
-from transports.telegram.outgoing.drafts import Tempo
-from transports.telegram.outgoing.formatting import as_wire
-from transports.telegram.outgoing.planning import formatted
-from transports.too_long_messages import MAX_CHARACTERS, head_of
+from transports.telegram.planning import formatted
 
 logger = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from botservice.messages import CommandCall
+from botservice.core.messages import CommandCall
 from botservice.people.names import DIRECT_TOPIC, GUEST
-from botservice.turns.start.commands import parse_command
+from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
 from transports.telegram.authorship import QUOTES, is_typed
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from botservice.messages import Button, ButtonStyle
+from botservice.core.messages import Button, ButtonStyle
 from botservice.people.names import DIRECT_TOPIC
 
 MAX_BUTTONS = 100  # Bot API: more are REPLY_MARKUP_TOO_LONG

@@ -11,19 +11,19 @@ from typing import Final, TextIO
 from sqlalchemy import Connection, select
 from starlette.routing import BaseRoute
 
-from botservice.capabilities import Capabilities
-from botservice.contexts.context import ContextKeys, find_context
-from botservice.messages import Author, Button, InboundMessage, Message, ToolCall, is_blank
-from botservice.quoting import quote_in_markdown
-from botservice.storage import Storage
+from botservice.conversation.context import ContextKeys, find_context
+from botservice.core.capabilities import Capabilities
+from botservice.core.messages import Author, Button, InboundMessage, Message, ToolCall, is_blank
+from botservice.core.quoting import quote_in_markdown
+from botservice.storage.database import Storage
 from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.turns.buttons import read_buttons, write_buttons
+from botservice.turns.command_parsing import parse_command
 from botservice.turns.inbox import Inbox
-from botservice.turns.start.commands import parse_command
+from botservice.turns.parsing_decisions import order_of
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
-from botservice.turns.waiting.parsing import order_of
-from botservice.turns.waiting.records import find_open
+from botservice.turns.waiting_records import find_open
 from transports.terminal.lines import Lines, PlainLines
 from transports.terminal.screens import PlainScreen, Screen
 

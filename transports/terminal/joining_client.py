@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from botservice.errors import BotServiceError
+from botservice.core.errors import BotServiceError
 from transports.terminal.lines import Lines
 from transports.terminal.screens import Screen
 

@@ -19,7 +19,8 @@ from typing import Any, Final
 from cachetools import FIFOCache
 from starlette.routing import BaseRoute
 
-from botservice.storage import DatabaseUrl, Storage
+from botservice.storage.database import Storage
+from botservice.storage.url import DatabaseUrl
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent

@@ -14,7 +14,7 @@ from rich.syntax import Syntax
 from rich.table import Table as Grid
 from rich.text import Text
 
-from botservice.formatted_text import (
+from botservice.core.formatted_text import (
     Block,
     Blocks,
     CodeBlock,

@@ -10,10 +10,10 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
+from transports.common.too_long_messages import is_too_intricate
 from transports.markdown.reading import block_lines, read_markdown
 from transports.terminal.markdown import draw
 from transports.terminal.screens import HELP, visible
-from transports.too_long_messages import is_too_intricate
 
 _LONGEST_MARKDOWN: Final = 30_000  # characters; anything longer is shown as it is
 _SHORT_BLOCK: Final = 1_000  # characters

@@ -5,33 +5,33 @@ from typing import TYPE_CHECKING, Any, Final
 
 from starlette.routing import BaseRoute, Route
 
-from botservice.capabilities import Capabilities
-from botservice.commands import Command
-from botservice.commands.accounts.web import LINK_PATH
+from botservice.commands.command import Command
 from botservice.commands.standard import standard_commands
-from botservice.messages import InboundMessage, Message
-from botservice.setting_choices import DEFAULT_BOT_NAME
-from botservice.storage import Storage
+from botservice.commands.web import LINK_PATH
+from botservice.config.setting_choices import DEFAULT_BOT_NAME
+from botservice.core.capabilities import Capabilities
+from botservice.core.messages import InboundMessage, Message
+from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import Reading
 from transports.web.backend import Backend
 from transports.web.chat import Chat
-from transports.web.conversations.endpoints import Conversations
-from transports.web.entering.gate import Gate
-from transports.web.entering.link_page import Links
-from transports.web.entering.logged_in_browsers import Browsers
-from transports.web.entering.owner_token import Access, Mode
-from transports.web.entering.sessions import EndedLogins
+from transports.web.conversation_endpoints import Conversations
 from transports.web.files import Documents
+from transports.web.gate import Gate
 from transports.web.inbound_events import NAME, chat_in, read_event
-from transports.web.inspector.desk import Desk
+from transports.web.inspector_desk import Desk
 from transports.web.late_routes import LateRoutes
-from transports.web.outgoing.events import PACE, Pace
-from transports.web.outgoing.outbound import plan_answer
-from transports.web.outgoing.streaming import Hub, LiveAnswer
+from transports.web.link_page import Links
+from transports.web.logged_in_browsers import Browsers
+from transports.web.outbound import plan_answer
+from transports.web.owner_token import Access, Mode
 from transports.web.pages import Assets, Pages, read_assets
+from transports.web.server_sent_events import PACE, Pace
+from transports.web.sessions import EndedLogins
+from transports.web.streaming import Hub, LiveAnswer
 
 CAPABILITIES: Final = Capabilities(
     label="Browser",
@@ -52,7 +52,7 @@ CAPABILITIES: Final = Capabilities(
 )
 
 if TYPE_CHECKING:
-    from botservice.again.asker import Asker
+    from botservice.devtools.again_asker import Asker
     from botservice.service import AgentService
 
 
@@ -156,7 +156,7 @@ class WebTransport(Transport):
         mine = Conversations(self._hub, self._backend, commands)
 
         def inspect() -> list[BaseRoute]:
-            from transports.web.inspector.routes import inspector_routes
+            from transports.web.inspector_routes import inspector_routes
 
             return inspector_routes(self._desk, None if asker is None else asker(), gate)
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from botservice.access.access import Access as PeopleAccess
-from botservice.storage import Storage
+from botservice.people.access import Access as PeopleAccess
+from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 
 

@@ -11,30 +11,19 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Send
 
-from botservice.messages import Attachment, Author
+from botservice.core.messages import Attachment, Author
 from botservice.storage.tables.conversations import deliveries, messages
 from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.turn import InboundEvent
+from transports.common.suggested_questions import find_starters, preferred_language
 from transports.files.size_limits import BROWSER_FILES, BROWSER_FILES_BYTES
-from transports.suggested_questions import find_starters, preferred_language
 from transports.web import inbound_events
 from transports.web.backend import Backend, Refusal
-from transports.web.conversations.conversation_list import find_chat, find_chat_of, find_mine
-from transports.web.entering.gate import path_number
-from transports.web.entering.owner_token import Access, Mode
-from transports.web.entering.sessions import (
-    SESSION_COOKIE,
-    SESSION_SECONDS,
-    browser_of,
-    new_conversation,
-    open_session,
-    set_cookie,
-)
+from transports.web.conversation_list import find_chat, find_chat_of, find_mine
+from transports.web.gate import path_number
 from transports.web.inbound_events import FIRST, chat_of, session_in
-from transports.web.outgoing.events import Pace, PageStream
-from transports.web.outgoing.outbound import SHOWN_IMAGES
-from transports.web.outgoing.streaming import Hub
-from transports.web.outgoing.timeline import Cursor, read_earlier, read_file, read_notice_file
+from transports.web.outbound import SHOWN_IMAGES
+from transports.web.owner_token import Access, Mode
 from transports.web.pages import HEADERS, Pages
 from transports.web.requests import (
     chat_of_fields,
@@ -44,6 +33,17 @@ from transports.web.requests import (
     row_number,
     session_of_request,
 )
+from transports.web.server_sent_events import Pace, PageStream
+from transports.web.sessions import (
+    SESSION_COOKIE,
+    SESSION_SECONDS,
+    browser_of,
+    new_conversation,
+    open_session,
+    set_cookie,
+)
+from transports.web.streaming import Hub
+from transports.web.timeline import Cursor, read_earlier, read_file, read_notice_file
 
 MAX_STREAMS: Final = 2_000
 MOST_STREAMS_EACH: Final = 50  # of one person, who does not keep others out with them

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from botservice.messages import Attachment, InboundMessage
-from botservice.quoting import in_one_line, quote_name
-from botservice.storage import Storage
+from botservice.core.messages import Attachment, InboundMessage
+from botservice.core.quoting import in_one_line, quote_name
+from botservice.storage.database import Storage
 from botservice.turns.turn import StoredEvent
 from transports.files.documents import Attempt, Fetched, Reading, read_document
 from transports.files.size_limits import BROWSER_FILES, BROWSER_FILES_BYTES

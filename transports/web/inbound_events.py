@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from botservice.messages import Attachment, Author, InboundMessage, is_blank
-from botservice.turns.start.commands import parse_command
+from botservice.core.messages import Attachment, Author, InboundMessage, is_blank
+from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
 from transports.files.size_limits import BROWSER_FILES_BYTES
 from transports.web.backend import Refusal

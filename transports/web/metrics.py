@@ -8,11 +8,11 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from botservice.errors import StorageUnavailable
-from botservice.settings import Settings, reveal
+from botservice.config.settings import Settings, reveal
+from botservice.core.errors import StorageUnavailable
 from botservice.telemetry.metrics import CONTENT_TYPE, Metrics
-from transports.web.entering.login_attempts import Guesses
-from transports.web.entering.owner_token import Access, Mode, Verdict, bearer_of
+from transports.web.login_attempts import Guesses
+from transports.web.owner_token import Access, Mode, Verdict, bearer_of
 
 PATH: Final = "/metrics"
 _LOOK_SECONDS: Final = 5.0  # Prometheus waits for 10 by default

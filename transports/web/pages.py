@@ -12,8 +12,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
-from botservice.setting_choices import DEFAULT_BOT_NAME
-from botservice.telemetry import redact
+from botservice.config.setting_choices import DEFAULT_BOT_NAME
+from botservice.telemetry.logs import redact
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -6,9 +6,9 @@ from typing import Any, Final
 from starlette.requests import Request
 
 from transports.web.backend import Refusal
-from transports.web.entering.gate import read_within
-from transports.web.entering.sessions import find_session
+from transports.web.gate import read_within
 from transports.web.inbound_events import FIRST, chat_of, parse_fields
+from transports.web.sessions import find_session
 
 MAX_SMALL_BYTES: Final = 2_000
 

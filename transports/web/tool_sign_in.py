@@ -8,10 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from botservice.errors import BotServiceError
-from botservice.setting_choices import DEFAULT_BOT_NAME
+from botservice.config.setting_choices import DEFAULT_BOT_NAME
+from botservice.core.errors import BotServiceError
 from botservice.texts import in_language
-from transports.notice_page import notice_headers, write_notice
+from transports.common.notice_page import notice_headers, write_notice
 
 Finish = Callable[[str, Mapping[str, str]], Awaitable[tuple[str | None, str | None, str]]]
 """Takes the server in the address and the query; returns where the person signed in, their language and a code."""

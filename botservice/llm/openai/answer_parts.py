@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from botservice.messages import TokenUsage, ToolCall
+from botservice.core.messages import TokenUsage, ToolCall
 
 _DEEPEST: Final = 64  # levels of arguments
 _MOST_DIGITS: Final = 300  # of a number; the largest float has 309

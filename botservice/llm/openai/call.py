@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, TypeAlias
 
-from botservice.errors import LLMError, LLMFailure
+from botservice.core.errors import LLMError, LLMFailure
 from botservice.llm.chat import ChatMessage, TextSink, ToolSchema
 from botservice.llm.openai import chat_wire, responses_wire
 from botservice.llm.openai.chat_answers import ChatAnswer

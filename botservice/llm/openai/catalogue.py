@@ -8,7 +8,7 @@ from datetime import date
 from typing import Any, Final
 from urllib.parse import quote
 
-from botservice.errors import LLMError, LLMFailure
+from botservice.core.errors import LLMError, LLMFailure
 from botservice.llm.openai.clients import OpenAIClients
 
 TABLE_DATE: Final = date(2026, 11, 22)

@@ -6,14 +6,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from botservice.errors import LLMError
+from botservice.core.errors import LLMError
+from botservice.core.messages import TokenUsage
 from botservice.llm.chat import ChatResponse, FinishReason, ModelItem, TextSink, ToolSchema
 from botservice.llm.openai.answer_parts import CallAssembler, PartialCall, as_text, merge, read_calls, read_usage
 from botservice.llm.openai.chat_wire import chat_item
 from botservice.llm.openai.errors import reported, unanswered
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.thinking import ThinkingFilter, ends_alone
-from botservice.messages import TokenUsage
 
 # Source: the API references of OpenAI, DeepSeek, Mistral, Anthropic, Gemini, OpenRouter, Zhipu; vLLM and SGLang.
 _IS_CUT: Final = frozenset(

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 from urllib.request import proxy_bypass
 
-from botservice.checking.arguments import check_address
-from botservice.errors import LLMError, SettingsError
-from botservice.http.tls import tls_context
+from botservice.config.settings import OPENAI_API_URL, ModelSettings, reveal
+from botservice.core.arguments import check_address
+from botservice.core.errors import LLMError, SettingsError
 from botservice.llm.openai.options import address_of
-from botservice.settings import OPENAI_API_URL, ModelSettings, reveal
-from botservice.telemetry import register_secret
+from botservice.llm.tls import tls_context
+from botservice.telemetry.logs import register_secret
 
 if TYPE_CHECKING:
     import httpx2

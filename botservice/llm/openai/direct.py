@@ -11,7 +11,7 @@ import aiohttp
 import httpx2
 import yarl
 
-from botservice.http.connector import LONGEST_HEADER, Connector
+from botservice.llm.connector import LONGEST_HEADER, Connector
 
 _PROXIED: Final = frozenset({"http", "https", "all"})
 _CHUNKED: Final = b"transfer-encoding"  # aiohttp says so itself where no length is known

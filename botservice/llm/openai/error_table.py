@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from botservice.errors import LLMFailure
+from botservice.core.errors import LLMFailure
 
 # What a request can go without, or be made without. The names appear in the record of what a server does not take.
 ALTERNATING_ROLES: Final = "two user messages in a row"

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from botservice.errors import ContextOverflow, LLMError, LLMFailure
-from botservice.http.proxies import through_proxy
+from botservice.config.settings import OPENAI_API_URL
+from botservice.core.errors import ContextOverflow, LLMError, LLMFailure
 from botservice.llm.openai.error_table import CHAT_PATH, MISSING_PATH
 from botservice.llm.openai.server_errors import Outcome, ServerError, judge, read_error
-from botservice.settings import OPENAI_API_URL
+from botservice.llm.proxies import through_proxy
 
 if TYPE_CHECKING:
     import openai

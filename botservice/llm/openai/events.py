@@ -7,7 +7,7 @@ import logging
 import re
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from botservice.errors import LLMError
+from botservice.core.errors import LLMError
 from botservice.llm.openai.errors import reported, unanswered
 
 if TYPE_CHECKING:

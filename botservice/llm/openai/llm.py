@@ -8,8 +8,10 @@ from typing import Any, Final
 
 import httpx2
 
-from botservice.checking.arguments import check_seconds
-from botservice.errors import LLMError, SettingsError
+from botservice.config.setting_choices import ApiChoice, ReasoningEffort, ReasoningSummary
+from botservice.config.settings import ModelSettings, one_of
+from botservice.core.arguments import check_seconds
+from botservice.core.errors import LLMError, SettingsError
 from botservice.llm.chat import AnswerSchema, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.openai.call import OpenAICall
 from botservice.llm.openai.clients import OpenAIClients
@@ -17,8 +19,6 @@ from botservice.llm.openai.error_table import WEB_SEARCH
 from botservice.llm.openai.errors import translate
 from botservice.llm.openai.events import AnswerStream
 from botservice.llm.openai.options import CallOptions, ServerLimits, Wire, is_digest, is_openai
-from botservice.setting_choices import ApiChoice, ReasoningEffort, ReasoningSummary
-from botservice.settings import ModelSettings, one_of
 
 logger = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
+from botservice.config.settings import OPENAI_API_URL
 from botservice.llm.chat import AnswerSchema
-from botservice.settings import OPENAI_API_URL
 
 _OPENAI_HOST = urlsplit(OPENAI_API_URL).hostname or ""
 REMEMBERED_SECONDS: Final = 86_400.0  # a server may be replaced by another version, or a model by another one

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Final
 
-from botservice.errors import LLMError
+from botservice.core.errors import LLMError
 from botservice.llm.chat import ChatResponse, FinishReason, ModelItem, TextSink
 from botservice.llm.openai.answer_parts import as_text, read_calls, read_usage
 from botservice.llm.openai.citations import Citations

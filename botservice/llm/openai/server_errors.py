@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
-from botservice.errors import LLMFailure
+from botservice.core.errors import LLMFailure
 from botservice.llm.openai.error_table import (
     AUDIO,
     CLIENT_STATUSES,

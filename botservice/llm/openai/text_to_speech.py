@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from botservice.errors import LLMError
+from botservice.config.settings import ModelSettings
+from botservice.core.errors import LLMError
 from botservice.llm.openai.clients import OpenAIClients
-from botservice.settings import ModelSettings
 
 _VOICE: Final = "alloy"  # every one of OpenAI's speech models has it
 

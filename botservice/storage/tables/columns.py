@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import BigInteger, Column, Dialect, ForeignKey, Integer, Text
 from sqlalchemy.types import TypeDecorator
 
-from botservice.messages import storable
-from botservice.telemetry import redact
+from botservice.core.messages import storable
+from botservice.telemetry.logs import redact
 
 # SQLite makes only INTEGER PRIMARY KEY an alias of its row id.
 Id = BigInteger().with_variant(Integer, "sqlite")

@@ -3,7 +3,7 @@
 from people.planted import MARK, OTHER, Town
 from standins.slack_api import BOT_USER
 
-from transports.slack.incoming.interactions import ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
+from transports.slack.interactions import ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
 
 MENTION = f"<@{BOT_USER}>"
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from botservice import AgentContext, MCPServers, Storage, ToolCall
-from botservice.tools import ToolOutcome, execute
-from botservice.tools.toolset import Tools
+from botservice.agent.tool_executor import ToolOutcome, execute
+from botservice.agent.toolset import Tools
 
 
 @pytest.fixture

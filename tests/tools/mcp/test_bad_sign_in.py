@@ -13,15 +13,15 @@ from standins.mcp_bad_oauth import BadAuthorization, bad_authorization
 from starlette.responses import Response, StreamingResponse
 
 from botservice import AgentContext, Author, MCPServers, Storage, ToolCall
+from botservice.agent.tool_executor import ToolOutcome, execute
+from botservice.agent.toolbox import Toolbox
+from botservice.mcp.allowed_networks import Reach
+from botservice.mcp.failures import ServerDown
+from botservice.mcp.oauth import _check_link
+from botservice.mcp.sign_ins import Grant
 from botservice.people.identities import ensure_identity, note_audience
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
-from botservice.tools import ToolOutcome, execute
-from botservice.tools.mcp.allowed_networks import Reach
-from botservice.tools.mcp.failures import ServerDown
-from botservice.tools.mcp.oauth import _check_link
-from botservice.tools.mcp.sign_ins import Grant
-from botservice.tools.toolbox import Toolbox
 
 KEY = "0123456789abcdef0123456789abcdef"
 ALICE = Author("telegram", "1", "Alice")

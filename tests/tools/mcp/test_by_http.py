@@ -12,7 +12,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from botservice import MCPServers
-from botservice.tools import ToolOutcome
+from botservice.agent.tool_executor import ToolOutcome
 
 Make = Callable[..., MCPServers]
 Call = Callable[..., Awaitable[ToolOutcome]]

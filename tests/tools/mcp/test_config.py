@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from botservice import SettingsError
-from botservice.telemetry import redact
-from botservice.tools.mcp.config import Approval, passwords_in, read_file, read_servers
+from botservice.mcp.config import Approval, passwords_in, read_file, read_servers
+from botservice.telemetry.logs import redact
 
 
 def write(folder: Path, content: Any) -> Path:

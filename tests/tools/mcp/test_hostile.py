@@ -10,10 +10,10 @@ import pytest
 from standins.mcp_servers import script
 
 from botservice import MCPServers
-from botservice.tools import ToolOutcome
-from botservice.tools.mcp.progress import progress_of_server
-from botservice.tools.mcp.tool import name_tools
-from botservice.tools.progress import LONGEST, showing_progress
+from botservice.agent.tool_executor import ToolOutcome
+from botservice.agent.tool_progress import LONGEST, showing_progress
+from botservice.mcp.progress import progress_of_server
+from botservice.mcp.tool import name_tools
 
 Make = Callable[..., MCPServers]
 Call = Callable[..., Awaitable[ToolOutcome]]

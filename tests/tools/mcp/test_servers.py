@@ -13,8 +13,8 @@ import pytest
 from standins.mcp_servers import TIME_BY_HTTP, free_port, running, script
 
 from botservice import MCPServers
-from botservice.telemetry import redact
-from botservice.tools import ToolOutcome
+from botservice.agent.tool_executor import ToolOutcome
+from botservice.telemetry.logs import redact
 
 Make = Callable[..., MCPServers]
 Call = Callable[..., Awaitable[ToolOutcome]]

@@ -13,16 +13,16 @@ from sqlalchemy import select, update
 from standins.mcp_oauth import Accounts, wiki
 
 from botservice import AgentContext, Author, MCPServers, Storage, ToolCall
+from botservice.agent.tool_executor import ToolOutcome, execute
+from botservice.agent.toolbox import Toolbox
+from botservice.mcp.allowed_networks import Reach
+from botservice.mcp.failures import ServerDown
+from botservice.mcp.oauth import _authorization
+from botservice.mcp.sign_ins import Grant, SignIn, SignIns, find_asker
 from botservice.people.identities import ensure_identity, note_audience
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.encryption import Cipher
 from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
-from botservice.tools import ToolOutcome, execute
-from botservice.tools.mcp.allowed_networks import Reach
-from botservice.tools.mcp.failures import ServerDown
-from botservice.tools.mcp.oauth import _authorization
-from botservice.tools.mcp.sign_ins import Grant, SignIn, SignIns, find_asker
-from botservice.tools.toolbox import Toolbox
 
 KEY = "0123456789abcdef0123456789abcdef"
 ALICE, BOB = Author("telegram", "1", "Alice"), Author("telegram", "2", "Bob")

@@ -14,12 +14,12 @@ from standins.slack_api import SlackApi
 from standins.web_server import web_server
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
-from botservice.access.access import Access
+from botservice.people.access import Access
 from botservice.turns.inbox import Inbox
 from botservice.turns.run_options import Clock
-from botservice.turns.work.worker import Worker
+from botservice.turns.worker import Worker
 from transports.slack.app import Manners, SlackTransport
-from transports.slack.outgoing.draft import Tempo
+from transports.slack.draft import Tempo
 
 QUICK = Tempo(first_sign=0.01, first_text=0.02, append=0.01, edit=0.01)
 # Whether an answer that is there at once beats the first sign of life depends on the machine.

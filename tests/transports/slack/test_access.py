@@ -5,10 +5,10 @@ from typing import Any
 from standins.slack_api import BOT_USER, TEAM, SlackApi
 
 from botservice import Storage
-from botservice.access.access import Access
-from botservice.policies import AccessMode
+from botservice.core.policies import AccessMode
+from botservice.people.access import Access
 from botservice.texts import LANGUAGES, in_language
-from transports.slack.outgoing.planning import as_typed
+from transports.slack.planning import as_typed
 
 MENTION = f"<@{BOT_USER}>"
 CHANNEL = "C0GENERAL"

@@ -4,11 +4,11 @@ import pytest
 from standins.slack_api import BOT_USER, Refuse, SlackApi
 
 from botservice import Storage
-from botservice.messages import Message, Role
+from botservice.core.messages import Message, Role
 from botservice.turns.turn import StoredEvent
+from transports.slack.formatting import Pings
 from transports.slack.inbound_events import Way, raw
-from transports.slack.outgoing.formatting import Pings
-from transports.slack.outgoing.planning import plan_answer
+from transports.slack.planning import plan_answer
 
 BOT = f"<@{BOT_USER}>"
 CHANNEL = "C0GENERAL"

@@ -6,7 +6,7 @@ import pytest
 from standins.payments import HOSTILE, Till, cashier
 from standins.slack_api import BOT_USER, Refuse, SlackApi
 
-from botservice.access.access import Access
+from botservice.people.access import Access
 
 OVER = "That was decided before, or its time is over."
 

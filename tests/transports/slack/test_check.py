@@ -9,8 +9,8 @@ from standins.slack_api import Refuse, SlackApi
 from standins.slack_api.chat import methods
 
 from botservice.cli.doctor import check_everything
-from botservice.settings import Settings
-from transports.slack.incoming.bolt import build_bolt
+from botservice.config.settings import Settings
+from transports.slack.bolt import build_bolt
 from transports.slack.manifest import bot_events, bot_scopes, read_manifest
 
 PRODUCT = Path(__file__).parents[3] / "transports" / "slack"
@@ -104,7 +104,7 @@ def test_the_manifest_asks_for_what_is_used_and_no_more() -> None:
 
 
 def test_the_manifest_subscribes_to_what_is_heard_and_no_more() -> None:
-    source = (PRODUCT / "incoming" / "intake.py").read_text()
+    source = (PRODUCT / "intake.py").read_text()
     heard = {name for name in re.findall(r'"([a-z_]+)"', source) if name in {*bot_events(), "message"}}
     assert {event.partition(".")[0] for event in bot_events()} == heard
     assert {event for event in bot_events() if event.startswith("message.")} == {
@@ -113,7 +113,7 @@ def test_the_manifest_subscribes_to_what_is_heard_and_no_more() -> None:
 
 
 def test_the_manifest_names_what_the_code_answers_to() -> None:
-    from transports.slack.incoming.interactions import ASK_ANYTHING, ASK_CALLBACK
+    from transports.slack.interactions import ASK_ANYTHING, ASK_CALLBACK
 
     manifest = read_manifest()
     assert json.loads(json.dumps(manifest)) == manifest

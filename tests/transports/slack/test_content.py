@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from standins.slack_api import BOT_USER, SlackApi
 
-from transports.slack.incoming.content import words_of, words_of_shared
-from transports.slack.incoming.interactions import ASK_CALLBACK
-from transports.slack.incoming.reading import readable
+from transports.slack.content import words_of, words_of_shared
+from transports.slack.interactions import ASK_CALLBACK
+from transports.slack.reading import readable
 
 MENTION = f"<@{BOT_USER}>"
 

@@ -10,7 +10,7 @@ from standins.clocks import fast_clock
 from standins.slack_api import BOT_USER, Drop, LoseAnswer, Refuse, SlackApi, limited
 
 from botservice import Attachment, Storage, Tool, ToolCall
-from botservice.messages import Message, Role
+from botservice.core.messages import Message, Role
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.turn import Delivery, DeliveryKind
 

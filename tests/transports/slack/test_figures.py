@@ -7,8 +7,8 @@ from standins.clocks import fast_clock
 from standins.slack_api import LoseAnswer, Refuse, SlackApi, limited
 
 from botservice import Storage
-from transports.slack.outgoing.figures import as_blocks, as_chunks, find_figures, in_words, settled
-from transports.slack.workspaces.refusals import Feature
+from transports.slack.figures import as_blocks, as_chunks, find_figures, in_words, settled
+from transports.slack.refusals import Feature
 
 TABLE = "| Month | Visitors |\n|---|---:|\n| May | 1,200 |\n| June | 950 |"
 ANSWER = f"## Visitors\n\nHere they are:\n\n{TABLE}\n\nMay was better."

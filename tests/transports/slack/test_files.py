@@ -6,8 +6,8 @@ import pytest
 from standins.slack_api import BOT_USER, Refuse, SlackApi
 
 from botservice.turns.turn import StoredEvent
+from transports.slack import files as slack_files
 from transports.slack.inbound_events import Way, raw
-from transports.slack.incoming import files as slack_files
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botservice.texts.formatted import line, words
-from transports.slack.outgoing.escaping import escape_literals
-from transports.slack.outgoing.figures import as_blocks, find_figures
-from transports.slack.outgoing.formatting import Pings, format_answer, split_markdown, stable_part, without_pings
-from transports.slack.outgoing.rich_text import format_service_text
+from transports.slack.escaping import escape_literals
+from transports.slack.figures import as_blocks, find_figures
+from transports.slack.formatting import Pings, format_answer, split_markdown, stable_part, without_pings
+from transports.slack.rich_text import format_service_text
 
 NOBODY = Pings()
 PINGS = re.compile(r"<!(channel|here|everyone|subteam)|<@U|(?<![\w.@/])@(channel|here|everyone)\b(?!\.\w)")

@@ -12,7 +12,7 @@ from standins.slack_api import SlackApi
 from standins.slack_api.events import encode
 from standins.slack_api.world import Post
 
-from botservice.errors import BotServiceError
+from botservice.core.errors import BotServiceError
 
 ODD: list[Any] = [
     None,

@@ -6,12 +6,12 @@ from sqlalchemy import select
 from standins.slack_api import SlackApi
 
 from botservice import Storage
-from botservice.errors import SettingsError, StorageError
+from botservice.core.errors import SettingsError, StorageError
 from botservice.storage.encryption import Cipher
 from botservice.storage.tables.slack import slack_installations
+from transports.slack.installations import InstallationStore, StateStore
+from transports.slack.installing import OAuthApp
 from transports.slack.manifest import bot_scopes
-from transports.slack.workspaces.installations import InstallationStore, StateStore
-from transports.slack.workspaces.installing import OAuthApp
 
 KEY, OTHER_KEY = "k" * 32, "o" * 32
 APP = OAuthApp("client.1", "client-secret-1", Cipher(KEY), "https://bot.example.com")

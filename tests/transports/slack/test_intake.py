@@ -11,8 +11,8 @@ from standins.slack_api import BOT_USER, TEAM, Hang, SlackApi
 from standins.slack_api.world import Post
 
 from botservice import AgentContext, Storage
-from botservice.errors import StorageUnavailable
-from botservice.setting_choices import SlackListen
+from botservice.config.setting_choices import SlackListen
+from botservice.core.errors import StorageUnavailable
 from transports.slack.app import Manners
 
 MENTION = f"<@{BOT_USER}>"

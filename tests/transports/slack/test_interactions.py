@@ -8,15 +8,15 @@ from sqlalchemy import select
 from standins.slack_api import BOT_USER, LoseAnswer, Refuse, SlackApi
 
 from botservice import Storage, ToolCall
-from botservice.messages import Author
+from botservice.agent.remembering import remember
+from botservice.core.messages import Author
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import contexts
 from botservice.storage.tables.slack import feedback
-from botservice.tools.remembering import remember
 from botservice.turns.turn import StoredEvent
 from transports.slack.app import Manners
 from transports.slack.inbound_events import Way, raw
-from transports.slack.incoming.interactions import ASK_ANYTHING, ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
+from transports.slack.interactions import ASK_ANYTHING, ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
 
 
 async def context_keys(storage: Storage) -> list[dict[str, str]]:

@@ -8,10 +8,10 @@ import pytest
 from standins.slack_api import SlackApi
 
 from botservice import LLMError, ToolCall
+from botservice.agent.remembering import remember
 from botservice.texts import in_language
-from botservice.tools.remembering import remember
-from transports.slack.incoming.interactions import ASK_CALLBACK
-from transports.slack.outgoing.planning import as_typed
+from transports.slack.interactions import ASK_CALLBACK
+from transports.slack.planning import as_typed
 
 SPOKEN = [("ja-JP", "ja"), ("fr-FR", "fr"), ("sv-SE", "en")]
 

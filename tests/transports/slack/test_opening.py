@@ -7,7 +7,7 @@ from sqlalchemy import select
 from standins.slack_api import BOT_USER, Hang, LoseAnswer, Refuse, SlackApi, limited
 
 from botservice import Storage
-from botservice.messages import Author
+from botservice.core.messages import Author
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.metadata import metadata
 from transports.slack.app import Manners

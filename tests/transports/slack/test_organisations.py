@@ -9,17 +9,17 @@ from standins.slack_api import BOT_USER, Refuse, SlackApi
 from standins.slack_api.world import BOT_ID
 
 from botservice import Storage
-from botservice.access.access import Access
-from botservice.policies import AccessMode
+from botservice.agent.remembering import remember
+from botservice.core.policies import AccessMode
+from botservice.people.access import Access
 from botservice.storage.encryption import Cipher
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.slack import slack_refusals
 from botservice.texts import LANGUAGES, in_language
-from botservice.tools.remembering import remember
 from transports.slack.client import SlackFailure
-from transports.slack.workspaces.installations import InstallationStore
-from transports.slack.workspaces.installing import OAuthApp
-from transports.slack.workspaces.refusals import HOLDS_FOR, Feature, Refusals
+from transports.slack.installations import InstallationStore
+from transports.slack.installing import OAuthApp
+from transports.slack.refusals import HOLDS_FOR, Feature, Refusals
 
 APP = OAuthApp("client.1", "client-secret-1", Cipher("k" * 32), "https://bot.example.com")
 MENTION = f"<@{BOT_USER}>"

@@ -6,8 +6,8 @@ from standins.slack_api import BOT_USER, SlackApi
 from standins.slack_api.world import Post
 
 from botservice import Storage
-from botservice.access.access import Access
-from botservice.policies import AccessMode
+from botservice.core.policies import AccessMode
+from botservice.people.access import Access
 from botservice.storage.tables.slack import feedback
 
 

@@ -9,13 +9,13 @@ from sqlalchemy import select, union_all
 from standins.slack_api import BOT_USER, SlackApi
 
 from botservice import AgentContext, Author, Message, Storage, ToolCall
+from botservice.agent.remembering import remember
+from botservice.core.references import Reference, ReferenceKind
 from botservice.people.facts import Refused
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person
-from botservice.references import Reference, ReferenceKind
 from botservice.storage.tables.conversations import contexts, deliveries, turns
-from botservice.tools.remembering import remember
-from transports.slack.incoming.interactions import ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
+from transports.slack.interactions import ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
 
 MENTION = f"<@{BOT_USER}>"
 BOB = Author("slack", "T0001:U0BOB", "Bob")

@@ -5,12 +5,12 @@ from standins.payments import Till, cashier
 from standins.slack_api import BOT_USER, Refuse, SlackApi, limited
 
 from botservice import Storage, Tool, ToolCall
-from botservice.messages import ToolCall as Call
+from botservice.core.messages import ToolCall as Call
 from transports.slack.app import Manners
-from transports.slack.outgoing.draft import Tempo
-from transports.slack.outgoing.formatting import Pings
-from transports.slack.outgoing.growing_answer import Tasks
-from transports.slack.outgoing.sessions import title_from
+from transports.slack.draft import Tempo
+from transports.slack.formatting import Pings
+from transports.slack.growing_answer import Tasks
+from transports.slack.sessions import title_from
 
 QUICK = Tempo(first_sign=0.0, first_text=0.0, append=0.01, edit=0.01)
 RENAME = "agents.sessions.rename"

@@ -13,7 +13,7 @@ from standins.slack_api import Refuse, SlackApi
 from botservice import Storage
 from botservice.storage.encryption import Cipher
 from botservice.storage.tables.slack import slack_installations
-from transports.slack.workspaces.installing import Installing, OAuthApp
+from transports.slack.installing import Installing, OAuthApp
 
 TEAM = "T0777"
 APP = OAuthApp("client.1", "client-secret-1", Cipher("k" * 32), "https://bot.example.com")

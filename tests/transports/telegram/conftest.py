@@ -16,11 +16,11 @@ from standins.telegram_menus import note_menus_as_set
 from standins.web_server import web_server
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
-from botservice.access.access import Access
-from botservice.budgets.budgets import Budgets
+from botservice.people.access import Access
+from botservice.people.budgets import Budgets
 from botservice.turns.inbox import Inbox
 from botservice.turns.run_options import Clock
-from botservice.turns.work.worker import Worker
+from botservice.turns.worker import Worker
 from transports.telegram.app import TelegramTransport
 
 Script = Callable[[list[Any]], Any]

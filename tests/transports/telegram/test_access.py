@@ -4,8 +4,8 @@ from typing import Any
 
 from standins.bot_api import BotApi
 
-from botservice.access.access import Access
-from botservice.policies import AccessMode
+from botservice.core.policies import AccessMode
+from botservice.people.access import Access
 from botservice.texts import in_language
 
 GROUP = -100500

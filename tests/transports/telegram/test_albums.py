@@ -13,9 +13,9 @@ from standins.bot_api.people import Said
 from standins.clocks import LastingMinute
 
 from botservice import AgentContext, Storage
-from botservice.budgets.budgets import Budgets
-from botservice.messages import Message, Role
-from botservice.policies import Scope, parse_limits
+from botservice.core.messages import Message, Role
+from botservice.core.policies import Scope, parse_limits
+from botservice.people.budgets import Budgets
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 ALBUM = [PNG + b"1", PNG + b"2", PNG + b"3"]

@@ -7,7 +7,7 @@ from standins.bot_api import BotApi, LoseAnswer, Person
 from standins.clocks import fast_clock
 from standins.payments import HOSTILE, Till, cashier
 
-from botservice.access.access import Access
+from botservice.people.access import Access
 
 GROUP = -1001000000001
 ANNA = Person(1001, first_name="Anna")

@@ -7,8 +7,8 @@ import pytest
 from standins.bot_api import BotApi, Person, Refuse
 
 from botservice import AgentContext, Button, Storage, Tool, ToolCall
+from botservice.background.compaction import Upkeep
 from botservice.texts import in_language
-from botservice.upkeep import Upkeep
 
 GROUP = -1001000000001
 BERTA = Person(1002, first_name="Berta", last_name="Bee", language_code="de")

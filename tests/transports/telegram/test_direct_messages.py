@@ -8,8 +8,8 @@ from standins.bot_api import BotApi, Person
 from standins.models import echo
 
 from botservice import AgentContext, Button, Storage, Tool, ToolCall
-from botservice.access.access import Access
-from botservice.policies import AccessMode
+from botservice.core.policies import AccessMode
+from botservice.people.access import Access
 from botservice.turns.turn import InboundEvent
 
 CHANNEL = -1002000000001

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from standins.serving import Exchange, Served
 
-from botservice.errors import LLMError
-from botservice.messages import Attachment
-from botservice.reading.reader import PdfReader
+from botservice.agent.reader import PdfReader
+from botservice.core.errors import LLMError
+from botservice.core.messages import Attachment
 from transports.files.documents import MAX_TEXT_CHARACTERS, Reading, read_document
 from transports.files.speech_to_text import OpenAITranscriber
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from standins.bot_api.calls import Call
 from standins.bot_api.entities import Strictness, formatted
 
-from transports.telegram.outgoing.entities import Entity, Rich, checked_link, normalised
-from transports.telegram.outgoing.formatting import as_wire, format_markdown, format_plain, is_plain, render, units
-from transports.telegram.outgoing.splitting import split
+from transports.telegram.entities import Entity, Rich, checked_link, normalised
+from transports.telegram.formatting import as_wire, format_markdown, format_plain, is_plain, render, units
+from transports.telegram.splitting import split
 
 sys.path.insert(0, str(Path(__file__).parent))
 from corpus import cases

@@ -9,11 +9,11 @@ from standins.clocks import fast_clock
 from standins.payments import Till, cashier
 
 from botservice import Attachment, Button, Tool, ToolCall
-from botservice.access.access import Access
-from botservice.policies import AccessMode
+from botservice.agent.reminding import REMINDER_TOOLS
+from botservice.core.policies import AccessMode
+from botservice.people.access import Access
 from botservice.texts import in_language
-from botservice.tools.reminding import REMINDER_TOOLS
-from transports.telegram.outgoing.drafts import Tempo
+from transports.telegram.drafts import Tempo
 
 GROUP = -1001000000001
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)

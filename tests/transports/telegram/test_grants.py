@@ -11,7 +11,7 @@ from standins.clocks import fast_clock
 from standins.payments import Till, cashier
 
 from botservice import ToolCall
-from botservice.tools.reminding import REMINDER_TOOLS
+from botservice.agent.reminding import REMINDER_TOOLS
 from tests.transports.telegram.test_approval import GROUP, becomes, press
 from tests.transports.telegram.test_documents import Ears
 from transports.files.documents import Reading

@@ -13,19 +13,19 @@ from standins.clocks import fast_clock
 from standins.models import Typist
 
 from botservice import ChatResponse, Storage, TokenUsage, ToolCall, tool
-from botservice.access.access import Access
-from botservice.budgets.budgets import Budgets
-from botservice.messages import Author, Message, Role
+from botservice.agent.tool_catalogue import built_in
+from botservice.core.messages import Author, Message, Role
+from botservice.core.policies import AccessMode, Scope, parse_limits
+from botservice.people.access import Access
+from botservice.people.budgets import Budgets
 from botservice.people.facts import facts_of, share_fact
 from botservice.people.identities import find_identity
-from botservice.policies import AccessMode, Scope, parse_limits
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import contexts, deliveries, messages
 from botservice.texts import in_language
 from botservice.texts.formatted import line, quoted
-from botservice.tools.catalogue import built_in
+from transports.telegram.drafts import Tempo
 from transports.telegram.guests import plan_guest
-from transports.telegram.outgoing.drafts import Tempo
 
 ADA, BOB = Person(42, "Ada"), Person(43, "Bob")
 AT_ONCE, NEVER = Tempo(first_sign=0.0), Tempo(first_sign=3600.0)

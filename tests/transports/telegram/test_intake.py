@@ -21,13 +21,13 @@ from standins.bot_api import (
 from standins.clocks import fast_clock
 
 from botservice import AgentContext, Storage
-from botservice.errors import SettingsError, StorageUnavailable
+from botservice.core.errors import SettingsError, StorageUnavailable
 from botservice.turns.inbox import Pressure
 from transports.telegram.app import TelegramTransport
 from transports.telegram.client import POLL_SECONDS
 from transports.telegram.inbound_events import ALLOWED_UPDATES
-from transports.telegram.incoming.polling import poller_of
-from transports.telegram.incoming.webhook import derive_secret
+from transports.telegram.polling import poller_of
+from transports.telegram.webhook import derive_secret
 
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"
 CUT_OFF = (
@@ -69,7 +69,7 @@ async def test_the_offset_moves_only_once_updates_are_stored(api: BotApi, bot_on
             return await accept(*arguments)
 
         monkeypatch.setattr(bot.inbox, "accept", fail_first)
-        monkeypatch.setattr("transports.telegram.incoming.polling._STORAGE_PAUSE_SECONDS", 0.01)
+        monkeypatch.setattr("transports.telegram.polling._STORAGE_PAUSE_SECONDS", 0.01)
         api.person_says("hello", chat_id=42)
         assert (await api.message(42)).text == "You said: hello"
         await api.until(lambda: confirmed(api))
@@ -178,7 +178,7 @@ async def test_the_webhook_asks_for_what_it_needs_and_throws_nothing_away(api: B
 
 
 async def test_a_webhook_that_somebody_removed_is_set_again(api: BotApi, bot_on, monkeypatch, caplog) -> None:
-    monkeypatch.setattr("transports.telegram.incoming.webhook._CHECK_SECONDS", 0.05)
+    monkeypatch.setattr("transports.telegram.webhook._CHECK_SECONDS", 0.05)
     async with bot_on(api, webhook=True):
         await api.until(lambda: api.webhooks.url)
         url = api.webhooks.url
@@ -287,7 +287,7 @@ def test_bots_with_similar_ids_poll_beside_each_other() -> None:
 
 
 async def test_a_second_poller_is_told_what_to_do(api: BotApi, bot_on, monkeypatch, caplog) -> None:
-    monkeypatch.setattr("transports.telegram.incoming.polling._CONFLICT_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr("transports.telegram.polling._CONFLICT_PAUSE_SECONDS", 0.05)
     async with bot_on(api):
         await api.call("getUpdates")
         async with httpx.AsyncClient(verify=False) as other:
@@ -325,7 +325,7 @@ async def test_an_api_that_is_down_at_the_start_is_waited_for(bot_on, monkeypatc
 
 @pytest.mark.parametrize("fault", [Drop(), server_error(502, html=True), server_error(500), flood(0)])
 async def test_polling_survives(api: BotApi, bot_on, fault, monkeypatch) -> None:
-    monkeypatch.setattr("transports.telegram.incoming.polling._FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("transports.telegram.polling._FIRST_PAUSE_SECONDS", 0.01)
     api.order(fault, "getUpdates", times=3)
     async with bot_on(api):
         api.person_says("hello", chat_id=42)

@@ -9,17 +9,9 @@ from hypothesis import strategies as st
 from standins.bot_api import BotApi
 from telegram import Message
 
+from transports.telegram.described_content import DESCRIBED, DESCRIBED_HERE, ENVELOPE, FILES, KNOWN, REPORTS, WORDS
 from transports.telegram.inbound_events import BotIdentity, read_event
-from transports.telegram.incoming.described_content import (
-    DESCRIBED,
-    DESCRIBED_HERE,
-    ENVELOPE,
-    FILES,
-    KNOWN,
-    REPORTS,
-    WORDS,
-)
-from transports.telegram.incoming.reading import listen
+from transports.telegram.reading import listen
 
 BOT = BotIdentity(7140000001, "stand_in_bot")
 NEWER = {"rich_message", "receiver_user", "ephemeral_message_id", "community_chat_added", "community_chat_removed"}

@@ -6,8 +6,8 @@ import pytest
 from standins.bot_api import BotApi, Person
 
 from botservice import LLMError
-from botservice.access.access import Access
-from botservice.policies import AccessMode
+from botservice.core.policies import AccessMode
+from botservice.people.access import Access
 from botservice.texts import LANGUAGES, in_language
 from transports.telegram.commands import menus
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from standins.bot_api import BotApi, Person
 
+from transports.telegram.described_content import with_links, words_of
 from transports.telegram.inbound_events import BotIdentity
-from transports.telegram.incoming.described_content import with_links, words_of
-from transports.telegram.incoming.reading import listen
+from transports.telegram.reading import listen
 
 GROUP = -1001000000001
 ADA = Person(1, "Ada")

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from standins.bot_api import BotApi, Refuse, flood
 
-from botservice.commands import Command
+from botservice.commands.command import Command
 from botservice.commands.standard import standard_commands
 from botservice.texts import LANGUAGES
 

@@ -10,9 +10,9 @@ from standins.clocks import LastingMinute, fast_clock
 from standins.models import Typist
 
 from botservice import AgentContext, Storage, Tool, ToolCall
-from botservice.budgets.budgets import Budgets
-from botservice.messages import Role
-from botservice.policies import Scope, parse_limits
+from botservice.core.messages import Role
+from botservice.core.policies import Scope, parse_limits
+from botservice.people.budgets import Budgets
 from botservice.turns.inbox import MAX_JOINED, MAX_OWN_TURNS
 
 GROUP = -1001000000001

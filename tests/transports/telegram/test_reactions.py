@@ -7,7 +7,7 @@ from sqlalchemy import select
 from standins.bot_api import BotApi, Person
 
 from botservice import Storage
-from botservice.access.access import Access
+from botservice.people.access import Access
 from botservice.storage.tables.slack import feedback
 
 GROUP = -1001000000001

@@ -7,7 +7,7 @@ from typing import Any
 from standins.bot_api import BotApi, Person
 
 from botservice import ToolCall, tool
-from botservice.visible_text import visible
+from botservice.core.visible_text import visible
 from tests.transports.telegram.test_approval import becomes, press
 from tests.transports.test_seen_as_stored import ATTACKS, decoded
 

@@ -4,7 +4,7 @@ from standins.bot_api import BotApi
 from standins.clocks import fast_clock
 
 from botservice import ToolCall
-from botservice.tools.reminding import REMINDER_TOOLS
+from botservice.agent.reminding import REMINDER_TOOLS
 
 GROUP = -1001000000001
 

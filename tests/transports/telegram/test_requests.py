@@ -12,7 +12,7 @@ from telegram.error import Forbidden, InvalidToken, NetworkError, RetryAfter, Te
 from telegram.request import RequestData
 from telegram.request._requestparameter import RequestParameter
 
-from botservice.errors import DeliveryError
+from botservice.core.errors import DeliveryError
 from transports.telegram.client import BotClient, Limits, Requests
 from transports.telegram.failures import as_delivery_error, reason_of
 

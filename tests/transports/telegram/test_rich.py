@@ -8,8 +8,8 @@ from standins.bot_api import BotApi, LoseAnswer, RateLimits, Refuse
 from standins.clocks import JumpingClock, fast_clock
 
 from botservice import Storage
-from transports.telegram.outgoing.drafts import Tempo
-from transports.telegram.outgoing.rich import as_rich
+from transports.telegram.drafts import Tempo
+from transports.telegram.rich import as_rich
 
 TABLE = "Here you are:\n\n| Name | Price |\n|:--|--:|\n| **Tea** | 2 |\n| Coffee | 3 |"
 LONG = "\n\n".join(f"Paragraph {n}. " + "Some words follow. " * 30 for n in range(20))

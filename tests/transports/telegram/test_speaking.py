@@ -16,8 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from botservice import AgentContext, Storage
-from botservice.budgets.usage import UsageBy, list_usage
 from botservice.llm.openai.text_to_speech import OpenAISpeaker
+from botservice.people.usage import UsageBy, list_usage
 from botservice.storage.tables.conversations import deliveries
 
 OGG = b"OggS" + bytes(40)

@@ -9,7 +9,7 @@ from standins.clocks import JumpingClock
 
 from botservice import Attachment, LLMError, Storage, Tool, ToolCall, progress
 from botservice.storage.tables.conversations import deliveries, metadata
-from transports.telegram.outgoing.drafts import Tempo
+from transports.telegram.drafts import Tempo
 
 GROUP = -1001000000001
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
@@ -106,7 +106,7 @@ async def test_a_thousand_characters_cost_at_most_fifteen_calls_however_slowly_t
 
 
 async def test_a_tool_that_runs_is_named_in_the_draft(api: BotApi, bot_on, typist, monkeypatch) -> None:
-    monkeypatch.setattr("transports.telegram.outgoing.work_in_progress._TEXT_IS_FRESH_SECONDS", 0.2)
+    monkeypatch.setattr("transports.telegram.work_in_progress._TEXT_IS_FRESH_SECONDS", 0.2)
     running = asyncio.Event()
 
     async def search_web() -> str:
@@ -155,7 +155,7 @@ def _rows(connection):
 
 
 async def test_a_tool_that_says_a_lot_is_shown_to_its_end(api: BotApi, bot_on, typist, monkeypatch) -> None:
-    monkeypatch.setattr("botservice.tools.progress._PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("botservice.agent.tool_progress._PAUSE_SECONDS", 0.0)
     tempo = Tempo(first_sign=0.0, draft=0.0, later_activity=0.01)
 
     async def read_book() -> str:

@@ -8,8 +8,8 @@ from standins.bot_api import BotApi
 from telegram import Message as WireMessage
 
 from botservice import Storage
-from botservice.access.access import Access
-from botservice.policies import AccessMode
+from botservice.core.policies import AccessMode
+from botservice.people.access import Access
 from botservice.texts import in_language
 from transports.telegram.authorship import NOT_TYPED
 

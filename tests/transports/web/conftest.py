@@ -20,15 +20,16 @@ from standins.web_server import web_server
 from starlette.routing import BaseRoute
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
-from botservice.access.access import Access as PeopleAccess
-from botservice.again.asker import Asker
-from botservice.budgets.budgets import Budgets
-from botservice.settings import Settings
+from botservice.config.settings import Settings
+from botservice.devtools.again_asker import Asker
+from botservice.people.access import Access as PeopleAccess
+from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import contexts, events
 from botservice.turns.inbox import Inbox
-from botservice.turns.work.worker import Worker
-from transports.web import Access, WebTransport
-from transports.web.outgoing.events import PACE, Pace
+from botservice.turns.worker import Worker
+from transports.web.app import WebTransport
+from transports.web.owner_token import Access
+from transports.web.server_sent_events import PACE, Pace
 
 TIMEOUT_SECONDS = 60.0
 SETTINGS = Settings(_env_file=None)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from botservice.settings import Settings, is_loopback
-from transports.web.entering.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict
+from botservice.config.settings import Settings, is_loopback
+from transports.web.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict
 
 TOKEN = "a-long-admin-token"
 OWN = "127.0.0.1:8000"

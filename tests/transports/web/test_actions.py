@@ -5,11 +5,12 @@ import asyncio
 from sqlalchemy import delete, select
 
 from botservice import ChatResponse, Command, LLMError, TokenUsage
-from botservice.budgets.budgets import Budgets
-from botservice.policies import Scope, parse_limits
+from botservice.core.policies import Scope, parse_limits
+from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import events
 from botservice.storage.tables.slack import feedback
-from transports.web import Access, WebTransport
+from transports.web.app import WebTransport
+from transports.web.owner_token import Access
 
 
 async def talk(visitor, text, **fields):

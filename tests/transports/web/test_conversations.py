@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import func, select, text
 
 from botservice import AgentContext, ToolCall, remember, tool
-from botservice.messages import Author
+from botservice.core.messages import Author
 from botservice.storage.tables.conversations import contexts, messages
-from transports.web.conversations.search import mark
 from transports.web.inbound_events import context_keys
+from transports.web.search import mark
 
 HOSTILE = '<img src=x onerror="window.pwned=1">\u202e gpj.exe'
 

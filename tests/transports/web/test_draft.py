@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transports.web.outgoing.draft import Draft
-from transports.web.outgoing.markdown import render_markdown
-from transports.web.outgoing.sections import Sections, split_sections
+from transports.web.draft import Draft
+from transports.web.markdown import render_markdown
+from transports.web.sections import Sections, split_sections
 
 ANSWER = """# Plan
 

@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 import httpx
 
 from botservice import Button, ChatResponse, LLMError, Storage, TokenUsage, ToolCall, progress, tool
-from botservice.budgets.budgets import Budgets
-from botservice.policies import Scope, parse_limits
-from transports.web.outgoing.events import Pace, PageStream
-from transports.web.outgoing.streaming import Hub
-from transports.web.outgoing.timeline import Cursor
+from botservice.core.policies import Scope, parse_limits
+from botservice.people.budgets import Budgets
+from transports.web.server_sent_events import Pace, PageStream
+from transports.web.streaming import Hub
+from transports.web.timeline import Cursor
 
 ONE_A_MINUTE = Budgets({Scope.PERSON: parse_limits("1 messages/minute")})
 LATER = datetime.now(UTC) + timedelta(hours=1)

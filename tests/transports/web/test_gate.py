@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from botservice.telemetry import register_secret
+from botservice.telemetry.logs import register_secret
 
 TOKEN = "a-long-admin-token"
 PAGE = {"Accept": "text/html,*/*"}

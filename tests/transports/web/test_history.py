@@ -6,9 +6,9 @@ import contextlib
 from botservice import AgentContext
 from botservice.storage.tables.conversations import contexts
 from transports.web.inbound_events import context_keys
-from transports.web.outgoing.events import Pace, PageStream
-from transports.web.outgoing.streaming import Hub
-from transports.web.outgoing.timeline import Cursor
+from transports.web.server_sent_events import Pace, PageStream
+from transports.web.streaming import Hub
+from transports.web.timeline import Cursor
 
 
 async def test_a_reconnect_loses_nothing_and_repeats_nothing(site):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.messages import Author
+from botservice.core.messages import Author
 from botservice.turns.turn import EventKind, StoredEvent
 from transports.web import inbound_events
 from transports.web.inbound_events import (

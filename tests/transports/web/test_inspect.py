@@ -22,9 +22,9 @@ from botservice import (
     tool,
 )
 from botservice.storage.tables.conversations import metadata
-from botservice.telemetry import register_secret
-from transports.web.inspector.previews import show_preview
-from transports.web.inspector.steps import show_steps
+from botservice.telemetry.logs import register_secret
+from transports.web.inspector_previews import show_preview
+from transports.web.inspector_steps import show_steps
 
 PAGE = {"Accept": "text/html"}
 EVIL = "<script>alert(1)</script>"

@@ -15,16 +15,16 @@ from sqlalchemy import insert, select
 from standins.tools import add
 
 from botservice import AgentContext, LLMError, TokenUsage, ToolCall
-from botservice.agents.model_refusals import SharedRefusals
-from botservice.budgets.budgets import Budgets
-from botservice.llm import ChatResponse
+from botservice.agent.model_refusals import SharedRefusals
+from botservice.core.policies import parse_prices
+from botservice.llm.chat import ChatResponse
 from botservice.llm.openai.options import ServerLimits, Wire
-from botservice.policies import parse_prices
+from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import contexts, events, turn_figures, turns
 from botservice.storage.tables.slack import feedback
-from botservice.telemetry import register_secret
-from transports.web.inspector.desk import show_seconds
-from transports.web.inspector.turn_page import write_curl
+from botservice.telemetry.logs import register_secret
+from transports.web.inspector_desk import show_seconds
+from transports.web.inspector_turn import write_curl
 
 PAGE = {"Accept": "text/html"}
 

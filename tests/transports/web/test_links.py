@@ -14,17 +14,18 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from botservice import Author
-from botservice.commands import Catalogue
-from botservice.commands.accounts.web import web_command
+from botservice.commands.catalogue import Catalogue
+from botservice.commands.web import web_command
 from botservice.people.identities import find_identity
 from botservice.people.web_login_links import MOST_LINKS, MOST_LOGINS
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.people import web_links
-from transports.web import Access, WebTransport
+from transports.web.app import WebTransport
 from transports.web.chat import MOST_STREAMS_EACH
 from transports.web.late_routes import LateRoutes
-from transports.web.outgoing.events import Pace
+from transports.web.owner_token import Access
+from transports.web.server_sent_events import Pace
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ from people.browsing import PAGE, SITE, ask, come, link, status
 from people.conversing import ALICE, ALICE_ON_SLACK, open_chat
 from sqlalchemy import select
 
-from botservice.access.access import Access as PeopleAccess
+from botservice.core.policies import AccessMode
+from botservice.people.access import Access as PeopleAccess
 from botservice.people.identities import find_identity, join_identities
-from botservice.policies import AccessMode
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.people import web_links, web_logins
-from transports.web.outgoing.events import Pace
+from transports.web.server_sent_events import Pace
 
 
 @pytest.fixture

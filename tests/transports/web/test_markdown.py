@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from transports.markdown.mathml import ATTRIBUTES as OF_FORMULAS
 from transports.markdown.mathml import ELEMENTS as FORMULAS
 from transports.markdown.mathml import show_formula
-from transports.web.outgoing.highlighting import KINDS, LANGUAGES, _lexer, highlight
-from transports.web.outgoing.markdown import render_markdown
+from transports.web.highlighting import KINDS, LANGUAGES, _lexer, highlight
+from transports.web.markdown import render_markdown
 
 _PLAIN = "p br strong em s u code pre ul ol li blockquote hr a div span figure figcaption"
 TAGS = {*_PLAIN.split(), "table", "thead", "tbody", "tr", "th", "td", "h1", "h2", "h3", "h4", "h5", "h6"}

@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from botservice.messages import Message, Role
-from transports.web.outgoing.outbound import plan_answer
+from botservice.core.messages import Message, Role
+from transports.web.outbound import plan_answer
 
 
 def test_an_answer_is_one_delivery():

@@ -1,7 +1,7 @@
 """Reminders in the browser: an open page gets them, and one that opens later finds them."""
 
 from botservice import ToolCall
-from botservice.tools.reminding import REMINDER_TOOLS
+from botservice.agent.reminding import REMINDER_TOOLS
 
 
 def script(prompt):

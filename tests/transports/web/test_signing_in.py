@@ -6,7 +6,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
-from botservice.errors import StorageUnavailable
+from botservice.core.errors import StorageUnavailable
 from transports.web.tool_sign_in import sign_in_route
 
 GOOD = "good"

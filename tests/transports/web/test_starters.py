@@ -6,10 +6,10 @@ from html import unescape
 import pytest
 
 from botservice import Tool
+from botservice.agent.demonstrating import order_tea
 from botservice.app import build_service
-from botservice.settings import Settings
+from botservice.config.settings import Settings
 from botservice.texts import LANGUAGES, in_language
-from botservice.tools.demonstrating import order_tea
 
 
 async def roll(sides: int = 6) -> str:

@@ -3,8 +3,8 @@
 import gc
 import re
 
-from transports.web.outgoing.draft import LONGEST_DRAFT
-from transports.web.outgoing.streaming import Hub, LiveAnswer
+from transports.web.draft import LONGEST_DRAFT
+from transports.web.streaming import Hub, LiveAnswer
 
 
 async def written(hub: Hub, session: str) -> str:

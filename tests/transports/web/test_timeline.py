@@ -10,11 +10,11 @@ from standins.payments import Till, cashier
 from standins.tools import add
 
 from botservice import ActionStep, LLMError, TaskStep, Timing, TokenUsage, ToolCall, ToolResult
-from botservice.memory import FailedStep, FinalAnswerStep
-from botservice.overview.turn_details import TurnDetails
-from botservice.turns.waiting.calls import PendingKind, PendingStatus, WaitingCall
-from transports.web.inspector.spans import Kind, Scale, Span
-from transports.web.inspector.timeline import draw_timeline
+from botservice.conversation.steps import FailedStep, FinalAnswerStep
+from botservice.devtools.turn_details import TurnDetails
+from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
+from transports.web.inspector_spans import Kind, Scale, Span
+from transports.web.inspector_timeline import draw_timeline
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOURS = 3_600.0

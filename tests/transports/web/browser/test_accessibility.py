@@ -9,7 +9,7 @@ from standins.payments import Till, cashier
 from standins.tools import add
 
 from botservice import LLMError, ToolCall
-from transports.notice_page import notice_headers, write_notice
+from transports.common.notice_page import notice_headers, write_notice
 
 expect = pytest.importorskip("playwright.async_api").expect
 Axe = pytest.importorskip("axe_playwright_python.async_playwright").Axe

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from botservice import ChatResponse, LLMError, TokenUsage, ToolCall, progress, tool
-from botservice.budgets.budgets import Budgets
-from botservice.policies import Scope, parse_limits
+from botservice.core.policies import Scope, parse_limits
+from botservice.people.budgets import Budgets
 
 expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from botservice.turns.waiting.arguments import readable
-from botservice.visible_text import FSI, PDI
+from botservice.core.visible_text import FSI, PDI
+from botservice.turns.shown_arguments import readable
 
 pytest.importorskip("playwright.async_api")
 pytestmark = pytest.mark.asyncio(loop_scope="session")

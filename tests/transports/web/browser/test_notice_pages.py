@@ -5,7 +5,7 @@ from looks import DESKTOP, PHONE
 from starlette.responses import Response
 from starlette.routing import Route
 
-from transports.notice_page import notice_headers, write_notice
+from transports.common.notice_page import notice_headers, write_notice
 from transports.web.tool_sign_in import sign_in_route
 
 expect = pytest.importorskip("playwright.async_api").expect

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from looks import DESKTOP, PHONE
 
-from botservice.picture_size import read_picture_size
-from transports.web.outgoing.outbound import SHOWN_IMAGES
+from botservice.core.picture_size import read_picture_size
+from transports.web.outbound import SHOWN_IMAGES
 
 expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="session")

@@ -1,0 +1,185 @@
+"""What an agent is to the rest of the service: something that says what to do next."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from botservice.agent.checks import FinalAnswerCheck
+from botservice.agent.prompt import Prompt
+from botservice.agent.tool import NeedsApproval, Tool
+from botservice.agent.toolset import Toolset
+from botservice.conversation.callbacks import StepCallbacks
+from botservice.conversation.context import AgentContext
+from botservice.core.errors import InvalidTool
+from botservice.core.messages import Attachment, TokenUsage, ToolCall
+from botservice.llm.chat import ChatMessage, ModelItem
+
+DEFAULT_MAX_STEPS: Final = 10
+SUB_AGENT_TIMEOUT_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """The wish to run tools.
+
+    Attributes:
+        model_output: What the model said beside it.
+        prompt: What it was said to.
+        model: The model that answered; with it why its answer ended, and the items that it wants to read again.
+    """
+
+    tool_calls: Sequence[ToolCall]
+    model_output: str | None = None
+    prompt: Sequence[ChatMessage] = ()
+    token_usage: TokenUsage | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    model_items: Sequence[ModelItem] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FinishAction:
+    """The wish to answer with output: a text, or a JSON value, whose text is what people read.
+
+    Attributes:
+        not_seen: The names of pictures of the question that the model could not be shown, empty where they have none:
+            the person is told.
+        is_without_earlier: Whether something that was said before is kept out from now on, because the model refuses
+            it: the person is told.
+    """
+
+    output: Any
+    attachments: Sequence[Attachment] = ()
+    prompt: Sequence[ChatMessage] = ()
+    token_usage: TokenUsage | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    model_items: Sequence[ModelItem] = ()
+    not_seen: Sequence[str] = ()
+    is_without_earlier: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the agent means to do over its next steps."""
+
+    text: str
+    prompt: Sequence[ChatMessage] = ()
+    token_usage: TokenUsage | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    model_items: Sequence[ModelItem] = ()
+
+
+def rests_on_others(said: Action | FinishAction) -> bool:
+    """Return whether what a model said may rest on words of others that no message of this turn holds.
+
+    Its server has searched the web for it, or what was found for its prompt holds some.
+    """
+    if isinstance(said.prompt, Prompt) and said.prompt.holds_others:
+        return True
+    is_counted = said.token_usage is not None and bool(said.token_usage.web_searches)
+    return is_counted or any(item.get("type") == "web_search_call" for item in said.model_items)
+
+
+class Agent(ABC):
+    """Says what to do next, from what is stored and from nothing else; so a turn that was cut off can go on anywhere.
+
+    One agent serves every context at once and keeps nothing of any.
+
+    Attributes:
+        name: What it is called as a tool of another agent; with it a description for the other model.
+        tools: What it may run of its own, by name.
+        toolsets: Where more tools come from.
+        prompt: What stands at the top of its prompts.
+        planning_interval: A plan comes before the first step and after every so many; None for no plans.
+        final_answer_checks: What an answer has to pass before anybody sees it; see `FinalAnswerCheck`.
+        max_steps: How many steps of a prompt may run tools, unless the service says so.
+        step_callbacks: Called after a step is stored, before those of the service.
+        announces_calls: Whether it awaits `context.before_call` before each call of a model; otherwise a budget has to
+            guess how long its prompts are.
+    """
+
+    name: str | None = None
+    description: str | None = None
+    tools: Mapping[str, Tool] = {}
+    toolsets: Sequence[Toolset] = ()
+    prompt: str = ""
+    planning_interval: int | None = None
+    final_answer_checks: Sequence[FinalAnswerCheck] = ()
+    max_steps: int | None = None
+    step_callbacks: StepCallbacks = StepCallbacks()
+    announces_calls: bool = False
+
+    def as_tool(
+        self,
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        max_steps: int | None = None,
+        is_final: bool = False,
+        idempotent: bool = False,
+        timeout_seconds: float = SUB_AGENT_TIMEOUT_SECONDS,
+        max_calls: int | None = None,
+        needs_approval: NeedsApproval = False,
+    ) -> Tool:
+        """Return a tool by which another agent has this one work on a task, which is all that this one is told.
+
+        Args:
+            name: By default the agent's own.
+            description: What the other model is told of it; by default the agent's own.
+            max_steps: How many steps of a task may run tools; by default as the agent says, or else 10.
+            idempotent: Whether a task that a kill cut off is worked on anew, from its beginning. Otherwise the other
+                agent is told that the outcome is unknown.
+
+        Raises:
+            InvalidTool: there is no name or description, the name cannot be sent to a model, or a number is out of
+                range.
+        """
+        from botservice.agent.agent_tool import AgentTool
+
+        name, description = name or self.name, description or self.description
+        if not name or not description:
+            raise InvalidTool("an agent as a tool needs a name and a description: agent.as_tool(name, description)")
+        steps = self.max_steps if max_steps is None else max_steps
+        return AgentTool(
+            self,
+            name=name,
+            description=description,
+            max_steps=DEFAULT_MAX_STEPS if steps is None else steps,
+            is_final=is_final,
+            idempotent=idempotent,
+            timeout_seconds=timeout_seconds,
+            max_calls=max_calls,
+            needs_approval=needs_approval,
+        )
+
+    async def tools_now(self) -> Mapping[str, Tool]:
+        """Return everything that may be called at this moment, by name; `tools` and what comes from elsewhere."""
+        return self.tools
+
+    async def tools_for(self, context: AgentContext) -> Mapping[str, Tool]:  # noqa: ARG002 - others need it
+        """Return everything that may be called in a conversation at this moment, by name."""
+        return await self.tools_now()
+
+    async def close(self) -> None:
+        """End what its toolsets started; a later turn starts it again."""
+        for toolset in self.toolsets:
+            await toolset.close()
+
+    @abstractmethod
+    async def next_action(self, context: AgentContext) -> Action | FinishAction:
+        """Return what to do next. Changes nothing.
+
+        Raises:
+            LLMError: the model did not answer.
+        """
+
+    @abstractmethod
+    async def finish(self, context: AgentContext) -> FinishAction:
+        """Return an answer without any more tools, because the steps are used up. Changes nothing."""
+
+    async def plan(self, context: AgentContext) -> Plan:
+        """Return what to do over the next steps. Changes nothing."""
+        raise NotImplementedError(f"{type(self).__name__} has a planning_interval and no plan()")

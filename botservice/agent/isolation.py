@@ -1,0 +1,118 @@
+"""Keeping out of prompts what a model refuses: one picture or one sentence must not silence a conversation."""
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut
+from botservice.conversation.readable import image_url
+from botservice.core.errors import ContextOverflow, LLMError, LLMFailure
+from botservice.core.messages import Attachment, Message
+from botservice.history.shown import is_image
+from botservice.llm.chat import picture_digest
+
+_MAYBE: Final = (LLMFailure.UNSUPPORTED_INPUT, LLMFailure.CONTENT_FILTER)
+_STATUSES: Final = (400, 404, 413, 422)
+
+
+def may_be_one_message(error: LLMError) -> bool:
+    """Return whether a refusal may be about one message of the prompt, so that another one is taken."""
+    if error.kind in _MAYBE or isinstance(error, ContextOverflow):
+        return True
+    return error.kind is LLMFailure.BAD_REQUEST and error.status_code in _STATUSES and error.refused is None
+
+
+def find_not_seen(
+    asked: Iterable[Message], given: Sequence[Attachment], left_out: Collection[str], kept_out: KeptOut
+) -> tuple[str, ...]:
+    """Return the names of pictures of a question that the model has not seen; an empty one for those without a name.
+
+    Args:
+        given: The pictures that tools gave for it.
+        left_out: The media types that the server did not take, and the digests of single pictures.
+    """
+    if not left_out and not kept_out.files_of and not given and not any(each.attachments for each in asked):
+        return ()
+    names = [
+        file.name or ""
+        for message in asked
+        for file in message.attachments
+        if file.mime_type.startswith("image/")
+        and (not is_image(file) or message.id in kept_out.files_of or _is_among(file, left_out))
+    ]
+    names += [
+        file.name or "" for file in given if not is_image(file) or kept_out.step_pictures or _is_among(file, left_out)
+    ]
+    return tuple(dict.fromkeys(names))
+
+
+def _is_among(file: Attachment, left_out: Collection[str]) -> bool:
+    return bool(left_out) and (file.mime_type.lower() in left_out or picture_digest(image_url(file)) in left_out)
+
+
+class Isolation:
+    """Finds out which part of a prompt a model refuses, by asking without it.
+
+    Args:
+        question: The messages that are asked now.
+        window: The earlier messages of the refused prompt.
+        known: What was kept out of it.
+        error: The refusal.
+        has_step_pictures: Whether pictures that tools gave stand in the prompt.
+
+    Attributes:
+        error: The first refusal.
+    """
+
+    def __init__(
+        self,
+        question: Iterable[Message],
+        window: Iterable[Message],
+        known: KeptOut,
+        error: LLMError,
+        *,
+        has_step_pictures: bool = False,
+    ) -> None:
+        self.error = error
+        self._without_step_pictures = replace(known, step_pictures=known.step_pictures or has_step_pictures)
+        self._question = list(question)
+        self._window = list(window)
+        self._known = known
+        self._tries = self._plan()
+        self._tried = known
+
+    def next_try(self) -> KeptOut | None:
+        """Return what the next request goes without; None where there is nothing left to try."""
+        self._tried = next(self._tries, NOTHING_KEPT_OUT)
+        return None if self._tried is NOTHING_KEPT_OUT else self._tried
+
+    def found(self) -> KeptOut:
+        """Return what is kept out from now on, because the last try was answered."""
+        if self._tried == self._without_step_pictures:
+            return self._tried
+        if self._tried.files_of != self._known.files_of:
+            return replace(self._known, files_of=self._tried.files_of)
+        pictures = {each.id for each in self._window if each.id and any(map(is_image, each.attachments))}
+        if pictures - self._known.messages:
+            return replace(self._known, messages=self._known.messages | pictures)
+        return replace(self._known, up_to=max((each.id or 0 for each in self._window), default=self._known.up_to))
+
+    @property
+    def is_earlier(self) -> bool:
+        """Whether it is something earlier that is kept out, and not a file of the question or of a tool."""
+        return self._tried.files_of == self._known.files_of and self._tried != self._without_step_pictures
+
+    def blame_question(self) -> KeptOut:
+        """Return what is kept out from now on, because no try was answered: what was asked is what is refused."""
+        asked = {each.id for each in self._question if each.id}
+        return replace(self._known, messages=self._known.messages | asked)
+
+    def _plan(self) -> Iterator[KeptOut]:
+        if self._without_step_pictures != self._known:  # the last that came: the steps before it were answered
+            yield self._without_step_pictures
+        alone = replace(self._without_step_pictures, is_question_alone=True)
+        if self._window:
+            yield alone
+        files = {each.id for each in self._question if each.id and each.attachments}
+        if files - self._known.files_of:
+            yield replace(alone, files_of=self._known.files_of | files)

@@ -1,0 +1,119 @@
+"""Addresses of pages as models and people write them, and which of them may be asked at all."""
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from typing import Final
+
+import httpx
+
+from botservice.agent.page_networks import is_public
+from botservice.core.errors import PageRefused
+
+_LONGEST: Final = 2_000  # characters
+_PORTS: Final = {"http": 80, "https": 443}
+_NOT_IN_ADDRESSES: Final = re.compile(r"[\s\\\x00-\x20\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_NAME: Final = re.compile(
+    r"(?=.{4,253}\Z)(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z](?:[a-z0-9-]{0,61}[a-z0-9])"
+)
+# Names that mean something of this machine or this network. Source: IANA, "Special-Use Domain Names"; what routers use.
+_NOT_PUBLIC: Final = re.compile(
+    r"(?:^|\.)(?:localhost|localdomain|local|internal|intranet|private|corp|home|lan|home\.arpa|onion|alt|invalid|svc|cluster)$"
+)
+# What ends an address in a text, besides blanks.
+_AROUND: Final = re.compile(r"[\s<>\"'`|{}\[\]()\u2018-\u201f\u00ab\u00bb\u3000-\u3011\uff08\uff09]+")
+_STYLES: Final = "*_~"
+_BEHIND: Final = f".,;:!?{_STYLES}\u3002\uff0c"
+
+
+@dataclass(frozen=True, slots=True)
+class PageAddress:
+    """The address of a page that may be asked.
+
+    Attributes:
+        host: A name, or the number of a public machine.
+    """
+
+    url: httpx.URL
+    host: str
+    port: int
+
+    @classmethod
+    def read(cls, text: str) -> "PageAddress":
+        """Parse a text as an address.
+
+        Raises:
+            PageRefused: it is none, or none of a page on the public web; the message repeats nothing of it.
+        """
+        text = text.strip()
+        if len(text) > _LONGEST or _NOT_IN_ADDRESSES.search(text):
+            raise PageRefused("this is no address of a web page")
+        if not text.lower().startswith(("http://", "https://")):
+            raise PageRefused("only addresses that begin with http:// or https:// are read")
+        try:
+            return cls._of(httpx.URL(text))
+        except (httpx.InvalidURL, ValueError, UnicodeError):
+            raise PageRefused("this is no address of a web page") from None
+
+    def join(self, location: str) -> "PageAddress":
+        """Return where a redirect leads.
+
+        Raises:
+            PageRefused: nowhere on the public web.
+        """
+        if len(location) > _LONGEST or _NOT_IN_ADDRESSES.search(location):
+            raise PageRefused("the page leads on to what is no address of a web page")
+        try:
+            return self._of(self.url.join(location))
+        except (httpx.InvalidURL, ValueError, UnicodeError):
+            raise PageRefused("the page leads on to what is no address of a web page") from None
+
+    @classmethod
+    def _of(cls, url: httpx.URL) -> "PageAddress":
+        if url.scheme not in _PORTS:
+            raise PageRefused("only addresses that begin with http:// or https:// are read")
+        if url.userinfo:
+            raise PageRefused("addresses with a name or a password in them are not read")
+        if url.port not in (None, _PORTS[url.scheme]):
+            raise PageRefused("only the usual ports of the web are asked: 80 for http, 443 for https")
+        host = url.raw_host.decode("ascii").lower()
+        is_name = _NAME.fullmatch(host) is not None and not _NOT_PUBLIC.search(host)
+        if not (is_public(host) if _is_number(host) else is_name):
+            raise PageRefused("this address leads to no machine of the public internet")
+        return cls(url.copy_with(fragment=None), host, _PORTS[url.scheme])
+
+    @property
+    def target(self) -> str:
+        """What tells pages apart, without http or https, which people leave out."""
+        return _exact(str(self.url))
+
+    def __str__(self) -> str:
+        return str(self.url)
+
+
+def addresses_in(text: str) -> frozenset[str]:
+    """Return all possible addresses in a text, as `PageAddress.target` spells them.
+
+    Whether the signs around one belong to it is unknown: it is there with them and without.
+    """
+    parts = [part for part in _AROUND.split(text) if "." in part]
+    return frozenset(_exact(each) for part in parts for each in (part, part.lstrip(_STYLES).rstrip(_BEHIND)))
+
+
+def _exact(address: str) -> str:
+    """Return an address without what is never sent, or says nothing: a model could hide words in anything else."""
+    address = address.partition("#")[0]
+    scheme, separator, rest = address.partition("://")
+    rest = rest if separator and scheme.lower() in _PORTS else address
+    host, slash, path = rest.partition("/")
+    host, mark, query = host.partition("?")
+    host = host.lower().removesuffix(":443").removesuffix(":80")
+    return f"{host}{mark}{query}{slash}{path}".removesuffix("/")
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True

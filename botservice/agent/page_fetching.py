@@ -1,0 +1,214 @@
+"""Asking for a page: few redirects, each looked at like the first address, and all of it within bounds."""
+
+import asyncio
+import codecs
+import re
+import ssl
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from email.message import Message as Headers
+from typing import Final
+
+import httpcore
+
+from botservice.agent.page_addresses import PageAddress
+from botservice.agent.page_connecting import PublicNetwork
+from botservice.core.errors import PageRefused
+from botservice.llm.tls import tls_context
+
+_PIECE: Final = 65_536
+_MARKS: Final = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_META: Final = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
+_HEAD: Final = 4_096
+# Python knows encodings that are programs, or no encodings at all: these are those of pages.
+_KNOWN: Final = re.compile(
+    r"utf-?(8|16(-?[lb]e)?)|(us-)?ascii|latin-?1|iso-?8859-\d{1,2}|(windows|cp)-?125\d|koi8-[ru]|macintosh|tis-620"
+    r"|shift[_-]jis|sjis|euc-(jp|kr)|iso-2022-jp|ks_c_5601-1987|gb2312|gbk|gb18030|big5(-hkscs)?",
+    re.IGNORECASE,
+)
+
+_REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
+_MOST_REDIRECTS: Final = 5
+_MOST_HEADERS: Final = 200
+_HEADERS: Final[Mapping[bytes | str, bytes | str]] = {
+    "User-Agent": "botservice (reads one page for a person who asked)",
+    "Accept": "text/html, application/xhtml+xml, text/plain, application/json, application/xml;q=0.9, */*;q=0.1",
+    "Accept-Encoding": "gzip",
+}
+_PLAIN: Final = frozenset(("application/json", "application/xml", "application/ld+json", "application/x-ndjson"))
+_HTML: Final = frozenset(("text/html", "application/xhtml+xml"))
+_PDF: Final = "application/pdf"
+_LONGEST_TYPE: Final = 300  # characters: reading longer ones takes time that grows with their square
+
+
+class Unpacker:
+    """Unpacks a body piece by piece, up to a bound."""
+
+    def __init__(self, encoding: str, most_bytes: int) -> None:
+        """Make one for a Content-Encoding."""
+        if encoding not in ("", "identity", "gzip", "x-gzip"):
+            raise PageRefused("the page is packed in a way that was not asked for")
+        self._zlib = zlib.decompressobj(16 + zlib.MAX_WBITS) if "gzip" in encoding else None
+        self._left = most_bytes
+        self.data = bytearray()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is more than may be read."""
+        return self._left < 0
+
+    def add(self, piece: bytes) -> None:
+        """Take the next piece."""
+        while piece and not self.is_full:
+            if self._zlib is None:
+                unpacked, piece = piece, b""
+            else:
+                try:
+                    unpacked = self._zlib.decompress(piece, _PIECE)
+                except zlib.error:
+                    raise PageRefused("the page is damaged") from None
+                piece = b"" if self._zlib.eof else self._zlib.unconsumed_tail
+            self.data += unpacked[: max(self._left, 0)]
+            self._left -= len(unpacked)
+
+
+def decode(data: bytes, charset: str | None) -> str:
+    """Return the text of a page."""
+    marked = next((name for mark, name in _MARKS if data.startswith(mark)), None)
+    meta = _META.search(data[:_HEAD])
+    named = [charset, meta[1].decode("ascii") if meta else None]
+    for name in [marked, *(each for each in named if each and _KNOWN.fullmatch(each)), "utf-8"]:
+        if name is None:
+            continue
+        try:
+            return data.decode(name)
+        except (LookupError, UnicodeDecodeError):
+            continue
+    if _is_nearly_utf8(data):
+        return data.decode("utf-8", "replace")
+    try:
+        return data.decode("cp1252")
+    except UnicodeDecodeError:  # to replace each sign that it does not know takes seconds
+        return data.decode("latin-1")
+
+
+def _is_nearly_utf8(data: bytes) -> bool:
+    """Return whether few bytes are wrong: a page that was cut in the middle of a sign, say."""
+    return data.decode("utf-8", "replace").count("\ufffd") * 100 < len(data)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """What asking for one page may take.
+
+    Attributes:
+        seconds: From the first name that is looked up to the last byte.
+        wait_seconds: For a connection, and between two pieces.
+        most_bytes: Of the page, unpacked.
+    """
+
+    seconds: float = 20.0
+    wait_seconds: float = 8.0
+    most_bytes: int = 4 * 1024**2
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A page as it came."""
+
+    address: PageAddress
+    kind: str
+    charset: str | None
+    data: bytes
+    is_cut: bool = False
+
+
+class PageFetcher:
+    """Asks for pages of the public web. It sends no cookie, no name, and nothing of who asks."""
+
+    def __init__(
+        self,
+        network: PublicNetwork | None = None,
+        limits: FetchLimits | None = None,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        self._network = network or PublicNetwork()
+        self._limits = limits or FetchLimits()
+        self._tls = tls
+
+    async def fetch(self, address: PageAddress) -> Fetched:
+        """Return a page.
+
+        Raises:
+            PageRefused: it cannot be had, or is not to be asked for; the message says why, and repeats nothing of it.
+        """
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                return await self._follow(address)
+        except (TimeoutError, httpcore.TimeoutException):
+            raise PageRefused("the page did not come in time") from None
+        except httpcore.ConnectError as error:
+            is_tls = isinstance(error.__cause__, ssl.SSLError) or "CERTIFICATE" in str(error)
+            why = "its certificate is not valid" if is_tls else "its server is not there, or has no such name"
+            raise PageRefused(f"the page cannot be reached: {why}") from None
+        except (httpcore.NetworkError, httpcore.ProtocolError, OSError, ssl.SSLError):
+            raise PageRefused("the page's server broke off") from None
+
+    async def _follow(self, address: PageAddress) -> Fetched:
+        for _ in range(_MOST_REDIRECTS + 1):
+            found = await self._ask(address)
+            if isinstance(found, Fetched):
+                return found
+            address = found
+        raise PageRefused(f"the page leads on more than {_MOST_REDIRECTS} times")
+
+    async def _ask(self, address: PageAddress) -> Fetched | PageAddress:
+        """Return the page at an address, or where it leads."""
+        wait = self._limits.wait_seconds
+        waits = {"connect": wait, "read": wait, "write": wait, "pool": wait}
+        # One connection for one request: nothing of one page is left for another.
+        pool = httpcore.AsyncConnectionPool(
+            ssl_context=self._tls or tls_context(), network_backend=self._network, max_connections=1
+        )
+        async with pool, pool.stream("GET", str(address), headers=_HEADERS, extensions={"timeout": waits}) as response:
+            headers = _read_headers(response.headers)
+            if response.status in _REDIRECTS and "location" in headers:
+                return address.join(headers["location"])
+            if response.status != 200:
+                raise PageRefused(f"the page's server answered {response.status}")
+            kind, charset = _read_type(headers.get("content-type", ""))
+            unpacker = Unpacker(headers.get("content-encoding", "").strip().lower(), self._limits.most_bytes)
+            async for piece in response.aiter_stream():
+                unpacker.add(piece)
+                if unpacker.is_full:
+                    break
+        if unpacker.is_full and kind == "pdf":
+            raise PageRefused("the file is too large to be read")
+        return Fetched(address, kind, charset, bytes(unpacker.data), unpacker.is_full)
+
+
+def _read_headers(given: list[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    """Return headers by their names; the first one counts."""
+    if len(given) > _MOST_HEADERS:
+        raise PageRefused("the page's server says too much before the page")
+    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in reversed(given)}
+
+
+def _read_type(header: str) -> tuple[str, str | None]:
+    """Return how a page is to be read, and its encoding where that is said."""
+    said = Headers()
+    said["content-type"] = header[:_LONGEST_TYPE]
+    name = said.get_content_type() if header else "text/html"
+    try:
+        charset = said.get_content_charset()
+    except ValueError:  # it is written as nobody can read it
+        charset = None
+    if name in _HTML:
+        return "html", charset
+    if name == _PDF:
+        return "pdf", None
+    if name.startswith("text/") or name in _PLAIN or name.endswith(("+json", "+xml")):
+        return "text", charset
+    raise PageRefused("this is neither a page nor a text that could be read")

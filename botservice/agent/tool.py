@@ -1,0 +1,160 @@
+"""Functions that a model may call."""
+
+import hashlib
+import inspect
+import json
+import math
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, overload
+
+import docstring_parser
+
+from botservice.agent.tool_signature import Signature
+from botservice.conversation.context import AgentContext
+from botservice.core.errors import InvalidTool
+
+ToolFunction = Callable[..., Any]
+NeedsApproval = bool | Callable[[dict[str, Any], AgentContext], Any]
+"""Whether a person is asked before a call is made: always, never, or as this, async or not, says of its arguments.
+
+It gets them as the tool's function does, with the defaults; where their JSON values differ, or what the model gave, it
+is asked with these as well.
+"""
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # OpenAI API reference, function.name
+DEFAULT_TIMEOUT_SECONDS = 60.0
+
+
+class Tool:
+    """A function with a name, a description and a schema, made from its signature and its docstring.
+
+    A parameter annotated with `AgentContext` receives the context of the call and is not in the schema. The function
+    may be async, or not: then it runs in a thread.
+
+    Attributes:
+        name: What the model calls it by.
+        description: What the model is told of it.
+        schema: What the model gets, in the form of chat.completions.
+        is_final: Whether its output is the answer, word for word.
+        idempotent: Whether a call that was cut off may be run again.
+        timeout_seconds: How long a call may take.
+        max_calls: How often it may be called for one prompt; None for as often as the model wants.
+        needs_approval: Whether a person is asked before a call is made; a callable that fails means yes.
+        reads_untrusted: Whether its results hold what strangers wrote, such as pages or mails: afterwards, no tool runs
+            by what a person allowed for always.
+        shows_files: Whether the files that it gives go with the answer, and not only to the model.
+    """
+
+    shows_files = True
+
+    def __init__(  # noqa: PLR0913 - what one may say of a tool
+        self,
+        function: ToolFunction,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        is_final: bool = False,
+        idempotent: bool = False,
+        timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+        max_calls: int | None = None,
+        needs_approval: NeedsApproval = False,
+        reads_untrusted: bool = False,
+    ) -> None:
+        """Wrap function.
+
+        Raises:
+            InvalidTool: the name cannot be sent to a model, the signature has no schema, or a number is out of range.
+        """
+        self._function = function
+        self.name = str(name or getattr(function, "__name__", ""))
+        if not _NAME.fullmatch(self.name):
+            raise InvalidTool(f"a tool's name is 1 to 64 letters, digits, _ or -, not {self.name!r}: pass name=")
+        if not 0 < timeout_seconds < math.inf:
+            raise InvalidTool(f"timeout_seconds of {self.name} must be a number above 0, not {timeout_seconds}")
+        if max_calls is not None and max_calls < 1:
+            raise InvalidTool(f"max_calls of {self.name} must be 1 or more, or None, not {max_calls}")
+        if not isinstance(needs_approval, bool) and not callable(needs_approval):
+            raise InvalidTool(f"needs_approval of {self.name} must be True, False or callable, not {needs_approval!r}")
+        documented, parameters = _read_docstring(inspect.getdoc(function) or "")
+        self.description = description or documented
+        self.is_final = is_final
+        self.idempotent = idempotent
+        self.timeout_seconds = timeout_seconds
+        self.max_calls = max_calls
+        self.needs_approval = needs_approval
+        self.reads_untrusted = reads_untrusted
+        self._signature = Signature(function, self.name, parameters)
+        self.schema: Mapping[str, Any] = {
+            "type": "function",
+            "function": {"name": self.name, "description": self.description, "parameters": self._signature.schema},
+        }
+
+    def __repr__(self) -> str:
+        return f"Tool({self.name})"
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """Call the function itself."""
+        return self._function(*arguments, **named)
+
+    @property
+    def digest(self) -> str:
+        """What tells apart two tools of one name: a digest of all that a model is told of it."""
+        return hashlib.sha256(json.dumps(self.schema, sort_keys=True, default=str).encode()).hexdigest()
+
+    @property
+    def is_async(self) -> bool:
+        """Whether the function runs on the event loop."""
+        return inspect.iscoroutinefunction(self._function)
+
+    @property
+    def takes_context(self) -> bool:
+        """Whether a call gets the conversation, and with it whatever is known of people there."""
+        return self._signature.takes_context
+
+    def read_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a model's arguments as the function gets them, with its defaults.
+
+        Raises:
+            ArgumentsError: the arguments do not fit.
+        """
+        return self._signature.read(arguments)
+
+    def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> Callable[[], Awaitable[Any] | Any]:
+        """Return a call of the function with a model's arguments.
+
+        Raises:
+            ArgumentsError: the arguments do not fit.
+        """
+        values = self._signature.bind(arguments, context)
+        return lambda: self._function(**values)
+
+
+@overload
+def tool(function: ToolFunction, /) -> Tool: ...
+@overload
+def tool(
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    is_final: bool = False,
+    idempotent: bool = False,
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    max_calls: int | None = None,
+    needs_approval: NeedsApproval = False,
+    reads_untrusted: bool = False,
+) -> Callable[[ToolFunction], Tool]: ...
+def tool(function: ToolFunction | None = None, /, **options: Any) -> Tool | Callable[[ToolFunction], Tool]:
+    """Make a tool of the function below: `@tool`, or `@tool(name=…, is_final=…)` with the options of `Tool`."""
+    if function is not None:
+        return Tool(function, **options)
+    return lambda decorated: Tool(decorated, **options)
+
+
+def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
+    """Return the description in a docstring, and what it says of each parameter."""
+    try:
+        documented = docstring_parser.parse(text)
+    except docstring_parser.ParseError:  # written in a style of its own: the model may read it as it is
+        return text, {}
+    return (documented.description or "").strip(), {each.arg_name: each.description or "" for each in documented.params}

@@ -1,0 +1,54 @@
+"""The built-in tools, by the names under which TOOLS has them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from botservice.agent.hosted_tools import WEB_SEARCH
+from botservice.agent.remembering import forget_fact, recall, remember
+from botservice.agent.reminding import REMINDER_TOOLS
+from botservice.agent.tool import Tool, tool
+from botservice.config.setting_choices import FetchAsks
+from botservice.conversation.context import AgentContext
+
+
+@tool(idempotent=True)
+async def current_time(context: AgentContext, timezone: str = "UTC") -> str:
+    """Tell the date and the time of day.
+
+    Args:
+        timezone: An IANA name, such as Europe/Madrid or Asia/Seoul.
+    """
+    now = context.storage.now()
+    try:
+        zone = ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # "America" is a folder
+        return f"There is no time zone {timezone!r}. In UTC it is {_spell(now)}."
+    return _spell(now.astimezone(zone))
+
+
+def _spell(moment: datetime) -> str:
+    return moment.strftime("%A, %Y-%m-%d %H:%M %Z")
+
+
+BUILTIN: Mapping[str, Sequence[Tool]] = {
+    "time": [current_time],
+    "facts": [remember, forget_fact],
+    "reminders": REMINDER_TOOLS,
+    "recall": [recall],
+    "web_search": [WEB_SEARCH],
+}
+"""Tools by name, besides fetch_page; settings.py has the same names."""
+
+
+def built_in(names: Sequence[str], *, fetch_asks: FetchAsks = FetchAsks.MADE_UP) -> list[Tool]:
+    """Return the tools of these names."""
+    found: list[Tool] = []
+    for name in names:
+        if name == "fetch_page":
+            from botservice.agent.fetch_page import FetchPage  # its libraries are for those who want it
+
+            found.append(FetchPage(asks=fetch_asks).tool())
+        else:
+            found += BUILTIN[name]
+    return found

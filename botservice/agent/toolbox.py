@@ -1,0 +1,179 @@
+"""The tools that a model may call: the agent's own and those of its toolsets, and which of them are offered."""
+
+import asyncio
+import logging
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from botservice.agent.tool import Tool
+from botservice.agent.toolset import Tools, Toolset, in_turn
+from botservice.conversation.context import AgentContext
+from botservice.conversation.steps import ActionStep
+from botservice.core.messages import ToolCall
+from botservice.people.names import is_guest
+from botservice.search.grammar import FUNCTION_WORDS
+from botservice.search.tokens import tokenize
+
+MOST_FROM_TOOLSETS: Final = 40
+"""How many tools of toolsets are offered as they are; beyond that, `find_tool` finds the others."""
+MOST_IN_A_REQUEST: Final = 128  # OpenAI API reference, tools
+FIND_TOOL: Final = "find_tool"
+_MOST_FOUND: Final = 8
+_LISTED: Final = re.compile(r"^- ([a-zA-Z0-9_-]{1,64}): ", re.MULTILINE)
+_LONGEST_LINE: Final = 200
+_LISTED_HEADING: Final = "Found, best first. From now on you may call them by their names:"
+
+_IN_NAME: Final = 3  # a word of the name counts like so many of the description
+_ENOUGH: Final = 1.2  # BM25's k1: how soon a word that comes again says nothing new
+
+logger = logging.getLogger(__name__)
+
+
+class Toolbox:
+    """The tools of one agent's toolsets beside its own."""
+
+    def __init__(self, toolsets: Iterable[Toolset]) -> None:
+        self.toolsets = tuple(toolsets)
+        self._said: dict[str, frozenset[str]] = {}
+        self._failing: set[Toolset] = set()
+
+    async def callable_tools(self, own: Mapping[str, Tool], context: AgentContext | None = None) -> Mapping[str, Tool]:
+        """Return everything that may be called at this moment, by name.
+
+        Args:
+            context: Where; without it, only what may be called anywhere.
+        """
+        own = _fit_for(context, own)
+        if not self.toolsets:
+            return own
+        foreign = await self._foreign(own, context)
+        finder = [_finder(foreign)] if len(foreign) > MOST_FROM_TOOLSETS else []
+        return Tools([*own.values(), *finder, *foreign], self.toolsets)
+
+    async def offered_tools(
+        self, own: Mapping[str, Tool], done: Iterable[ActionStep], context: AgentContext | None = None
+    ) -> list[Tool]:
+        """Return the tools that a model is told of.
+
+        Args:
+            done: The steps of this prompt: what was found or called in them is offered as well.
+        """
+        own = _fit_for(context, own)
+        offered = list(own.values())
+        foreign = await self._foreign(own, context) if self.toolsets else []
+        if len(foreign) <= MOST_FROM_TOOLSETS:
+            offered += foreign
+        else:
+            known = {tool.name: tool for tool in foreign}
+            wanted = [known[name] for name in _named_in(done) if name in known]
+            offered += dict.fromkeys([_finder(foreign), *wanted, *foreign[:MOST_FROM_TOOLSETS]])
+        self._say("tools.not_all_offered", (tool.name for tool in offered[MOST_IN_A_REQUEST:]))
+        return offered[:MOST_IN_A_REQUEST]
+
+    async def close(self) -> None:
+        """Close the toolsets, side by side."""
+        for result in await asyncio.gather(*(each.close() for each in self.toolsets), return_exceptions=True):
+            if isinstance(result, Exception):
+                logger.warning("toolset.close_failed", exc_info=result)
+
+    async def _foreign(self, own: Mapping[str, Tool], context: AgentContext | None) -> list[Tool]:
+        """Return the tools of toolsets that may be called in a conversation."""
+        found = await asyncio.gather(*(self._tools_of(each, context) for each in self.toolsets))
+        merged = self._merge(own, found)
+        return list(_fit_for(context, {tool.name: tool for tool in merged}).values())
+
+    async def _tools_of(self, toolset: Toolset, context: AgentContext | None) -> Sequence[Tool]:
+        tools_for = None if context is None else getattr(toolset, "tools_for", None)
+        try:
+            found: Sequence[Tool] = await (toolset.tools() if tools_for is None else tools_for(context))
+        except Exception as error:  # a border: a toolset is foreign code, and costs its own tools only
+            if toolset not in self._failing:
+                logger.warning("toolset.failed", exc_info=error, extra={"toolset": type(toolset).__name__})
+            self._failing.add(toolset)
+            return ()
+        self._failing.discard(toolset)
+        return found
+
+    def _merge(self, own: Mapping[str, Tool], groups: Sequence[Sequence[Tool]]) -> list[Tool]:
+        """Return the tools of toolsets in turn, each name once."""
+        merged: dict[str, Tool] = {}
+        for tool in in_turn(groups):
+            if tool.name not in own and tool.name != FIND_TOOL:
+                merged.setdefault(tool.name, tool)
+        self._say("tools.name_taken", (tool.name for tool in in_turn(groups) if merged.get(tool.name) is not tool))
+        return list(merged.values())
+
+    def _say(self, event: str, names: Iterable[str]) -> None:
+        """Log which tools are left out, once per change."""
+        found = frozenset(names)
+        if found != self._said.get(event, frozenset()):
+            self._said[event] = found
+            if found:
+                logger.warning(event, extra={"tools": ", ".join(sorted(found))})
+
+
+def _fit_for(context: AgentContext | None, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
+    """Return the tools that may be called in a conversation.
+
+    Where the bot is a guest, none gets the conversation, with what is known of people there, or may have to ask: what
+    comes of it is read by anybody, and nobody can be asked there.
+    """
+    if context is None or not is_guest(context.context_keys):
+        return tools
+    return {name: each for name, each in tools.items() if not each.takes_context and each.needs_approval is False}
+
+
+def _finder(foreign: Sequence[Tool]) -> Tool:
+    """Return the tool that finds tools among those of toolsets that may be called."""
+
+    async def find(query: str) -> str:
+        """Find tools that you have besides those that you see, by what they do.
+
+        Args:
+            query: A few words for what you want to do, in English, such as: create calendar event.
+        """
+        found = await asyncio.to_thread(find_tools, query, foreign, most=_MOST_FOUND)
+        if not found:
+            return f"No tool was found for {query!r}. Try other words."
+        lines = (f"- {tool.name}: {' '.join(tool.description.split())[:_LONGEST_LINE]}" for tool in found)
+        return "\n".join([_LISTED_HEADING, *lines])
+
+    return Tool(find, name=FIND_TOOL, idempotent=True)
+
+
+def _named_in(done: Iterable[ActionStep]) -> list[str]:
+    """Return the names of tools that were found or called in steps, the newest first."""
+    names: list[str] = []
+    for step in done:
+        names += [call.name for call in step.tool_calls or () if isinstance(call, ToolCall)]
+        for call, result in zip(step.tool_calls or (), step.tool_results or (), strict=False):
+            if isinstance(call, ToolCall) and call.name == FIND_TOOL and not result.is_error:
+                names += reversed(_LISTED.findall(result.text))
+    return list(dict.fromkeys(reversed(names)))
+
+
+def find_tools(query: str, tools: Sequence[Tool], *, most: int) -> list[Tool]:
+    """Return the tools whose words are those of query, the best first, or none if no word is."""
+    texts = [_words(tool) for tool in tools]
+    having = Counter(word for words in texts for word in words)
+    wanted = {word: math.log1p(len(tools) / having[word]) for word in _stems(query) if word in having}
+    scores = [sum(worth * words[word] / (words[word] + _ENOUGH) for word, worth in wanted.items()) for words in texts]
+    best = sorted(range(len(tools)), key=lambda place: (-scores[place], place))[:most]
+    return [tools[place] for place in best if scores[place] > 0]
+
+
+def _words(tool: Tool) -> Counter[str]:
+    words = Counter(_stems(tool.description))
+    for word in _stems(tool.name.replace("_", " ")):
+        words[word] += _IN_NAME
+    return words
+
+
+def _stems(text: str) -> list[str]:
+    from botservice.search.languages import CODES, stem_all
+
+    words = [word for word in tokenize(text) if word not in FUNCTION_WORDS["en"]]
+    return stem_all(words, CODES.index("en"))

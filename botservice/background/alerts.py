@@ -1,0 +1,225 @@
+"""Telling a chat of the operator's that questions fail, and that they are answered again.
+
+What was told stands in the database, and is written in the transaction that stores the message: however many processes
+there are, and whatever is killed, each alert is sent once.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Self
+
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, or_, select, update
+
+from botservice.conversation.context import ContextKeys, find_or_insert_context, read_context_keys
+from botservice.core.chat_addresses import ChatAddress
+from botservice.core.errors import BotServiceError, StorageUnavailable
+from botservice.storage.database import Storage
+from botservice.storage.statements import execute, of_each_database
+from botservice.storage.tables.alerts import alerts
+from botservice.storage.tables.conversations import events, steps, turns
+from botservice.telemetry.measuring import TurnEnd, Work, sending_to
+from botservice.turns.sending import prepare_message, write_message
+from botservice.turns.turn import API, EventKind, Outcome
+
+logger = logging.getLogger(__name__)
+
+MANY: Final = 5  # turns that failed
+WITHIN: Final = timedelta(minutes=10)
+AT_MOST_EVERY: Final = timedelta(hours=1)
+_NAME: Final = "failed_turns"
+_NEWEST: Final = 100  # of the turns that failed: so many are looked at
+_PAUSE_SECONDS: Final = 1.0
+_LOOK_SECONDS: Final = 60.0  # how often an answered turn makes it look what other processes have told
+
+_insert = of_each_database(lambda insert: insert(alerts).on_conflict_do_nothing(index_elements=["name"]))
+_STATE: Final = select(alerts).where(alerts.c.name == _NAME)
+_UPDATE: Final = update(alerts).where(alerts.c.name == _NAME)
+_FAILED: Final = (
+    select(turns.c.id, turns.c.finished_at)
+    .where(turns.c.outcome == Outcome.FAILED.value)
+    .order_by(turns.c.id.desc())
+    .limit(_NEWEST)
+)
+# What a person or a program asked, and the agent answered: neither a command, nor a reminder, nor a message like this.
+_IS_ASKED: Final = or_(
+    turns.c.transport == API, exists().where(events.c.turn_id == turns.c.id, events.c.kind == EventKind.MESSAGE.value)
+)
+_IS_ANSWERED: Final = and_(
+    turns.c.id >= bindparam("first"),
+    turns.c.outcome == Outcome.ANSWERED.value,
+    exists().where(steps.c.turn_id == turns.c.id),
+    _IS_ASKED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """What is to be told.
+
+    Attributes:
+        is_over: Whether it is that questions are answered again.
+        failed: How many failed lately.
+        since: When the first of them failed.
+    """
+
+    is_over: bool
+    failed: int
+    since: datetime
+
+    def __str__(self) -> str:
+        again = f"`botservice turns retry --all --failed-since {self.since.astimezone(UTC):%Y-%m-%dT%H:%M}`"
+        if self.is_over:
+            return f"✅ Questions are answered again. To have those asked again that failed: {again}"
+        number = f"{self.failed} or more" if self.failed >= _NEWEST else str(self.failed)
+        minutes = int(WITHIN.total_seconds() // 60)
+        return (
+            f"⚠️ {number} questions failed in the last {minutes} minutes. `botservice turns` lists them with their "
+            f"errors; `botservice doctor` tries what the bot needs. Afterwards, {again} has them asked again."
+        )
+
+
+class FailureAlerts:
+    """Tells a chat when many turns have failed within some minutes, and when they succeed again.
+
+    It looks when a turn of this process ends, and costs an idle database nothing.
+    """
+
+    def __init__(
+        self, storage: Storage, chat: ChatAddress, clock: Callable[[], datetime], wake: Callable[[int], object]
+    ) -> None:
+        """Make one.
+
+        Args:
+            wake: Called with the id of the conversation in which something was stored to be sent.
+        """
+        self._storage = storage
+        self._chat = chat
+        self._clock = clock
+        self._wake = wake
+        self._loop = asyncio.get_running_loop()
+        self._news = asyncio.Event()
+        self._is_on = True  # until it has looked
+        self._looked_at = 0.0
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[Self]:
+        """Tell what is to be told until the block is left."""
+        self._news.set()  # an earlier process may have been killed before it could tell
+        task = asyncio.create_task(self._run(), name="botservice-alerts")
+        try:
+            with sending_to(self):
+                yield self
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    def take_end(self, end: TurnEnd) -> None:
+        """Note that a turn has ended."""
+        is_old = self._loop.time() - self._looked_at > _LOOK_SECONDS
+        is_news = end.outcome == Outcome.FAILED or (end.outcome == Outcome.ANSWERED and (self._is_on or is_old))
+        if is_news:
+            self._loop.call_soon_threadsafe(self._news.set)
+
+    def take_paid(self, model: str, cost: int) -> None:
+        """Do nothing: what is paid is no failure."""
+
+    def during(self, work: Work) -> AbstractContextManager[None]:  # noqa: ARG002 - a sink has it
+        """Measure nothing."""
+        return nullcontext()
+
+    async def _run(self) -> None:
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            try:
+                await self.look()
+            except StorageUnavailable as error:
+                logger.warning("alerts.storage_unavailable", extra={"reason": str(error)})
+                self._news.set()
+            except BotServiceError as error:
+                logger.error("alerts.not_sent", extra={"reason": str(error)})  # noqa: TRY400 - its text says it all
+            except Exception:
+                logger.exception("alerts.not_sent")
+            await asyncio.sleep(_PAUSE_SECONDS)
+
+    async def look(self) -> Alert | None:
+        """Tell what is to be told now, and return it."""
+        now = self._clock()
+        self._looked_at = self._loop.time()
+        self._is_on, alert = await self._storage.read(lambda connection: _read(connection, now), is_long=True)
+        if alert is None:
+            return None
+        new = await prepare_message(str(alert), (), now)
+
+        def tell(connection: Connection) -> int | None:
+            execute(connection, _insert(connection), {"name": _NAME, "is_on": False})
+            state = connection.execute(_STATE.with_for_update()).one()
+            still = _find_alert(connection, state, now)
+            if still is None or still.is_over is not alert.is_over:  # another process was faster, or a turn has ended
+                return None
+            context_id = find_or_make(connection, self._chat, now)
+            write_message(connection, context_id, new)
+            told = {} if alert.is_over else {"told_at": now, "since": alert.since}
+            connection.execute(_UPDATE.values(is_on=not alert.is_over, **told))
+            return context_id
+
+        context_id = await self._storage.write(tell)
+        self._is_on = self._is_on if context_id is None else not alert.is_over
+        if context_id is None:
+            return None
+        logger.warning("alerts.told", extra={"failed": alert.failed, "is_over": alert.is_over})
+        self._wake(context_id)
+        return alert
+
+
+def find_or_make(connection: Connection, chat: ChatAddress, now: datetime) -> int:
+    """Return the id of a chat's context, which is made where it is named by keys and not there yet.
+
+    Raises:
+        StorageError: there is no context of that number.
+    """
+    if chat.number is None:
+        return find_or_insert_context(connection, ContextKeys.of(chat.keys), now)
+    read_context_keys(connection, chat.number)
+    return chat.number
+
+
+def _read(connection: Connection, now: datetime) -> tuple[bool, Alert | None]:
+    state = connection.execute(_STATE).one_or_none()
+    return state is not None and state.is_on, _find_alert(connection, state, now)
+
+
+def _find_alert(connection: Connection, state: Any, now: datetime) -> Alert | None:
+    """Return what is to be told, by what was told before."""
+    is_on = state is not None and state.is_on
+    failed = sorted(connection.execute(_FAILED).all(), key=lambda row: row.finished_at, reverse=True)
+    lately = [row.finished_at for row in failed if row.finished_at > now - WITHIN]
+    if is_on and _is_over(connection, [row for row in failed if row.finished_at >= state.since][:MANY]):
+        return Alert(is_over=True, failed=len(lately), since=state.since)
+    was_told = state is not None and state.told_at is not None and state.told_at > now - AT_MOST_EVERY
+    if len(lately) < MANY or was_told:
+        return None
+    return Alert(is_over=False, failed=len(lately), since=state.since if is_on else lately[-1])
+
+
+def _is_over(connection: Connection, failed: Sequence[Any]) -> bool:
+    """Return whether more turns in a row were answered since the last failure than between the last few of them.
+
+    After an outage, that is the first one; where one of a hundred fails, a single answer shows nothing.
+    """
+    if not failed:
+        return True
+    newest, oldest = failed[0].finished_at, failed[-1].finished_at
+    first = min(row.id for row in failed)
+    after = _count(connection, first, turns.c.finished_at > newest)
+    return after > _count(connection, first, turns.c.finished_at.between(oldest, newest))
+
+
+def _count(connection: Connection, first: int, when: ColumnElement[bool]) -> int:
+    query = select(func.count()).select_from(turns).where(_IS_ANSWERED, when)
+    return int(connection.execute(query, {"first": first}).scalar_one())

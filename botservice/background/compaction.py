@@ -1,0 +1,199 @@
+"""Compaction: deleting old steps, prompts and events, a little at a time."""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import TypeVar
+
+from sqlalchemy import Table
+
+from botservice.background.emptying import (
+    Batch,
+    delete_buttons,
+    delete_doomed,
+    delete_events,
+    delete_old_reminders,
+    read_doomed,
+    read_newest,
+    read_old_events,
+    read_old_turns,
+)
+from botservice.background.retention import Compacted, Retention
+from botservice.conversation.reminder_records import mend_schedules
+from botservice.core.errors import BotServiceError
+from botservice.core.progressing import Progress as Report
+from botservice.core.progressing import unwatched
+from botservice.people.budget_records import drop_expired
+from botservice.people.usage import find_strangers, forget_usage
+from botservice.privacy.export_records import drop_old_exports
+from botservice.privacy.late_messages import drop_notes
+from botservice.privacy.names_left import release_forgotten
+from botservice.privacy.rights import forget_rights
+from botservice.privacy.upgrading_references import Progress, bring_over_next
+from botservice.storage.claims import Claim
+from botservice.storage.database import Storage
+from botservice.storage.orphaned_files import sweep_files
+from botservice.storage.tables.conversations import events, messages, turns
+
+logger = logging.getLogger(__name__)
+
+FIRST_PASS_SECONDS = 60.0
+EVERY_SECONDS = 3600.0
+_PAUSE_SECONDS = 0.1  # between two small batches
+_REST = 4  # times as long as a batch took: turns have four fifths of the writer to themselves, at least
+_NOBODY_S_CONTEXT = 0  # no context has this id: the process that claims it compacts, one at a time
+
+T = TypeVar("T")
+Clock = Callable[[], datetime]
+Rest = Callable[[float], Awaitable[None]]
+
+
+class Upkeep:
+    """Compacts a storage, in one process at a time."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        retention: Retention = Retention(),  # noqa: B008 - frozen
+        *,
+        clock: Clock | None = None,
+        rest: Rest = asyncio.sleep,
+        report: Report = unwatched,
+    ) -> None:
+        """Make an upkeep.
+
+        Args:
+            clock: What time it is; by default what the storage says.
+            rest: Called between two batches with the seconds to wait.
+            report: Is told how far a pass is.
+        """
+        self._storage = storage
+        self._retention = retention
+        self._clock = clock or storage.now
+        self._rest = rest
+        self._report = report
+        self._brought_over = Progress()
+
+    @contextlib.asynccontextmanager
+    async def running(
+        self, *, first_seconds: float = FIRST_PASS_SECONDS, every_seconds: float = EVERY_SECONDS
+    ) -> AsyncIterator[None]:
+        """Run a pass some time after the block is entered, then again at intervals until it is left."""
+        task = asyncio.create_task(self._repeat(first_seconds, every_seconds), name="botservice-upkeep")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def run_once(self) -> Compacted:
+        """Do a pass, and return what it did.
+
+        Raises:
+            DatabaseInUse: another process works on this SQLite file.
+            ClaimLost: the connection was lost in between; the next pass goes on.
+        """
+        claim = await self._storage.claims.try_claim(_NOBODY_S_CONTEXT)
+        if claim is None:
+            return Compacted(is_whole=False)
+        try:
+            now = self._clock()
+            await self._storage.write(lambda connection: mend_schedules(connection, now), fence=claim)
+            is_clean = await self._forget_strangers(claim, now)
+            turns = await self._compact_turns(claim, now)
+            await sweep_files(self._storage)
+            done = Compacted(turns, await self._delete_events(claim, now))
+            for let_go in (drop_old_exports, forget_rights, drop_notes, release_forgotten, drop_expired):
+                count = await self._storage.write(partial(let_go, now=now), fence=claim)
+                is_clean = is_clean and not count
+            if not (is_clean and self._storage.is_scrubbed):  # an earlier process may have been cut off before that
+                await self._storage.scrub()
+            await self._bring_over()
+            return done
+        finally:
+            await asyncio.shield(self._storage.claims.release(claim))
+
+    async def _repeat(self, first_seconds: float, every_seconds: float) -> None:
+        await asyncio.sleep(first_seconds)
+        while True:
+            try:
+                done = await self.run_once()
+                if done.turns or done.events:
+                    logger.info("upkeep.compacted", extra={"turns": done.turns, "events": done.events})
+            except BotServiceError as error:
+                logger.warning("upkeep.postponed", extra={"reason": str(error)})
+            except Exception:
+                logger.exception("upkeep.failed")  # whatever it was: without upkeep, the database only grows
+            await asyncio.sleep(every_seconds)
+
+    async def _forget_strangers(self, claim: Claim, now: datetime) -> bool:
+        """Remove the names of strangers from usage; return whether there were none left."""
+        after, is_last, is_clean = "", False, True
+        while not is_last:
+            since = time.monotonic()
+            found = await self._storage.read(partial(find_strangers, after=after, now=now))
+            if found.names:
+                is_clean = False
+                await self._storage.write(partial(forget_usage, names=found.names, now=now), fence=claim)
+            after, is_last = found.last, found.is_last
+            await self._rest(_REST * (time.monotonic() - since))
+        return is_clean
+
+    async def _bring_over(self) -> None:
+        """Convert what older versions have stored since the last pass; the first pass looks at every message."""
+        self._brought_over = replace(self._brought_over, is_whole=False)
+        newest = await self._storage.read(partial(read_newest, table=messages))
+        while not self._brought_over.is_whole:
+            since = time.monotonic()
+            self._brought_over = await bring_over_next(self._storage, self._brought_over)
+            self._report(self._brought_over.last_id, newest, "messages of older versions")
+            await self._rest(_REST * (time.monotonic() - since))
+
+    async def _compact_turns(self, claim: Claim, now: datetime) -> int:
+        before = self._retention.steps_before(now)
+        if before is None:
+            return 0
+        await self._storage.write(lambda connection: delete_old_reminders(connection, before), fence=claim)
+        count = 0
+        async for by_context in self._old_rows(turns, partial(read_old_turns, before=before)):
+            for context_id, turn_ids in by_context.items():
+                count += await self._compact(context_id, turn_ids, claim, now)
+        return count
+
+    async def _compact(self, context_id: int, turn_ids: list[int], claim: Claim, now: datetime) -> int:
+        """Delete the steps of turns of one context, and return of how many turns."""
+        doomed = await self._storage.read(lambda connection: read_doomed(connection, context_id, turn_ids))
+        if not doomed.turn_ids:
+            return 0
+        await self._storage.write(lambda connection: delete_doomed(connection, doomed, now), fence=claim)
+        return len(doomed.turn_ids)
+
+    async def _delete_events(self, claim: Claim, now: datetime) -> int:
+        before = self._retention.events_before(now)
+        if before is None:
+            return 0
+        while await self._storage.write(partial(delete_buttons, before=before), fence=claim):
+            await self._rest(_PAUSE_SECONDS)
+        count = 0
+        async for ids in self._old_rows(events, partial(read_old_events, before=before)):
+            if ids:
+                await self._storage.write(partial(delete_events, ids=ids), fence=claim)
+            count += len(ids)
+        return count
+
+    async def _old_rows(self, table: Table, read: Callable[..., Batch[T]]) -> AsyncIterator[T]:
+        """Yield what is old enough of a table, a little at a time, with a rest after each time."""
+        after, is_last = 0, False
+        newest = await self._storage.read(partial(read_newest, table=table))
+        while not is_last:
+            since = time.monotonic()
+            batch = await self._storage.read(partial(read, after=after))
+            yield batch.old
+            after, is_last = batch.last_id, batch.is_last
+            self._report(after, newest, table.name)
+            await self._rest(_REST * (time.monotonic() - since))

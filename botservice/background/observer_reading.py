@@ -1,0 +1,184 @@
+"""One reading: the model is asked, its usage is counted, and what its answer gives is stored."""
+
+import asyncio
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, select
+
+from botservice.agent.model_refusals import SharedRefusals
+from botservice.background.observer_answer import Answer, read_answer
+from botservice.background.observer_question import SCHEMA, build_question
+from botservice.background.observer_records import mark_read, read_state
+from botservice.background.observer_stretch import Stretch, read_rows
+from botservice.core.errors import LLMError
+from botservice.core.messages import TokenUsage
+from botservice.history.notes import Note, insert_notes
+from botservice.llm.asking import ask
+from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, takes_schema
+from botservice.llm.tokens import count_aside, counter_for
+from botservice.people.budgets import Budgets
+from botservice.people.facts import Fact
+from botservice.people.observed_facts import keep_found
+from botservice.people.usage import ModelCall, Payer
+from botservice.storage.claims import Claim
+from botservice.storage.database import Storage
+from botservice.storage.tables.conversations import contexts
+
+logger = logging.getLogger(__name__)
+
+_PATIENCE_SECONDS: Final = 300.0
+_AROUND: Final = 20  # tokens that servers put around messages
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """The result of reading a stretch.
+
+    Attributes:
+        dropped: How much was dropped, by reason.
+        is_stale: Whether something changed meanwhile, so that nothing was written.
+    """
+
+    notes: tuple[Note, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    dropped: Counter[str] | None = None
+    is_stale: bool = False
+
+
+class Reading:
+    """Reads stretches with one model."""
+
+    def __init__(self, storage: Storage, llm: ChatLLM, budgets: Budgets, clock: Callable[[], datetime]) -> None:
+        self._storage = storage
+        self._llm = llm
+        self._budgets = budgets
+        self._clock = clock
+        self._refusals = SharedRefusals(llm)
+        self.model = str(getattr(llm, "model", None) or "unknown")
+        self._models: tuple[str, ...] = tuple(getattr(llm, "models", None) or (self.model,))
+
+    async def read(self, stretch: Stretch, *, fence: Claim | None = None) -> Observation:
+        """Read a stretch, and store its notes and facts. No transaction is open while the model is asked.
+
+        Raises:
+            BudgetExceeded: there is no room for it.
+            LLMError: the model did not answer.
+        """
+        payer = Payer.of(stretch.context_id, stretch.chat.keys, stretch.chat.person)
+        prompt = build_question(stretch)
+        size = await count_aside(_size, prompt, self.model)
+        await self._reserve(payer, size)
+        try:
+            response = await self._ask(prompt)
+        except BaseException:
+            await asyncio.shield(self._release(stretch.context_id))
+            raise
+        call = await count_aside(self._price, response, size)
+        try:
+            answer = await count_aside(read_answer, response.text, stretch, counter_for(self.model).count)
+            done = await self._storage.write(
+                lambda connection: self._write(connection, payer, stretch, answer, call),
+                fence=fence,
+                sort_key=(stretch.context_id,),
+            )
+        except Exception:  # whatever it was: the call was made
+            await self._storage.write(lambda c: self._budgets.settle_observing(c, payer, call, self._clock()))
+            raise
+        _log(stretch, done)
+        return done
+
+    async def close(self) -> None:
+        """Close the connections of the model."""
+        close = getattr(self._llm, "close", None)
+        if close is not None:
+            await close()
+
+    async def _reserve(self, payer: Payer, size: int) -> None:
+        if self._budgets.has_limits:
+            model = self._budgets.dearest(self._models, size)
+            await self._budgets.reserve_observing(self._storage, payer, model, size, self._clock())
+
+    async def _release(self, context_id: int) -> None:
+        if self._budgets.has_limits:
+            await self._budgets.release_observing(self._storage, context_id)
+
+    async def _ask(self, prompt: Sequence[ChatMessage]) -> ChatResponse:
+        options: dict[str, Any] = {"schema": SCHEMA} if takes_schema(self._llm) else {}
+        await self._refusals.refresh(self._storage)
+        try:
+            async with asyncio.timeout(_PATIENCE_SECONDS):
+                return await ask(self._llm, prompt, options=options, purpose="observe")
+        except LLMError:
+            raise
+        except TimeoutError as error:
+            raise LLMError(f"the model did not answer within {_PATIENCE_SECONDS:g} seconds") from error
+        except Exception as error:  # a border: a model is foreign code
+            raise LLMError(f"the model failed with {type(error).__name__}") from error
+        finally:
+            await self._refusals.store(self._storage)
+
+    def _price(self, response: ChatResponse, size: int) -> ModelCall:
+        """Return the usage of a call, counted here if the server does not say."""
+        usage = response.usage or TokenUsage(size, counter_for(self.model).count(response.text))
+        model = response.model if response.model in self._models else self._models[0]
+        return self._budgets.price(model, usage)
+
+    def _write(
+        self, connection: Connection, payer: Payer, stretch: Stretch, answer: Answer, call: ModelCall
+    ) -> Observation:
+        now = self._clock()
+        self._budgets.settle_observing(connection, payer, call, now)
+        return write_down(connection, stretch, answer, now)
+
+
+def _size(prompt: Sequence[ChatMessage], model: str) -> int:
+    return counter_for(model).count(json.dumps(list(prompt), ensure_ascii=False)) + _AROUND
+
+
+def _log(stretch: Stretch, done: Observation) -> None:
+    facts = {
+        "context": stretch.context_id,
+        "messages": len(stretch.said),
+        "notes": len(done.notes),
+        "facts": len(done.facts),
+        "dropped": dict(done.dropped or {}),
+        "stale": done.is_stale,
+    }
+    logger.info("observer.read", extra=facts)
+
+
+def write_down(connection: Connection, stretch: Stretch, answer: Answer, now: datetime) -> Observation:
+    """Store the notes and facts of a stretch, and how far was read, unless its messages have changed.
+
+    Forgetting and editing lock the row of the conversation, as this does: they run one after the other.
+    """
+    if not _stands(connection, stretch):
+        return Observation(dropped=answer.dropped, is_stale=True)
+    made = insert_notes(connection, stretch.context_id, answer.notes, replaced=answer.replaced)
+    dropped = Counter(answer.dropped)
+    facts: list[Fact] = []
+    for found in answer.facts:
+        kept = keep_found(connection, stretch.context_id, found, now)
+        if isinstance(kept, Fact):
+            facts.append(kept)
+        else:
+            dropped[kept.value] += 1
+    mark_read(connection, stretch.context_id, stretch.version, stretch.last)
+    return Observation(tuple(made), tuple(facts), dropped)
+
+
+def _stands(connection: Connection, stretch: Stretch) -> bool:
+    """Return whether the conversation, the messages that were read, and its earlier notes are unchanged."""
+    alive = select(contexts.c.id).where(contexts.c.id == stretch.context_id, contexts.c.forgotten_at.is_(None))
+    if connection.execute(alive.with_for_update(key_share=True)).first() is None:
+        return False
+    state = read_state(connection, stretch.context_id)
+    if state is None or state.version != stretch.version:
+        return False
+    return read_rows(connection, stretch) == stretch.rows

@@ -1,0 +1,88 @@
+"""Scheduling when a conversation is read: when enough has left its window, or when it has become quiet."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from botservice.background.observer_records import AT_ONCE, Unread, ensure_state, note_seen, read_state, read_unread
+
+BEYOND_TOKENS: Final = 1_500  # that have left the window
+QUIET_TOKENS: Final = 300
+QUIET: Final = timedelta(minutes=10)
+_BACKLOG_TOKENS: Final = 20_000  # that are read of a conversation that was there before anybody read it
+_OLD: Final = timedelta(days=30)  # for so long nothing was said: it is left alone until something is
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """When a conversation in which something was said is to be read."""
+
+    context_id: int
+    seen_id: int
+    due_at: datetime | None
+    read_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class Agenda:
+    """Says when to read, by what is not read."""
+
+    window_tokens: int
+
+    def plan(self, connection: Connection, changed: Sequence[tuple[int, int]], now: datetime) -> list[Plan]:
+        """Return plans for conversations in which something was said; changes nothing."""
+        return [self._plan(connection, context_id, seen_id, now) for context_id, seen_id in changed]
+
+    def note(self, connection: Connection, plans: Sequence[Plan]) -> None:
+        """Store plans."""
+        for each in plans:
+            ensure_state(connection, each.context_id, read_to=each.read_to)
+            note_seen(connection, each.context_id, each.seen_id, each.due_at)
+
+    def due_at(self, connection: Connection, context_id: int, now: datetime) -> datetime | None:
+        """Return when a conversation is to be read next, as far as it is known; None for not yet."""
+        state = read_state(connection, context_id)
+        if state is None:
+            return None
+        return self._due_at(state, self._unread(connection, context_id, state.read_to), now)
+
+    def next_end(self, connection: Connection, context_id: int, now: datetime) -> tuple[int | None, datetime | None]:
+        """Return the last position to read now, or None and when to look again."""
+        state = read_state(connection, context_id)
+        if state is None:
+            return None, None
+        unread = self._unread(connection, context_id, state.read_to)
+        due_at = self._due_at(state, unread, now)
+        if due_at is None or due_at > now:
+            return None, due_at
+        is_quiet = unread.last_at + QUIET <= now and unread.tokens >= QUIET_TOKENS
+        return max(unread.last if is_quiet else unread.last_beyond, state.again_to), due_at
+
+    def _plan(self, connection: Connection, context_id: int, seen_id: int, now: datetime) -> Plan:
+        state = read_state(connection, context_id)
+        unread = self._unread(connection, context_id, 0 if state is None else state.read_to)
+        if state is not None:
+            return Plan(context_id, seen_id, self._due_at(state, unread, now), 0)
+        read_to = max(0, unread.backlog_from - 1)
+        is_old = unread.last_at < now - _OLD
+        return Plan(context_id, seen_id, None if is_old else self._first_due_at(unread, now), read_to)
+
+    def _due_at(self, state: Any, unread: Unread, now: datetime) -> datetime | None:
+        if state.again_to > state.read_to and unread.last:
+            # The author may be about to delete more of it: the more there is to read, the longer the observer waits.
+            wait = QUIET * max(1.0, float(unread.tokens) / _BACKLOG_TOKENS)
+            return now + wait if state.due_at == AT_ONCE else state.due_at or now
+        return self._first_due_at(unread, now)
+
+    def _first_due_at(self, unread: Unread, now: datetime) -> datetime | None:
+        if unread.beyond >= BEYOND_TOKENS:
+            return now
+        return unread.last_at + QUIET if unread.tokens >= QUIET_TOKENS else None
+
+    def _unread(self, connection: Connection, context_id: int, after: int) -> Unread:
+        return read_unread(
+            connection, context_id, after, window_tokens=self.window_tokens, backlog_tokens=_BACKLOG_TOKENS
+        )

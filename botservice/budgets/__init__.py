@@ -1,1 +1,0 @@
-"""Budgets: limits on use, and the use of models."""

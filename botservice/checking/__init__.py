@@ -1,1 +1,0 @@
-"""Checking what programs hand in, where they hand it in."""

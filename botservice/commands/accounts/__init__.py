@@ -1,1 +1,0 @@
-"""Commands about a person's accounts: other platforms, and browsers."""

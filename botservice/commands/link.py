@@ -1,0 +1,133 @@
+"""/link and /unlink: one person on several platforms."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from botservice.commands.asker import Asker, find_asker
+from botservice.commands.command import Command
+from botservice.core.formatted_text import FormattedText
+from botservice.core.messages import Button
+from botservice.people.identities import Identity, identities_of, is_browser_of, part_identity
+from botservice.people.linking import (
+    CODE_LIFETIME,
+    LinkProblem,
+    accept_offer,
+    confirm_offer,
+    new_code,
+    offer_link,
+    offer_of,
+    take_code,
+)
+from botservice.people.names import is_browser_account
+from botservice.texts.formatted import Value, below, command, line
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+
+_MINUTES: Final = str(int(CODE_LIFETIME.total_seconds() // 60))
+_PROBLEMS: Final = {
+    LinkProblem.UNKNOWN: "link.unknown",
+    LinkProblem.GUESSING: "link.guessing",
+    LinkProblem.SAME: "link.same",
+}
+_CONFIRM: Final = "/link confirm"
+
+
+async def _link(request: CommandRequest) -> CommandAnswer:
+    asker = await _find_alone(request)
+    if isinstance(asker, CommandAnswer):
+        return asker
+    match request.call.arguments.split():
+        case []:
+            return await _offer(request, asker)
+        case ["confirm"]:
+            return await _look(request, asker)
+        case ["confirm", number] if number.isdecimal():
+            return await _confirm(request, asker, int(number))
+        case ["accept", number] if number.isdecimal():
+            return await _accept(request, asker, int(number))
+        case _:
+            return await _take(request, asker, request.call.arguments)
+
+
+async def _offer(request: CommandRequest, asker: Asker) -> CommandAnswer:
+    code = new_code()
+    known = await request.context.storage.read(lambda connection: identities_of(connection, asker.person_id))
+    linked = request.say("link.linked", accounts=_listed(known)) if len(known) > 1 else None
+    offer = request.say("link.offer", telegram=f"/link {code}", slack=f"!link {code}", minutes=_MINUTES)
+    return CommandAnswer(
+        below(linked, offer),
+        (Button(request.label("link.given_button"), _CONFIRM),),
+        apply=lambda connection: offer_link(connection, asker.identity, code, request.now),
+    )
+
+
+async def _take(request: CommandRequest, asker: Asker, code: str) -> CommandAnswer:
+    taken = await request.context.storage.write(
+        lambda connection: take_code(connection, asker.identity, code, request.now), fence=request.claim
+    )
+    if isinstance(taken, LinkProblem):
+        return CommandAnswer(request.say(_PROBLEMS[taken], minutes=_MINUTES))
+    return _ask("link.is_it_you", request, account=taken.asker.label, order=f"/link accept {taken.id}")
+
+
+async def _accept(request: CommandRequest, asker: Asker, offer_id: int) -> CommandAnswer:
+    offer = await request.context.storage.write(
+        lambda connection: accept_offer(connection, asker.identity, offer_id, request.now), fence=request.claim
+    )
+    if offer is None:
+        return CommandAnswer(request.say("link.unknown", minutes=_MINUTES))
+    return CommandAnswer(request.say("link.now_there", account=offer.asker.label))
+
+
+async def _look(request: CommandRequest, asker: Asker) -> CommandAnswer:
+    offer = await request.context.storage.read(lambda connection: offer_of(connection, asker.identity, request.now))
+    if offer is None:
+        return CommandAnswer(request.say("link.none_waits"))
+    if offer.giver is None or not offer.is_accepted:
+        return CommandAnswer(request.say("link.not_yet"), (Button(request.label("link.given_button"), _CONFIRM),))
+    return _ask("link.gave", request, account=offer.giver.label, order=f"{_CONFIRM} {offer.id}")
+
+
+async def _confirm(request: CommandRequest, asker: Asker, offer_id: int) -> CommandAnswer:
+    offer = await request.context.storage.read(lambda connection: offer_of(connection, asker.identity, request.now))
+    if offer is None or offer.id != offer_id or offer.giver is None or not offer.is_accepted:
+        return CommandAnswer(request.say("link.none_waits"))
+    text = request.say("link.done", account=offer.giver.label)
+    return CommandAnswer(
+        text, apply=lambda connection: confirm_offer(connection, asker.identity, offer_id, request.now)
+    )
+
+
+async def _unlink(request: CommandRequest) -> CommandAnswer:
+    asker = await _find_alone(request)
+    if isinstance(asker, CommandAnswer):
+        return asker
+    known = await request.context.storage.read(lambda connection: identities_of(connection, asker.person_id))
+    others = [each for each in known if each != asker.identity and not is_browser_of(each, asker.identity)]
+    if not others:
+        return CommandAnswer(request.say("unlink.alone"))
+    text = request.say("unlink.apart", accounts=_listed(others))
+    return CommandAnswer(text, apply=lambda connection: part_identity(connection, asker.identity, request.now))
+
+
+async def _find_alone(request: CommandRequest) -> Asker | CommandAnswer:
+    """Return the asker in a private chat, or the refusal for anywhere else."""
+    asker = await find_asker(request)
+    if asker is None:
+        return CommandAnswer(request.say("memory.nobody"))
+    if is_browser_account(asker.identity.platform, asker.identity.platform_id):
+        return CommandAnswer(request.say("web.elsewhere"))
+    return asker if asker.is_alone else CommandAnswer(request.say("link.in_private"))
+
+
+def _listed(accounts: Sequence[Identity]) -> FormattedText:
+    listed: list[Value] = [value for each in accounts for value in (", ", each.label)]
+    return line(*listed[1:])
+
+
+def _ask(key: str, request: CommandRequest, *, account: FormattedText, order: str) -> CommandAnswer:
+    text = request.say(key, account=account, order=command(order))
+    return CommandAnswer(text, (Button(request.label("link.yes_button"), order),))
+
+
+LINK: Final = Command("link", _link, is_personal=True)
+UNLINK: Final = Command("unlink", _unlink)

@@ -1,0 +1,1 @@
+"""Settings from the environment and from .env, and the prices of models."""

@@ -1,0 +1,65 @@
+"""Files of settings: what stands in one that cannot be read is said, and never left out in silence."""
+
+import io
+import os
+import re
+from collections.abc import Container
+from pathlib import Path
+from typing import Final
+
+from dotenv.parser import Binding, parse_stream
+
+from botservice.core.errors import SettingsError
+
+_NAME: Final = re.compile(r"[\w .-]+")
+_LINE: Final = re.compile(r"\s*+(?:export\s++)?[\"']?(?P<name>\w++)\s*+(?P<equals>=?)")
+
+
+def check_lines(file: Path, settings: Container[str]) -> None:
+    """Return if every line of a file can be read, or if there is no file.
+
+    Args:
+        settings: The names of settings, in small letters.
+
+    Raises:
+        SettingsError: some cannot; each is named by its number, and by its setting. Or it is no UTF-8.
+    """
+    if not file.is_file():  # it need not be there, and a pipe gives its text only once
+        return
+    data = file.read_bytes()
+    try:
+        text = io.StringIO(data.decode("utf-8"), newline=None)
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        raise SettingsError(f"{file}, line {number}: cannot be read; save the file as UTF-8") from None
+    wrong = [
+        f"{file}, {_describe(each.original.string, each.original.line, settings)}"
+        for each in parse_stream(text)
+        if _is_unreadable(each, settings)
+    ]
+    if wrong:
+        raise SettingsError("\n".join(wrong))
+
+
+def _is_unreadable(line: Binding, settings: Container[str]) -> bool:
+    if line.error or line.key is None:
+        return line.error
+    if line.value is None:
+        return line.key not in os.environ  # whose value counts, as docker has it; one of the file would be dropped
+    # Names of other programs may be written in any way.
+    return not _NAME.fullmatch(line.key) and _name_in(line.original.string).lower() in settings
+
+
+def _name_in(text: str) -> str:
+    """Return the name that a line begins with; nothing where it begins with none."""
+    found = _LINE.match(text)
+    return found["name"] if found else ""
+
+
+def _describe(text: str, number: int, settings: Container[str]) -> str:
+    """Return what is wrong with a line, without anything of it but a setting's name: the rest may be a secret."""
+    number += text[: len(text) - len(text.lstrip())].count("\n")  # blank lines above belong to it
+    found, name = _LINE.match(text), _name_in(text)
+    shown = f" ({name.upper()})" if name.lower() in settings else ""
+    remedy = "a quote is not closed, or text stands behind it" if found and found["equals"] else "write NAME=value"
+    return f"line {number}{shown}: cannot be read; {remedy}"

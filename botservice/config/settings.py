@@ -1,0 +1,445 @@
+"""The environment, read once."""
+
+import difflib
+import ipaddress
+import re
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Self, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, ValidationError, model_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from botservice.config.env_files import check_lines
+from botservice.config.setting_choices import (
+    ApiChoice,
+    FetchAsks,
+    LogFormat,
+    LogLevel,
+    ReasoningEffort,
+    ReasoningSummary,
+    SlackListen,
+    SlackPings,
+    check_bot_name,
+)
+from botservice.core.chat_addresses import CHAT_FORMS, ChatAddress
+from botservice.core.errors import SettingsError
+from botservice.core.policies import AccessMode, Limit, Prices, WebAccess, parse_identities, parse_limits, parse_prices
+
+T = TypeVar("T", bound=StrEnum)
+
+OPENAI_API_URL = "https://api.openai.com/v1"
+DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
+NO_EMBEDDING = "none"
+BUILTIN_TOOLS = ("time", "facts", "reminders", "recall")
+WEB_TOOLS = ("fetch_page", "web_search")
+"""Built in as well, and off unless TOOLS names them: they reach beyond the chat."""
+_NO_TOOLS = "none"
+_HARMLESS = re.compile(r"[a-z][a-z_ ]{0,31}")
+DEFAULT_MCP_FILE = Path("mcp.json")
+_SKILLS = Path("skills")
+_NO_SKILLS = "none"
+SHORTEST_ENCRYPTION_KEY = 32
+SHORTEST_ADMIN_TOKEN = 16
+NOTES_TOKENS = 600
+
+# An event's key must be known as long as its platform may deliver it again. Telegram keeps updates for a day (Bot API,
+# "Getting updates"); Slack repeats for an hour, and for a day where delayed events are on (Events API, "Retries").
+FEWEST_EVENT_DAYS = 3
+_MOST_DAYS = 36_500
+_DATABASES = frozenset({"sqlite", "postgres", "postgresql"})
+_PASSWORD = re.compile(r"[^:]+://[^:@/]*:(.+)@")
+_BOT_TOKEN = re.compile(r"[0-9]+:[A-Za-z0-9_-]+")
+_API_KEY = re.compile(r"[!-~]+")  # it travels in a header
+_A_LIMIT = "limits such as: 10 messages/minute, 200k tokens/day, 20 money/month (tokens and money by day or month)"
+_WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")  # Bot API, setWebhook
+
+# What a person is told that a setting must be, where it is not.
+_MUST_BE = {
+    # pragma: allowlist nextline secret
+    "database_url": "an address such as sqlite:///bot.db or postgresql://user:password@host/name",
+    "openai_api_key": "a key as its server gave it, without blanks, in plain letters, digits and signs",
+    "openai_fallback_models": "names of models on the same server, with commas between them",
+    "openai_api": "auto, responses or chat",
+    "openai_reasoning_effort": "none, minimal, low, medium, high, xhigh or max; unset for the model's own",
+    "openai_reasoning_summary": "off, auto, concise or detailed",
+    "openai_base_url": "the address of a server that speaks as OpenAI does, such as http://localhost:11434/v1",
+    "telegram_api_url": "the address of a Bot API server, without /bot at its end",
+    "telegram_bot_token": "a token from @BotFather, such as 123456:ABC-DEF",
+    "telegram_guests": "on or off",
+    "telegram_plain_chats": "numbers of chats, such as 42, -1001234567890",
+    "telegram_rich_messages": "on or off",
+    "telegram_webhook_secret": "1 to 256 letters, digits, _ or -",
+    "encryption_key": "random texts of 32 characters or more, with commas between them where there are several",
+    "slack_api_url": "the address of Slack's Web API, such as https://slack.com/api/",
+    "slack_app_token": "an app-level token, which begins with xapp-",
+    "slack_bot_token": "a bot's token, which begins with xoxb-",
+    "slack_listen": "threads or channels",
+    "slack_pings": "none, users or all",
+    "slack_unfurl": "true or false",
+    "link_previews": "on or off",
+    "record_transitions": "on or off",
+    "public_url": "the https address where platforms reach this service, without a path, a user, a password, ? or # "
+    "(http only to a loopback address); give each bot a host name or a port of its own",
+    "admin_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
+    "metrics_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
+    "database_idle_seconds": "a number of seconds above 0",
+    "alerts_to": f"a chat: {CHAT_FORMS}",
+    "exports_per_day": "a whole number, 1 or more",
+    "metrics_port": "a number from 0 to 65535",
+    "web_access": "admin or link",
+    "port": "a number from 0 to 65535",
+    "bot_name": "a name of at most 64 characters, in one line",
+    "bot_app": "a module and what it calls its AgentService, such as bot:service",
+    "max_steps": "a whole number, 0 or more",
+    "window_tokens": "a whole number, 0 or more",
+    "search_k": "a whole number, 0 or more",
+    "tools": f"a list, with commas between them, of {', '.join((*BUILTIN_TOOLS, *WEB_TOOLS))}; or none",
+    "fetch_asks": "made-up, never or always",
+    "search_tokens": "a whole number, 0 or more",
+    "observe": "on or off",
+    "notes_tokens": "a whole number, 0 or more",
+    "mcp_config": "a file such as mcp.json; or none",
+    "model_timeout_seconds": "a number of seconds above 0",
+    "approval_hours": "a number of hours above 0",
+    "access": "open, allow or pairing",
+    "owners": "people such as telegram:42 (a number, no @name), slack:T024BE7LD:U2147483697",
+    "allowed": "people and chats by their ids: telegram:42, telegram:-100123, slack:T024BE7LD:C2147483705",
+    "budget_person": _A_LIMIT,
+    "budget_chat": _A_LIMIT,
+    "budget_service": _A_LIMIT,
+    "prices": "prices per million tokens, MODEL=INPUT/OUTPUT/CACHED/WRITE, such as: gpt-6.1-terra=1/5/0.05/1.25",
+    "max_answer_tokens": "a whole number, 1 or more",
+    "max_turns": "a whole number from 1 to 4096",
+    "max_waiting": "a whole number, 1 or more",
+    "keep_steps_days": "a whole number of days, 1 or more, or forever",
+    "keep_events_days": "a whole number of days, 3 or more, or forever",
+    "log_level": "DEBUG, INFO, WARNING or ERROR",
+    "log_format": "text or json",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether only this machine can mean host: an address of it, or localhost. Other names prove nothing."""
+    name = host.removeprefix("[").removesuffix("]").lower()
+    if name == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+    return (mapped or address).is_loopback
+
+
+def _database_url(value: str) -> str:
+    scheme, separator, _ = value.partition("://")
+    if not separator or scheme.partition("+")[0] not in _DATABASES:
+        raise ValueError("no address of a database that botservice knows")
+    return value
+
+
+def _http_url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0 or re.search(r"\s", value):
+        raise ValueError("no http address")
+    return value.rstrip("/")
+
+
+def _public_url(value: str) -> str:
+    url = _http_url(value)
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        raise ValueError("plain http")
+    if "@" in parts.netloc or "?" in url or "#" in url:  # paths are put behind it, and it is shown
+        raise ValueError("more than where it leads")
+    if parts.path.strip("/"):  # pages load what they show, and lead on, from the top of the host
+        raise ValueError("a path")
+    return url
+
+
+def _bot_api_url(value: str) -> str:
+    url = _http_url(value)
+    if url.endswith("/bot"):
+        raise ValueError("ends with /bot")
+    return url
+
+
+def _matching(pattern: re.Pattern[str]) -> AfterValidator:
+    def check(secret: SecretStr) -> SecretStr:
+        if not pattern.fullmatch(secret.get_secret_value()):
+            raise ValueError("it does not look like one")
+        return secret
+
+    return AfterValidator(check)
+
+
+def _parsed(parse: Callable[[str], object]) -> BeforeValidator:
+    return BeforeValidator(lambda value: parse(value) if isinstance(value, str) else value)
+
+
+def _names(value: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(value.replace(",", " ").split()))
+
+
+def _chat_ids(value: str) -> frozenset[str]:
+    """Return the numbers of chats; a word that is none is refused."""
+    return frozenset(str(int(each)) for each in _names(value))
+
+
+Names = Annotated[tuple[str, ...], NoDecode, _parsed(_names)]
+ChatIds = Annotated[frozenset[str], NoDecode, _parsed(_chat_ids)]
+Identities = Annotated[frozenset[str], NoDecode, _parsed(parse_identities)]
+Limits = Annotated[tuple[Limit, ...], NoDecode, _parsed(parse_limits)]
+
+
+def _encryption_key(secret: SecretStr) -> SecretStr:
+    keys = [key.strip() for key in secret.get_secret_value().split(",") if key.strip()]
+    if not keys or min(map(len, keys)) < SHORTEST_ENCRYPTION_KEY:
+        raise ValueError("it can be guessed")
+    return secret
+
+
+def _admin_token(secret: SecretStr) -> SecretStr:
+    if len(secret.get_secret_value()) < SHORTEST_ADMIN_TOKEN:
+        raise ValueError("it can be guessed")
+    return secret
+
+
+def _days(least: int) -> BeforeValidator:
+    """Return the type of a number of days; None and 0 mean for ever."""
+
+    def read(value: Any) -> int | None:
+        if value is None or str(value).lower() in ("forever", "0"):
+            return None
+        days = int(value)
+        if not least <= days <= _MOST_DAYS:
+            raise ValueError("too few, or too many")
+        return days
+
+    return BeforeValidator(read)
+
+
+def _bot_app(value: str) -> str:
+    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*", value):
+        raise ValueError("no module:service")
+    return value
+
+
+def _tools(text: str) -> tuple[str, ...]:
+    """Return the names of built-in tools that a list has, each once."""
+    names = [name.strip().lower() for name in text.split(",") if name.strip()]
+    if names == [_NO_TOOLS]:
+        return ()
+    for number, name in enumerate(names, start=1):
+        if name not in (*BUILTIN_TOOLS, *WEB_TOOLS):
+            raise UnknownTool(name, number)
+    return tuple(dict.fromkeys(names))
+
+
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+
+
+class UnknownTool(ValueError):
+    """There is no built-in tool of a name. What could be a secret is not repeated."""
+
+    def __init__(self, name: str, number: int) -> None:
+        near = difflib.get_close_matches(name, (*BUILTIN_TOOLS, *WEB_TOOLS), n=1)
+        shown = repr(name) if near or _HARMLESS.fullmatch(name) else f"at place {number} of the list"
+        super().__init__(f"there is no tool {shown}{f'; did you mean {near[0]}?' if near else ''}")
+
+
+class _Environment(BaseSettings):
+    """Reads values as people write them: blanks around one do not count, and an empty one is unset."""
+
+    model_config = SettingsConfigDict(env_file=".env", env_ignore_empty=True, extra="ignore", case_sensitive=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_blanks(cls, values: Any) -> Any:
+        stripped = {name: value.strip() if isinstance(value, str) else value for name, value in values.items()}
+        return {name: value for name, value in stripped.items() if value != ""}
+
+    @classmethod
+    def load(cls, env_file: Path | None = Path(".env"), **overrides: Any) -> Self:
+        """Return the settings of the environment, and of a .env file where there is one.
+
+        Raises:
+            SettingsError: values are wrong, or lines of the file cannot be read; the message names each of them and
+                what it must be, and repeats no value.
+        """
+        try:
+            if env_file is not None:
+                check_lines(env_file, Settings.model_fields)
+            return cls(**{"_env_file": env_file, **overrides})
+        except ValidationError as error:
+            names = dict.fromkeys(str(each["loc"][0]).lower() for each in error.errors())
+            wrong = [f"{name.upper()} must be {_MUST_BE.get(name, 'a text')}" for name in names]
+            causes = [each.get("ctx", {}).get("error") for each in error.errors()]
+            for cause in causes:
+                if isinstance(cause, UnknownTool):
+                    wrong = [f"{each}; {cause}" if each.startswith("TOOLS ") else each for each in wrong]
+            raise SettingsError("\n".join(wrong), names=tuple(names)) from None
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "save it as UTF-8"
+            raise SettingsError(f"{env_file} cannot be read: {reason}") from None
+
+
+class ModelSettings(_Environment):
+    """Which model answers."""
+
+    openai_api_key: Annotated[SecretStr, _matching(_API_KEY)] | None = None
+    openai_base_url: HttpUrl | None = None
+    openai_model: str | None = None
+    openai_fallback_models: Names = ()
+    openai_api: Annotated[ApiChoice, BeforeValidator(str.lower)] = ApiChoice.AUTO
+    openai_reasoning_effort: Annotated[ReasoningEffort, BeforeValidator(str.lower)] | None = None
+    openai_reasoning_summary: Annotated[ReasoningSummary, BeforeValidator(str.lower)] = ReasoningSummary.OFF
+    openai_embedding_model: str | None = None
+    openai_transcription_model: str | None = None
+    openai_speech_model: str | None = None
+    local_embedding_model: str | None = None
+    model_timeout_seconds: float = Field(120.0, gt=0, allow_inf_nan=False)
+    max_answer_tokens: int | None = Field(None, ge=1)
+
+    @property
+    def has_model(self) -> bool:
+        """Whether a model is configured; without one, a demo answers."""
+        return self.openai_api_key is not None or self.openai_base_url is not None
+
+    @property
+    def embedding_model(self) -> str | None:
+        """The model of OpenAI's API that adds meaning to search, or None if a local one does, or words have to do."""
+        if self.local_embedding_model is not None:
+            return None
+        if self.openai_embedding_model is not None:
+            return None if self.openai_embedding_model.lower() == NO_EMBEDDING else self.openai_embedding_model
+        is_openai = self.openai_base_url is None or self.openai_base_url == OPENAI_API_URL
+        return DEFAULT_EMBEDDING_MODEL if self.openai_api_key is not None and is_openai else None
+
+
+class Settings(ModelSettings):
+    """Every setting, under its name in lower case."""
+
+    database_url: Annotated[str, AfterValidator(_database_url)] = Field("sqlite:///botservice.db", repr=False)
+
+    telegram_bot_token: Annotated[SecretStr, _matching(_BOT_TOKEN)] | None = None
+    telegram_api_url: Annotated[str, AfterValidator(_bot_api_url)] = "https://api.telegram.org"
+    telegram_guests: bool = False
+    telegram_plain_chats: ChatIds = frozenset()
+    telegram_rich_messages: bool = True
+    telegram_webhook_secret: Annotated[SecretStr, _matching(_WEBHOOK_SECRET)] | None = None
+
+    slack_bot_token: SecretStr | None = None
+    slack_signing_secret: SecretStr | None = None
+    slack_app_token: SecretStr | None = None
+    slack_api_url: HttpUrl = "https://slack.com/api"
+    slack_client_id: str | None = None
+    slack_client_secret: SecretStr | None = None
+    slack_listen: Annotated[SlackListen, BeforeValidator(str.lower)] = SlackListen.THREADS
+    slack_pings: Annotated[SlackPings, BeforeValidator(str.lower)] = SlackPings.NONE
+    slack_unfurl: bool = False
+    link_previews: bool = False
+
+    encryption_key: Annotated[SecretStr, AfterValidator(_encryption_key)] | None = None
+    record_transitions: bool = False
+
+    public_url: Annotated[str, AfterValidator(_public_url)] | None = None
+    host: str = "127.0.0.1"
+    port: int = Field(8000, ge=0, le=65535)
+    admin_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
+    metrics_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
+    exports_per_day: int = Field(1, ge=1)
+    database_idle_seconds: float | None = Field(None, gt=0, allow_inf_nan=False)
+    alerts_to: Annotated[ChatAddress | None, NoDecode, _parsed(ChatAddress.parse)] = None
+    metrics_port: int | None = Field(None, ge=0, le=65535)
+
+    web_access: Annotated[WebAccess, BeforeValidator(str.lower)] = WebAccess.ADMIN
+
+    max_steps: int = Field(10, ge=0)
+    window_tokens: int = Field(4000, ge=0)
+    search_k: int = Field(24, ge=0)
+    search_tokens: int = Field(1000, ge=0)
+    observe: bool = True
+    observer_model: str | None = None
+    notes_tokens: int = Field(NOTES_TOKENS, ge=0)
+    bot_name: Annotated[str, AfterValidator(check_bot_name)] | None = None
+    bot_app: Annotated[str, AfterValidator(_bot_app)] | None = None
+    system_prompt: str | None = None
+    tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS
+    fetch_asks: Annotated[FetchAsks, BeforeValidator(str.lower)] = FetchAsks.MADE_UP
+    mcp_config: str | None = None
+    skills: str | None = None
+
+    approval_hours: float = Field(24.0, gt=0, le=_MOST_DAYS * 24, allow_inf_nan=False)
+
+    access: Annotated[AccessMode, BeforeValidator(str.lower)] = AccessMode.OPEN
+    owners: Identities = frozenset()
+    allowed: Identities = frozenset()
+    budget_person: Limits = ()
+    budget_chat: Limits = ()
+    budget_service: Limits = ()
+    prices: Annotated[Prices, NoDecode, _parsed(parse_prices)] = Field(default_factory=dict)
+    currency: str = "USD"
+
+    max_turns: int = Field(256, ge=1, le=4096)  # a lock each: Postgres has 6,400 as it comes
+    max_waiting: int = Field(10_000, ge=1)
+
+    keep_steps_days: Annotated[int | None, _days(1)] = 30
+    keep_events_days: Annotated[int | None, _days(FEWEST_EVENT_DAYS)] = 7
+
+    log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = LogLevel.INFO
+    log_format: Annotated[LogFormat, BeforeValidator(str.lower)] = LogFormat.TEXT
+
+    @property
+    def mcp_file(self) -> Path | None:
+        """The file that names MCP servers, or None if there is none."""
+        if self.mcp_config is not None:
+            return None if self.mcp_config.lower() == _NO_TOOLS else Path(self.mcp_config)
+        return DEFAULT_MCP_FILE if DEFAULT_MCP_FILE.is_file() else None
+
+    @property
+    def skills_folder(self) -> Path | None:
+        """Where skills lie, or None if there are none, or none are wanted."""
+        if self.skills is None:
+            return _SKILLS if _SKILLS.is_dir() else None
+        return None if self.skills.lower() == _NO_SKILLS else Path(self.skills).expanduser()
+
+    def secrets(self) -> list[str]:
+        """Return every value that must never be shown."""
+        fields = [getattr(self, name) for name in type(self).model_fields]
+        found = [field.get_secret_value() for field in fields if isinstance(field, SecretStr)]
+        addresses = (self.database_url, self.openai_base_url, self.telegram_api_url, self.slack_api_url)
+        passwords = [password for each in addresses if each is not None and (password := _password_in(each))]
+        return [*found, *passwords, *map(unquote, passwords)]
+
+
+def _password_in(address: str) -> str | None:
+    """Return the password of an address; one of a database may hold what an address of the web cannot."""
+    if not address.startswith(("http://", "https://")):
+        match = _PASSWORD.match(address)
+        return None if match is None else match[1]
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return None
+    return parts.password or parts.username  # a token may stand where a user's name does
+
+
+def one_of(choices: type[T], name: str, value: str | None) -> T | None:
+    """Return the choice that value names, or None if it is None.
+
+    Raises:
+        SettingsError: it names none.
+    """
+    try:
+        return None if value is None else choices(value)
+    except ValueError:
+        raise SettingsError(f"{name} must be one of {', '.join(choices)}") from None
+
+
+def reveal(secret: SecretStr | None) -> str | None:
+    """Return a secret's value."""
+    return None if secret is None else secret.get_secret_value()

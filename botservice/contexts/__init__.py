@@ -1,1 +1,0 @@
-"""One conversation with everything that belongs to it, as it is stored."""

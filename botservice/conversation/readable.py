@@ -1,0 +1,94 @@
+"""Field values as people and models read them."""
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+from botservice.conversation.data_urls import write_data_url
+from botservice.conversation.field_values import FIELD_NAMES, StepError
+from botservice.core.messages import Attachment, storable
+
+_LONG_BITS: Final = 2_000  # longer ones cannot be written in decimal on every Python
+
+
+def readable(value: Any) -> str:
+    """Return a value as text: a string unchanged, everything else as JSON in which times and files are words."""
+    if isinstance(value, str):
+        return value
+    return describe(value) if isinstance(value, Attachment) else strict_json(value)
+
+
+def strict_json(value: Any) -> str:
+    """Return a value as JSON for reading: times and files are words, and so are NaN and numbers of enormous length."""
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_words)
+    except ValueError:
+        return json.dumps(_spelled(value), ensure_ascii=False, default=_words)
+
+
+def sendable(value: Any) -> str:
+    """Return a value as text that travels in UTF-8: what has no place there becomes U+FFFD."""
+    text = readable(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return storable(text)
+    return storable(text) if "\0" in text else text
+
+
+def error_text(error: Any) -> str:
+    """Return the value of an error's field as one line, whatever its type."""
+    if isinstance(error, StepError):
+        return str(error)
+    if isinstance(error, Mapping) and {"type", "message"} <= error.keys():
+        return f"{readable(error['type'])}: {readable(error['message'])}"
+    return readable(error)
+
+
+def describe(attachment: Attachment) -> str:
+    """Return what can be said of a file in a line."""
+    size = None if attachment.data is None else f"{len(attachment.data):,} bytes"
+    return f"[{', '.join(part for part in (attachment.mime_type, attachment.name, size, attachment.url) if part)}]"
+
+
+def listed(value: Any) -> Iterable[Any]:
+    """Return the values of a field of several, also where a single one was assigned."""
+    if value is None:
+        return ()
+    return value if isinstance(value, tuple | list) else [value]
+
+
+def images(value: Any) -> list[Attachment]:
+    """Return the images among what an images field holds; those whose bytes are lost are left out."""
+    files = (item for item in listed(value) if isinstance(item, Attachment) and item.data != b"")
+    return [item for item in files if item.mime_type.startswith("image/")]
+
+
+def image_url(image: Attachment) -> str:
+    """Return the address of an image for a prompt: its own, or a data URL."""
+    return (image.url or "") if image.data is None else write_data_url(image.mime_type, image.data)
+
+
+def _spelled(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _spelled(element) for key, element in value.items()}
+    if isinstance(value, list | tuple):
+        return [_spelled(element) for element in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, int):
+        return value if value.bit_length() < _LONG_BITS else hex(value)
+    return _words(value) if type(value) in FIELD_NAMES else value
+
+
+def _words(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return f"[{len(value):,} bytes]"
+    if isinstance(value, Attachment):
+        return describe(value)
+    names = FIELD_NAMES[type(value)]
+    return {name: part for name in names if (part := getattr(value, name)) is not None}

@@ -1,0 +1,340 @@
+"""The steps of a memory and their rows: what was added, changed or taken out since they were stored."""
+
+import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from botservice.conversation.items import MemoryItem, checked_item, revision_of
+from botservice.conversation.prompt_log import PromptLog, Range, Unsaved
+from botservice.conversation.prompt_log_reading import read_prompt_log
+from botservice.conversation.step_data import StepData, attach_files, detach_files
+from botservice.storage.blobs import store_blob
+from botservice.storage.statements import execute, execute_many
+from botservice.storage.tables.conversations import steps
+
+# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
+_INSERT = insert(steps).returning(steps.c.id)
+_UPDATE = update(steps).where(steps.c.id == bindparam("row"))
+LAST_POSITION = (
+    select(steps.c.position)
+    .where(steps.c.context_id == bindparam("context"))
+    .order_by(steps.c.position.desc())
+    .limit(1)
+)
+_NEXT_POSITION = (
+    select(steps.c.position)
+    .where(steps.c.context_id == bindparam("context"), steps.c.position > bindparam("after"))
+    .order_by(steps.c.position)
+    .limit(1)
+)
+_LAST_POSITION_ELSEWHERE = LAST_POSITION.where(steps.c.turn_id.not_in(bindparam("turns", expanding=True)))
+
+_LARGEST_NUMBER = 2**31
+_position = attrgetter("position")
+
+
+@dataclass(slots=True)
+class _Stored:
+    """An item's row, as it was last written."""
+
+    item: MemoryItem
+    row_id: int
+    turn_id: int
+    position: float
+    revision: int
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    item: MemoryItem
+    position: float
+    revision: int
+    data: StepData
+    ranges: list[Range] | None
+    row_id: int | None = None
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StepChanges:
+    """What has to be written. It is made once and may be applied twice."""
+
+    added: list[_Write] = field(default_factory=list)
+    changed: list[_Write] = field(default_factory=list)
+    removed: list[_Stored] = field(default_factory=list)
+    log_entries: list[Unsaved] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed or self.log_entries)
+
+
+class StepRecords:
+    """The rows of the items of a context's memory, as they were last read or written.
+
+    Attributes:
+        logs: The prompt logs of the turns in view, by the turn's id; `log` is the one of the current turn.
+        system_prompt: What is stored as that of the current turn.
+    """
+
+    def __init__(
+        self,
+        context_id: int,
+        turn_id: int,
+        floor: float = 0.0,
+        logs: dict[int, PromptLog] | None = None,
+        stride: float = 1.0,
+        system_prompt: str = "",
+    ) -> None:
+        """Make the records of a turn.
+
+        Args:
+            floor: The position of the last step of the context that is not in view.
+            stride: How far from each other new steps stand.
+            system_prompt: What is stored as that of the turn.
+        """
+        self._stride = stride
+        self.system_prompt = system_prompt
+        self.context_id = context_id
+        self.logs = dict(logs or {})
+        self.assign_turn(turn_id)
+        self._floor = floor
+        self._stored: dict[int, _Stored] = {}
+        self._order: list[_Stored] = []  # the same, as they stand
+
+    @property
+    def last_position(self) -> float:
+        """The position of the last step that is stored."""
+        return self._order[-1].position if self._order else self._floor
+
+    def assign_turn(self, turn_id: int) -> None:
+        """Store the steps that are added from now on with this turn; 0 stands for one that is about to begin."""
+        self.turn_id = turn_id
+        self.log = self.logs.setdefault(turn_id, PromptLog(turn_id))
+        self.log.system_prompt = self.system_prompt
+
+    def changes(self, items: Sequence[MemoryItem | None], opened: MemoryItem | None = None) -> StepChanges:
+        """Return the differences between items and what is stored.
+
+        Args:
+            opened: A step that is stored as open: its calls are about to run.
+
+        Raises:
+            InvalidField: something else than an item is among items.
+        """
+        present = [item for item in items if item is not None]
+        if opened is not None:
+            present.append(opened)
+        unsaved = self.log.unsaved()
+        same = self._count_same(present, opened)
+        if same == len(present) == len(self._stored):
+            return StepChanges(log_entries=unsaved)
+        floor = self._order[same - 1].position if same else self._floor
+        rest = self._once_each(present[same:], floor if same else None)
+        present[same:] = rest
+        known = [self._find(item) for item in rest]
+        places = [None if stored is None else stored.position for stored in known]
+        positions = _place_between(places, floor, self._stride)
+        if positions is None:  # there is no room between two neighbours: everything gets a new place
+            rest, known = present, [self._find(item) for item in present]
+            positions = [self._floor + number for number in range(1, len(present) + 1)]
+        added, changed = [], []
+        for item, stored, position in zip(rest, known, positions, strict=True):
+            if stored is None:
+                added.append(self._write(item, position, is_open=item is opened))
+            elif (stored.revision, stored.position, stored.is_open) != (revision_of(item), position, item is opened):
+                changed.append(self._write(item, position, stored, is_open=item is opened))
+        known_count = len(present) - len(added)
+        return StepChanges(added, changed, self._missing(present, known_count), unsaved)
+
+    def apply(self, connection: Connection, changes: StepChanges, turn_id: int | None = None) -> list[int]:
+        """Write changes and return the ids of the rows that were added.
+
+        Args:
+            turn_id: The turn of added steps, where it has no id before this transaction.
+        """
+        self.log.save(connection, self.context_id, changes.log_entries)
+        if changes.removed:
+            connection.execute(delete(steps).where(steps.c.id.in_([stored.row_id for stored in changes.removed])))
+        if changes.changed:
+            values = [{"row": each.row_id, **self._values(connection, each)} for each in changes.changed]
+            execute_many(connection, _UPDATE, values)
+        return [self._insert(connection, each, turn_id or self.turn_id) for each in changes.added]
+
+    def confirm(self, changes: StepChanges, row_ids: Sequence[int]) -> None:
+        """Remember changes as committed."""
+        for stored in changes.removed:
+            del self._stored[id(stored.item)]
+        if changes.removed:
+            self._order = list(self._stored.values())
+        for each, row_id in zip(changes.added, row_ids, strict=True):
+            new = _Stored(each.item, row_id, self.turn_id, each.position, each.revision, each.is_open)
+            self._stored[id(each.item)] = new
+            self._order.append(new)
+        for each in changes.changed:
+            known = self._stored[id(each.item)]
+            known.position, known.revision, known.is_open = each.position, each.revision, each.is_open
+        self._order.sort(key=_position)
+        self.log.mark_saved(place for place, _ in changes.log_entries)
+
+    def row_id(self, item: MemoryItem) -> int | None:
+        """Return the row of an item; None if it is not stored."""
+        known = self._find(item)
+        return None if known is None else known.row_id
+
+    def is_own(self, item: MemoryItem) -> bool:
+        """Return whether the current turn made an item by asking its model; others were put in."""
+        return self.log.ranges(item.get_value("model_input_messages")) is not None
+
+    def note(self, stored: "StoredStep") -> None:
+        """Add an item that was read from its row."""
+        item = stored.item
+        new = _Stored(item, stored.row_id, stored.turn_id, stored.position, revision_of(item), stored.is_open)
+        self._stored[id(item)] = new
+        bisect.insort(self._order, new, key=_position)
+
+    def _find(self, item: MemoryItem) -> _Stored | None:
+        known = self._stored.get(id(item))
+        return known if known is not None and known.item is item else None
+
+    def _count_same(self, items: Sequence[MemoryItem], opened: MemoryItem | None) -> int:
+        """Return how many items at the beginning stand as they are stored: nearly all of them, most of the time."""
+        count = 0
+        for item, stored in zip(items, self._order, strict=False):
+            if stored.item is not item or stored.revision != revision_of(item):
+                break
+            if stored.is_open is not (item is opened):
+                break
+            count += 1
+        return count
+
+    def _once_each(self, items: Sequence[MemoryItem], floor: float | None) -> list[MemoryItem]:
+        """Return items without those that stand a second time in the list: each has one row."""
+        once = {id(item): checked_item(item) for item in items}
+        if floor is None:
+            return list(once.values())
+        return [item for item in once.values() if (stored := self._find(item)) is None or stored.position > floor]
+
+    def _missing(self, present: Sequence[MemoryItem], known_count: int) -> list[_Stored]:
+        if known_count == len(self._stored):
+            return []
+        here = {id(item) for item in present}
+        return [stored for key, stored in self._stored.items() if key not in here]
+
+    def _write(self, item: MemoryItem, position: float, stored: _Stored | None = None, *, is_open: bool) -> _Write:
+        log = self.log if stored is None else self.logs.get(stored.turn_id, self.log)
+        ranges = log.ranges(item.get_value("model_input_messages"))
+        data = detach_files(item.to_dict(full=ranges is None))
+        return _Write(
+            item, position, revision_of(item), data, ranges, None if stored is None else stored.row_id, is_open
+        )
+
+    def _insert(self, connection: Connection, new: _Write, turn_id: int) -> int:
+        number = new.item.get_value("step_number")
+        values = {
+            "context_id": self.context_id,
+            "turn_id": turn_id,
+            "kind": type(new.item).__name__,
+            "step_number": number if isinstance(number, int) and abs(number) < _LARGEST_NUMBER else None,
+            **self._values(connection, new),
+        }
+        return int(execute(connection, _INSERT, values).scalar_one())
+
+    def _values(self, connection: Connection, write: _Write) -> dict[str, object]:
+        for data in write.data.files:
+            store_blob(connection, self.context_id, data)
+        return {
+            "position": write.position,
+            "data": write.data.text,
+            "prompt_ranges": write.ranges,
+            "is_open": write.is_open,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class StoredStep:
+    """A step as it was read."""
+
+    item: MemoryItem
+    row_id: int
+    turn_id: int
+    position: float
+    is_open: bool
+
+
+def read_steps(
+    connection: Connection,
+    context_id: int,
+    *,
+    turn_ids: Iterable[int] | None = None,
+    logs: dict[int, PromptLog] | None = None,
+) -> list[StoredStep]:
+    """Return the steps of turns, of all by default, in their order, and fill logs with the turns' prompt logs."""
+    query = select(steps.c.id, steps.c.turn_id, steps.c.position, steps.c.is_open, steps.c.data, steps.c.prompt_ranges)
+    if turn_ids is None:
+        query = query.where(steps.c.context_id == context_id)
+    else:  # a sum, so that no index is chosen by it: SQLite would look through all steps of the context in their order
+        query = query.where(steps.c.context_id + 0 == context_id, steps.c.turn_id.in_(list(turn_ids)))
+    rows = connection.execute(query.order_by(steps.c.position, steps.c.id)).all()
+    records = attach_files(connection, context_id, [row.data for row in rows])
+    logs = {} if logs is None else logs
+    return [_read(connection, context_id, row, record, logs) for row, record in zip(rows, records, strict=True)]
+
+
+def _read(connection: Connection, context_id: int, row: Any, record: Any, logs: dict[int, PromptLog]) -> StoredStep:
+    item = MemoryItem.from_dict(record)
+    if row.prompt_ranges is not None:
+        log = logs.get(row.turn_id)
+        if log is None:
+            log = logs[row.turn_id] = read_prompt_log(connection, context_id, row.turn_id)
+        item.set_value("model_input_messages", log.restore(row.prompt_ranges))
+    return StoredStep(item, row.id, row.turn_id, row.position, row.is_open)
+
+
+def find_next_position(connection: Connection, context_id: int, position: float) -> float | None:
+    """Return the position of the next step of a context behind one; None if that is the last."""
+    found: float | None = execute(
+        connection, _NEXT_POSITION, {"context": context_id, "after": position}
+    ).scalar_one_or_none()
+    return found
+
+
+def find_last_position(connection: Connection, context_id: int, *, without_turns: Sequence[int]) -> float:
+    """Return the position of the last step of a context, of those turns aside; 0 where there is none."""
+    values = {"context": context_id, "turns": without_turns}
+    return execute(connection, _LAST_POSITION_ELSEWHERE, values).scalar_one_or_none() or 0.0
+
+
+def _place_between(known: Sequence[float | None], floor: float, stride: float = 1.0) -> list[float] | None:
+    """Return a place for each item, rising from above floor; None if there is no room between two of them.
+
+    A new one gets the middle of its neighbours' places.
+
+    Args:
+        known: The places that items have already; they keep them where that is in order.
+        stride: How far behind the one before it an item stands that is the last.
+    """
+    places: list[float] = []
+    previous = floor
+    for place, upper in zip(known, _following(known, floor), strict=True):
+        if place is None or place <= previous:
+            place = previous + stride if upper is None else (previous + upper) / 2  # noqa: PLW2901 - the item's place
+        if upper is not None and not previous < place < upper:
+            return None
+        places.append(place)
+        previous = place
+    return places
+
+
+def _following(known: Sequence[float | None], floor: float) -> list[float | None]:
+    """Return, for each item, the place that is known next after it."""
+    following: list[float | None] = []
+    upper: float | None = None
+    for place in reversed(known):
+        following.append(upper)
+        upper = place if place is not None and place > floor else upper
+    return following[::-1]

@@ -1,0 +1,1 @@
+"""Values that everything else is made of: messages, references, quotes, errors, policies."""

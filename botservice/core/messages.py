@@ -1,0 +1,328 @@
+"""The values that travel through the service: who said what, with which files."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from botservice.core.formatted_text import FormattedText
+from botservice.core.references import Reference, write_out
+
+# White space, control characters, what Unicode 17.0 lets every program ignore (DerivedCoreProperties.txt,
+# Default_Ignorable_Code_Point), and Braille without a dot.
+_BLANK: Final = re.compile(
+    r"[\s\x00-\x1f\x7f-\x9f\u2800"
+    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]*"
+)
+_UNSTORABLE = dict.fromkeys((0, *range(0xD800, 0xE000)), "\ufffd")
+
+
+def storable(text: str) -> str:
+    """Return text that every database can keep: NUL and lone surrogates become U+FFFD."""
+    if text.isascii():
+        return text.replace("\0", "\ufffd")
+    return text.translate(_UNSTORABLE)
+
+
+def is_blank(text: str) -> bool:
+    """Return whether nothing of a text can be seen: it asks nothing, and answers nothing."""
+    return _BLANK.fullmatch(text) is not None
+
+
+class Role(StrEnum):
+    """Who speaks in a conversation."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+    # The contract writes them in lower case; both spellings are the same member.
+    system = "system"
+    user = "user"
+    assistant = "assistant"
+    tool = "tool"
+
+
+@dataclass(frozen=True, slots=True)
+class Author:
+    """Who wrote a message: an identity on a platform and the name shown there.
+
+    Attributes:
+        platform: Where the identity lives, such as "telegram"; None for a name without identity.
+        id: The platform's own id of the person; a number below zero is a chat's, in whose name several may write.
+        name: The display name. Names are not unique and prove nothing.
+    """
+
+    platform: str | None = None
+    id: str | None = None
+    name: str | None = None
+
+    def is_same(self, other: "Author | None") -> bool:
+        """Return whether another author is the same identity, whatever both are called now."""
+        return other is not None and (self.platform, self.id) == (other.platform, other.id) and self.id is not None
+
+    @property
+    def is_chat(self) -> bool:
+        """Whether it was written in the name of a chat, so that nobody can say by whom."""
+        return self.id is not None and self.id.startswith("-") and self.id[1:].isdecimal()
+
+    @classmethod
+    def of(cls, value: "Author | str | None") -> "Author | None":
+        """Return value as an author; a plain string is a name without identity."""
+        if value is None or isinstance(value, Author):
+            return value
+        return cls(name=value)
+
+
+SHOWN_TYPES: Final = frozenset({"image/jpeg", "image/jpg", "image/png", "image/gif", "image/webp"})
+"""Source: the API references of OpenAI, Anthropic, Google and Mistral; no other format is taken by all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file that travels with a message: an image, a voice note, a document.
+
+    Attributes:
+        mime_type: Such as "image/png".
+        data: The bytes, or None if only an address is known.
+        url: An address that is free of secrets.
+
+    Raises:
+        ValueError: it has neither data nor url, or both.
+        TypeError: a field is of another type.
+    """
+
+    mime_type: str
+    name: str | None = None
+    data: bytes | None = field(default=None, repr=False)
+    url: str | None = None
+
+    def __post_init__(self) -> None:
+        if (self.data is None) == (self.url is None):
+            raise ValueError("an Attachment takes either data or url")
+        if not isinstance(self.mime_type, str):
+            raise TypeError(f"an Attachment's mime_type is a text such as 'text/csv', not {self.mime_type!r}")
+        if isinstance(self.data, bytearray | memoryview):
+            object.__setattr__(self, "data", bytes(self.data))
+        if not isinstance(self.data, bytes | None):
+            kind = type(self.data).__name__
+            raise TypeError(f"an Attachment's data is bytes, not {kind}: a text becomes some by .encode()")
+        if not isinstance(self.name, str | None) or not isinstance(self.url, str | None):
+            raise TypeError("an Attachment's name and url are texts, or None")
+
+
+class ButtonStyle(StrEnum):
+    """What pressing a button is: platforms that have colours show it in them."""
+
+    PRIMARY = "primary"
+    SUCCESS = "success"
+    DANGER = "danger"
+
+
+@dataclass(frozen=True, slots=True)
+class Button:
+    """What a person may press under a message instead of typing.
+
+    Attributes:
+        text: What stands on it.
+        value: What pressing it says, as if the person had typed it; text where it is None. A command works too.
+        url: An address that pressing it opens instead.
+        style: What it looks like, where a platform has that.
+    """
+
+    text: str
+    value: str | None = None
+    url: str | None = None
+    style: ButtonStyle | None = None
+
+    @property
+    def says(self) -> str:
+        """What the person says by pressing it."""
+        return self.text if self.value is None else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time that a message names: platforms that can show each reader their own.
+
+    Attributes:
+        words: As it stands in the text.
+        at: Which time that is; aware.
+    """
+
+    words: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CommandCall:
+    """A command that a person gave, such as /forget.
+
+    Attributes:
+        name: Without its slash, in lower case.
+        arguments: What stands behind it.
+    """
+
+    name: str
+    arguments: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's wish to run a tool.
+
+    Attributes:
+        id: The model's own id of the call.
+        malformed_arguments: What the model wrote where that was not a JSON object; arguments is empty then.
+    """
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    malformed_arguments: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """What a model call cost, in the model's own tokens.
+
+    Attributes:
+        cached_tokens: How many of input_tokens the server had read before, where it says so.
+        reasoning_tokens: How many of output_tokens nobody sees, where it says so.
+        cache_write_tokens: How many of input_tokens it keeps for later calls, where it says so.
+        web_searches: How often the server searched the web, beside the tokens, where it says so.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    web_searches: int | None = None
+
+    @property
+    def total_tokens(self) -> int:
+        """Both directions together."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a conversation.
+
+    Attributes:
+        id: Its id in storage, unique over all contexts; None for a message that was never stored.
+        created_at: When it was said (aware, UTC).
+        token_count: Tokens of text, counted with the encoding of the reader's model.
+        external_id: The platform's own id of it.
+        buttons: What may be pressed under it. They belong to its delivery and are not kept with the history.
+        language: The language of its reader, such as "pt"; it is not kept either.
+        text: What its author wrote, recorded or sent; what it holds of others is in references.
+        references: What it quotes, forwards or shares.
+        is_personal: Whether it concerns the asker alone, so that others need not see it. What it says may be
+            seen by them all the same: not every platform can hide it. It is not kept.
+        moments: The times that its text names; they are not kept either.
+        spoken: Its text as speech, if the question was spoken; what is kept is the text.
+        formatted: What the service itself says, with its formatting, where text is the plain words of that. Platforms
+            show this alone then: text is Markdown only where there is none. It is kept with the deliveries.
+        is_all_own: Whether its author wrote all of it themselves, files and what it holds included; None if that is not
+            known, as of what older releases stored.
+    """
+
+    id: int | None = None
+    role: Role = Role.USER
+    text: str = ""
+    attachments: tuple[Attachment, ...] = ()
+    author: Author | None = None
+    created_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    token_count: int | None = None
+    external_id: str | None = None
+    buttons: tuple[Button, ...] = ()
+    language: str | None = None
+    references: tuple[Reference, ...] = ()
+    is_personal: bool = False
+    moments: tuple[Moment, ...] = ()
+    spoken: Attachment | None = None
+    formatted: FormattedText | None = None
+    is_all_own: bool | None = field(default=None, compare=False)
+
+    @property
+    def full_text(self) -> str:
+        """Its text with what it holds of others, in brackets, as a model reads it."""
+        return write_out(self.text, self.references) if self.references else self.text
+
+    def holds_others(self, asker: Author | None) -> bool:
+        """Return whether it may hold words of anybody but the assistant and the person who asks."""
+        if self.role is not Role.USER:
+            return False
+        return asker is None or not self.is_all_own or not asker.is_same(self.author)
+
+    def __post_init__(self) -> None:
+        # Only what is not so already: dozens of messages are read for each turn.
+        if type(self.role) is not Role:
+            object.__setattr__(self, "role", Role(self.role))
+        if type(self.attachments) is not tuple:
+            object.__setattr__(self, "attachments", tuple(self.attachments))
+        if type(self.buttons) is not tuple:
+            object.__setattr__(self, "buttons", tuple(self.buttons))
+        if not (self.author is None or type(self.author) is Author):
+            object.__setattr__(self, "author", Author.of(self.author))
+
+
+@dataclass(frozen=True, slots=True)
+class InboundMessage:
+    """What a transport read from a platform's event.
+
+    Attributes:
+        is_addressed: Whether the bot is meant; otherwise the message is kept and not answered.
+        command: The command that it gives, where it is one. One that nobody knows is text like any other; one that is
+            known is answered without asking the agent, and neither it nor its answer enters the history.
+        language: The language that the person's client is set to, such as "pt-br", or None if it does not say.
+        is_private: Whether the person and the bot are alone.
+        replies_to: The platform's id of the message that it answers, where it answers one.
+        own_text: What of the text its author says in their own words, where that is not all of it: without what stands
+            in files, or what a program wrote.
+        is_anonymous: Whether it was written in the name of a channel or a group, so that nobody knows by whom.
+        before: What others said before it and the bot has not heard, such as a thread's first message. It is kept.
+        is_whole: Whether reading the event in full would give nothing more: neither files, nor what was said before.
+        unread: The names of files that could not be read; the person is told so.
+        references: What it quotes, forwards or shares of others; text holds nothing of that.
+        is_all_own: Whether its author wrote all of it themselves, in this conversation: text, files and what it holds.
+            Only then may a tool run by what they allowed for always. By default it is, if it is nothing but own text.
+        looking_at: What its author has open while they write, in a few words. Only the model is told, in this turn
+            alone: it is stored nowhere.
+    """
+
+    text: str
+    author: Author | None = None
+    attachments: tuple[Attachment, ...] = ()
+    created_at: datetime | None = None
+    external_id: str | None = None
+    is_addressed: bool = True
+    command: CommandCall | None = None
+    language: str | None = None
+    is_private: bool = True
+    replies_to: str | None = None
+    before: "tuple[InboundMessage, ...]" = ()
+    is_whole: bool = False
+    unread: tuple[str, ...] = ()
+    own_text: str | None = None
+    is_anonymous: bool = False
+    references: tuple[Reference, ...] = ()
+    looking_at: str | None = None
+    is_all_own: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.is_all_own is None:
+            of_others = any(not each.is_of_assistant for each in self.references)
+            own = self.own_text is None and not self.attachments and not of_others and not self.is_anonymous
+            object.__setattr__(self, "is_all_own", own)
+
+    @property
+    def full_text(self) -> str:
+        """Its text with what it holds of others, in brackets, as a model reads it."""
+        return write_out(self.text, self.references) if self.references else self.text

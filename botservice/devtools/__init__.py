@@ -1,0 +1,1 @@
+"""For whoever makes a bot: asking again from the record, evaluation, and what the inspector shows."""

@@ -1,0 +1,152 @@
+"""Asking a past turn's question again: nothing is sent, nothing in the chat changes, and no tool runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from sqlalchemy import Connection, select
+
+from botservice.agent.agent import Agent
+from botservice.agent.functions_based import FunctionsBasedAgent
+from botservice.agent.prompt import Prompt
+from botservice.agent.tool import Tool
+from botservice.conversation.context import AgentContext
+from botservice.core.errors import BotServiceError
+from botservice.devtools.again_answers import Comparison
+from botservice.devtools.asked_again import Record, read_record
+from botservice.devtools.changed_conditions import Changes
+from botservice.devtools.model_loop import Talk, models_asked
+from botservice.devtools.recorded_results import RecordedResults
+from botservice.llm.chat import ChatLLM, ChatMessage
+from botservice.people.usage import ModelCall, Payer, record_call
+from botservice.service import AgentService
+from botservice.storage.database import Storage
+from botservice.storage.tables.conversations import events, messages
+
+AGAIN: Final = "again"
+"""The name under which the usage of asking again is stored, in place of a model's; it counts for no person."""
+_NOBODY: Final = Payer(0, "", "")
+
+
+async def ask_again(
+    service: AgentService,
+    context: AgentContext | int,
+    turn: int,
+    changes: Changes | None = None,
+    *,
+    call: int = 1,
+    llm: ChatLLM | None = None,
+    storage: Storage | None = None,
+) -> Comparison:
+    """Ask the question of a past turn again, and return both answers.
+
+    The model is sent what it was sent then, from the prompt log, with the changes. A call of a tool that it made then
+    as well, with the same arguments, gets the result that is recorded; any other gets none, and `Comparison.again`
+    says so. No tool runs and no approval is asked for. What is stored is one line of usage, of no person.
+
+    Args:
+        context: The conversation, or its number.
+        turn: A number, as `botservice replay` shows it.
+        changes: What is different; without any, the same is asked of the model as it is now.
+        call: With which call of the model to begin, counted from 1; what was done before it stays as it was.
+        llm: Another model than the agent's.
+        storage: Where the record is; by default the service's.
+
+    Raises:
+        BotServiceError: there is no such turn, nothing is kept of its prompts, or there is no model to ask.
+    """
+    record = await read_again(service, context, turn, call=call, storage=storage)
+    return await _ask(
+        service, record, changes or Changes(), llm or model_of(service.agent), _storage_of(service, storage)
+    )
+
+
+async def prompt_again(
+    service: AgentService,
+    context: AgentContext | int,
+    turn: int,
+    changes: Changes | None = None,
+    *,
+    call: int = 1,
+    storage: Storage | None = None,
+) -> Sequence[ChatMessage]:
+    """Return the messages that `ask_again` would send, without sending them."""
+    record = await read_again(service, context, turn, call=call, storage=storage)
+    return _prompt_of(service.agent, record, changes or Changes())
+
+
+async def read_again(
+    service: AgentService, context: AgentContext | int, turn: int, *, call: int = 1, storage: Storage | None = None
+) -> Record:
+    """Return the record that `ask_again` begins with."""
+    kept = _storage_of(service, storage)
+    context_id = context if isinstance(context, int) else context.id
+    rebuild = partial(rebuild_prompt, service.agent, kept, context_id, turn)
+    return await read_record(kept, context_id, turn, call, rebuild=rebuild)
+
+
+def _storage_of(service: AgentService, storage: Storage | None) -> Storage:
+    kept = storage or service.storage
+    if kept is None:
+        raise BotServiceError("there is no storage to read the record from: give storage=, or a service that has one")
+    return kept
+
+
+def _prompt_of(agent: Agent, record: Record, changes: Changes) -> list[ChatMessage]:
+    return changes.apply(record.prompt, record.sections, [record.own_prompt or "", agent.prompt])
+
+
+async def _ask(service: AgentService, record: Record, changes: Changes, llm: ChatLLM, storage: Storage) -> Comparison:
+    agent, budgets = service.agent, service.options.budgets
+    prompt = _prompt_of(agent, record, changes)
+    context = await AgentContext.load(storage, record.context_id, record.turn_id)
+    tools = await offered_tools(agent, context)
+    talk = Talk(llm, tools, RecordedResults(record.tool_calls), budgets, service.options.max_steps)
+    try:
+        again = await talk.ask(prompt)
+    finally:
+        await _write_usage(storage, talk.billed)
+    then = record.answer(budgets, models_asked(getattr(agent, "llm", None)))
+    changed = changes.describe()
+    return Comparison(
+        record.context_id, record.turn_id, record.call, record.task, changed, prompt, then, again, budgets.currency
+    )
+
+
+async def rebuild_prompt(agent: Agent, storage: Storage, context_id: int, turn_id: int) -> Prompt | None:
+    """Build the prompt of a turn anew, or return None if its question is not the last one of the chat."""
+    context = await AgentContext.load(storage, context_id, turn_id)
+    question = context.chat_history.last_user_message
+    of_turn = select(messages.c.id).join(events, events.c.id == messages.c.event_id).where(events.c.turn_id == turn_id)
+    asked = await storage.read(lambda connection: set(connection.execute(of_turn).scalars()))
+    if question is None or question.id not in asked or not isinstance(agent, FunctionsBasedAgent):
+        return None
+    return await agent.build_prompt(context)
+
+
+def model_of(agent: Agent) -> ChatLLM:
+    """Return the model that an agent asks."""
+    llm: ChatLLM | None = getattr(agent, "llm", None)
+    if llm is None:
+        raise BotServiceError(f"{type(agent).__name__} has no attribute llm, so there is no model to ask again")
+    return llm
+
+
+async def offered_tools(agent: Agent, context: AgentContext) -> Mapping[str, Tool]:
+    """Return the tools that an agent's model is told of in a conversation, by name."""
+    if isinstance(agent, FunctionsBasedAgent):
+        return {tool.name: tool for tool in await agent.offered_tools(context)}
+    return await agent.tools_for(context)
+
+
+async def _write_usage(storage: Storage, billed: list[ModelCall]) -> None:
+    """Record the usage of models for the service as a whole, not for a person or a chat."""
+    now = storage.now()
+
+    def write(connection: Connection) -> None:
+        for each in billed:
+            record_call(connection, _NOBODY, replace(each, model=AGAIN), now)
+
+    if billed:
+        await storage.write(write)

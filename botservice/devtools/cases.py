@@ -1,0 +1,242 @@
+"""The file of cases: past turns and questions of one's own, with what is expected of their answers."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
+
+from botservice.core.errors import BotServiceError
+from botservice.devtools.again_answers import CallMade, Origin
+from botservice.devtools.case_languages import LANGUAGES
+from botservice.devtools.yaml_lines import Place
+from botservice.llm.chat import ChatMessage
+
+_OF_PEOPLE: Final = ("author", "history", "facts")
+_OF_TURNS: Final = dict.fromkeys(("context", "call"), "goes with turn")
+_OF_QUESTIONS: Final = dict.fromkeys(_OF_PEOPLE, "goes with question; messages are the whole prompt")
+_RECORDED: Final = dict.fromkeys((*_OF_PEOPLE, "tools"), "is in the record of a past turn: leave it out")
+# What a case of each kind cannot have, and why.
+_NOT_WITH: Final = {"question": _OF_TURNS, "messages": _OF_TURNS | _OF_QUESTIONS, "turn": _RECORDED, "turns": _RECORDED}
+_ROLES: Final = ("system", "user", "assistant", "tool")
+
+_Readers = Mapping[str, Callable[[Place], Any]]
+
+
+class Pattern:
+    """A regular expression as the Rust library `regex` reads it: without look-around and back-references."""
+
+    __slots__ = ("_validator", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        try:
+            self._validator = SchemaValidator(core_schema.str_schema(pattern=text, regex_engine="rust-regex"))
+        except SchemaError as error:
+            reason = " ".join(str(error).partition("regex parse error:")[2].split()) or "it cannot be read"
+            raise BotServiceError(
+                f"{text!r} is no pattern that is safe to look for: {reason[-160:]}. "
+                "Leave out look-around and back-references"
+            ) from None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Pattern) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+    def is_in(self, text: str) -> bool:
+        """Return whether it is found anywhere in a text."""
+        try:
+            self._validator.validate_python(text)
+        except ValidationError:
+            return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Expectations:
+    """What an answer has to be; whatever is not said here does not matter.
+
+    Attributes:
+        contains: Texts that are in it, in small letters or capitals.
+        calls: Tools that the model calls on its way.
+        max_tokens: How many tokens its model may write, on the way too.
+        max_cost: In the currency.
+        language: Two letters.
+        judge: What a model that judges has to find true of it.
+    """
+
+    contains: tuple[str, ...] = ()
+    not_contains: tuple[str, ...] = ()
+    regex: tuple[Pattern, ...] = ()
+    not_regex: tuple[Pattern, ...] = ()
+    calls: tuple[str, ...] = ()
+    not_calls: tuple[str, ...] = ()
+    max_tokens: int | None = None
+    max_cost: float | None = None
+    language: str | None = None
+    judge: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question: a past turn where turn is set, chat messages where there are some, or else what is written here.
+
+    Attributes:
+        history: Who spoke, user or assistant, and what they said, oldest first.
+        facts: What is known of the person who asks.
+        context: Which conversation the turn is in, as the command line names it.
+        tools: What calls give; one with no arguments here gives its result whatever they are.
+    """
+
+    name: str
+    expect: Expectations = Expectations()
+    question: str = ""
+    author: str | None = None
+    history: tuple[tuple[str, str], ...] = ()
+    facts: tuple[str, ...] = ()
+    messages: tuple[ChatMessage, ...] = ()
+    context: str = ""
+    turn: int | None = None
+    call: int = 1
+    tools: tuple[tuple[CallMade, bool], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """The cases of a file.
+
+    Attributes:
+        model: Which one is asked; None for the agent's own. prompt likewise.
+        judge: Which one judges; None for the one that is configured.
+    """
+
+    cases: tuple[Case, ...]
+    model: str | None = None
+    prompt: str | None = None
+    judge: str | None = None
+
+    @property
+    def needs_judge(self) -> bool:
+        """Whether a case asks for a model that judges."""
+        return any(each.expect.judge is not None for each in self.cases)
+
+    @property
+    def needs_record(self) -> bool:
+        """Whether a case is a past turn."""
+        return any(each.turn is not None for each in self.cases)
+
+
+def read_suite(text: str, file: str = "the file") -> Suite:
+    """Return the cases that a YAML text holds.
+
+    Raises:
+        BotServiceError: something in it is wrong; it says where, and what to do.
+    """
+    place = Place.of_text(text, file)
+    fields = place.fields(_SUITE)
+    if "cases" not in fields:
+        place.refuse("there are no cases: the file has a list cases:")
+    suite = Suite(**_read(fields, _SUITE))
+    if not suite.cases:
+        fields["cases"].refuse("there are no cases")
+    return suite
+
+
+def _read(fields: Mapping[str, Place], readers: _Readers) -> dict[str, Any]:
+    return {name: readers[name](place) for name, place in fields.items()}
+
+
+def _cases(place: Place) -> list[Case]:
+    fields = place.fields(_CASE)
+    kinds = [kind for kind in _NOT_WITH if kind in fields]
+    if len(kinds) != 1:
+        place.refuse("a case has one of question, messages, turn and turns")
+    for name, why in _NOT_WITH[kinds[0]].items():
+        if name in fields:
+            fields[name].refuse(f"{name} {why}")
+    values = _read(fields, _CASE)
+    if kinds[0] == "question":
+        return [Case(**{"name": values["question"], **values})]
+    if kinds[0] == "messages":
+        return [Case(**{"name": str(values["messages"][-1].get("content")), **values})]
+    if "context" not in fields:
+        place.refuse("a past turn needs its context, as `botservice contexts` lists it")
+    turns = values.pop("turns") if kinds[0] == "turns" else [values["turn"]]
+    own = values.pop("name", None)
+    return [Case(own or f"turn {turn} of {values['context']}", **{**values, "turn": turn}) for turn in turns]
+
+
+def _patterns(place: Place) -> tuple[Pattern, ...]:
+    try:
+        return tuple(map(Pattern, place.texts()))
+    except BotServiceError as error:
+        place.refuse(str(error))
+
+
+def _language(place: Place) -> str:
+    language = place.text().casefold()
+    if language not in LANGUAGES:
+        place.refuse(f"the language must be one of {', '.join(LANGUAGES)}")
+    return language
+
+
+def _messages(place: Place) -> tuple[ChatMessage, ...]:
+    return tuple(map(_message, place.items())) or place.refuse("there are no messages")
+
+
+def _message(place: Place) -> ChatMessage:
+    message: Any = place.value()
+    if not isinstance(message, dict) or message.get("role") not in _ROLES:
+        place.refuse(f"a message has a role: {', '.join(_ROLES)}")
+    if not isinstance(message.get("content"), str | list) and not message.get("tool_calls"):
+        place.refuse("a message has a content: give it a text")
+    return dict(message)
+
+
+def _said(place: Place) -> tuple[str, str]:
+    fields = place.fields(("user", "assistant"))
+    if len(fields) != 1:
+        place.refuse("each line of a history is what one said: user: … or assistant: …")
+    ((role, said),) = fields.items()
+    return role, said.text()
+
+
+def _tool(place: Place) -> tuple[CallMade, bool]:
+    fields = place.fields(("name", "arguments", "result", "error"))
+    if "name" not in fields or ("result" in fields) == ("error" in fields):
+        place.refuse("a tool has a name, and a result or an error; arguments where the result is for them alone")
+    arguments = fields["arguments"].value() if "arguments" in fields else {}
+    if not isinstance(arguments, dict):
+        fields["arguments"].refuse("arguments must be a mapping")
+    is_error = "error" in fields
+    result = fields["error" if is_error else "result"].text()
+    call = CallMade(fields["name"].text(), arguments, result, Origin.RECORD, is_error)
+    return call, "arguments" not in fields
+
+
+_BY_TYPE: Final[Mapping[object, Callable[[Place], Any]]] = {
+    str: Place.text,
+    str | None: Place.text,
+    tuple[str, ...]: Place.texts,
+    int: Place.whole,
+    int | None: Place.whole,
+    float | None: Place.number,
+    tuple[Pattern, ...]: _patterns,
+    tuple[ChatMessage, ...]: _messages,
+    tuple[tuple[str, str], ...]: lambda place: tuple(map(_said, place.items())),
+    tuple[tuple[CallMade, bool], ...]: lambda place: tuple(map(_tool, place.items())),
+    tuple[Case, ...]: lambda place: tuple(case for each in place.items() for case in _cases(each)),
+    Expectations: lambda place: Expectations(**_read(place.fields(_EXPECT), _EXPECT)),
+}
+
+
+def _readers(of: type[Expectations | Case | Suite]) -> _Readers:
+    """Return what reads each field of a part of the file."""
+    return {each.name: _BY_TYPE[each.type] for each in fields(of)}
+
+
+_EXPECT: Final[_Readers] = {**_readers(Expectations), "language": _language}
+_CASE: Final = {**_readers(Case), "turns": lambda place: [each.whole() for each in place.items()]}
+_SUITE: Final = _readers(Suite)

@@ -1,0 +1,218 @@
+"""Conversations and their turns, one by one: listed, read, exported and deleted."""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Text, func, or_, select, type_coerce
+
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.reminder_records import read_waiting
+from botservice.conversation.step_records import read_steps
+from botservice.core.errors import StorageError
+from botservice.core.messages import Attachment
+from botservice.history.rows import read_messages, select_messages
+from botservice.privacy.forgetting import forget_chat
+from botservice.storage.database import Storage
+from botservice.storage.tables.conversations import contexts, messages, turns
+from botservice.turns.waiting_calls import say_state
+from botservice.turns.waiting_records import find_of_context
+
+
+@dataclass(frozen=True, slots=True)
+class ContextSummary:
+    """A conversation in a list."""
+
+    id: int
+    keys: Mapping[str, str]
+    message_count: int
+    last_message_at: datetime | None
+    last_message_id: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        last = self.last_message_at and self.last_message_at.isoformat()
+        return {"id": self.id, "keys": dict(self.keys), "messages": self.message_count, "last_message_at": last}
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRecord:
+    """A turn with its steps.
+
+    Attributes:
+        compacted_at: Since when its steps are not kept any more.
+        waited: What it waits for, or has waited for, and what became of that.
+    """
+
+    id: int
+    status: str
+    outcome: str | None
+    error: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    steps: tuple[MemoryItem, ...]
+    compacted_at: datetime | None = None
+    waited: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return it as JSON values."""
+        return {
+            "turn": self.id,
+            "status": self.status,
+            "outcome": self.outcome,
+            "error": self.error,
+            "created_at": self.created_at.isoformat(),
+            "finished_at": self.finished_at and self.finished_at.isoformat(),
+            "compacted_at": self.compacted_at and self.compacted_at.isoformat(),
+            "waited": list(self.waited),
+            "steps": [step.to_dict() for step in self.steps],
+        }
+
+
+async def list_contexts(
+    storage: Storage,
+    *,
+    limit: int | None = None,
+    offset: int = 0,
+    having: str | None = None,
+    after: tuple[int, int] | None = None,
+) -> list[ContextSummary]:
+    """Return the conversations, those with the newest messages first.
+
+    Args:
+        having: Only those one of whose keys has this value.
+        after: Only those after one in the list, by its last_message_id and its id.
+    """
+    # Not counted yet, after a migration that was cut off: counted here.
+    counted = select(func.count()).where(messages.c.context_id == contexts.c.id).scalar_subquery()
+    last_at = select(messages.c.created_at).where(messages.c.id == contexts.c.last_message_id).scalar_subquery()
+    query = (
+        select(
+            contexts.c.id,
+            contexts.c.context_keys,
+            func.coalesce(contexts.c.message_count, counted),
+            last_at,
+            contexts.c.last_message_id,
+        )
+        .order_by(contexts.c.last_message_id.desc(), contexts.c.id.desc())
+        .limit(limit)
+        .offset(offset)
+    )
+    if after is not None:
+        last_message_id, context_id = after
+        is_older = (contexts.c.last_message_id < last_message_id) | (contexts.c.id < context_id)
+        query = query.where(contexts.c.last_message_id <= last_message_id, is_older)
+    if having is not None:  # a name of a key is seldom the same
+        kept = type_coerce(contexts.c.context_keys, Text)
+        # A string, or another JSON value, which has no quotes around it.
+        written = [json.dumps(having), f":{having},", f":{having}}}"]
+        query = query.where(or_(*(kept.contains(each, autoescape=True) for each in written)))
+
+    def read(connection: Connection) -> list[ContextSummary]:
+        return [ContextSummary(*row) for row in connection.execute(query)]
+
+    return await storage.read(read, is_long=True)
+
+
+async def read_turns(storage: Storage, context_id: int, turn_id: int | None = None) -> list[TurnRecord]:
+    """Return the turns of a conversation with their steps, oldest first.
+
+    Raises:
+        StorageError: there is no such context, or no such turn in it.
+    """
+
+    def query(connection: Connection) -> list[TurnRecord]:
+        check_context(connection, context_id)
+        wanted = select(turns).where(turns.c.context_id == context_id).order_by(turns.c.id)
+        if turn_id is not None:
+            wanted = wanted.where(turns.c.id == turn_id)
+        rows = connection.execute(wanted).all()
+        if turn_id is not None and not rows:
+            raise StorageError(f"context {context_id} has no turn {turn_id}")
+        steps: dict[int, list[MemoryItem]] = {}
+        for stored in read_steps(connection, context_id, turn_ids=None if turn_id is None else [turn_id]):
+            steps.setdefault(stored.turn_id, []).append(stored.item)
+        waited: dict[int, list[str]] = {}
+        for call in find_of_context(connection, context_id):
+            waited.setdefault(call.turn_id, []).append(say_state(call))
+        return [
+            TurnRecord(
+                row.id,
+                row.status,
+                row.outcome,
+                row.error,
+                row.created_at,
+                row.finished_at,
+                tuple(steps.get(row.id, ())),
+                row.compacted_at,
+                tuple(waited.get(row.id, ())),
+            )
+            for row in rows
+        ]
+
+    return await storage.read(query, is_long=True)
+
+
+async def export_context(storage: Storage, context_id: int) -> dict[str, Any]:
+    """Return everything that is kept of a conversation, as JSON values; the bytes of files as base64.
+
+    Raises:
+        StorageError: there is no such context.
+    """
+
+    def query(connection: Connection) -> dict[str, Any]:
+        row = check_context(connection, context_id)
+        rows = connection.execute(select_messages(context_id).order_by(messages.c.position)).all()
+        said = read_messages(connection, context_id, rows)
+        return {
+            "context": {"id": context_id, "keys": row.context_keys, "metadata": row.metadata},
+            "messages": [
+                {
+                    "id": each.id,
+                    "role": each.role.value,
+                    "text": each.text,
+                    "author": each.author
+                    and {"platform": each.author.platform, "id": each.author.id, "name": each.author.name},
+                    "created_at": each.created_at.isoformat(),
+                    "attachments": [_export_file(file) for file in each.attachments],
+                }
+                for each in said
+            ],
+            "reminders": [each.as_dict() for each in read_waiting(connection, context_id)],
+        }
+
+    exported = await storage.read(query, is_long=True)
+    exported["turns"] = [each.as_dict() for each in await read_turns(storage, context_id)]
+    return exported
+
+
+def _export_file(file: Attachment) -> dict[str, str | None]:
+    about = {"name": file.name, "mime_type": file.mime_type}
+    if file.data is None:
+        return {**about, "url": file.url}
+    return {**about, "data": base64.b64encode(file.data).decode()}
+
+
+async def forget_context(storage: Storage, context_id: int) -> None:
+    """Delete a conversation with everything that belongs to it. A turn that runs there can store nothing more.
+
+    Raises:
+        StorageError: there is no such context.
+    """
+    await storage.read(lambda connection: check_context(connection, context_id))
+    await forget_chat(storage, context_id)
+
+
+def check_context(connection: Connection, context_id: int) -> Any:
+    """Return the row of a context.
+
+    Raises:
+        StorageError: there is no such context.
+    """
+    row = connection.execute(select(contexts).where(contexts.c.id == context_id)).one_or_none()
+    if row is None:
+        raise StorageError(f"there is no context {context_id}: `botservice contexts` lists them")
+    return row

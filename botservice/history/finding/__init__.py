@@ -1,1 +1,0 @@
-"""Finding what was said: the indexes of chats, and what of them is brought up to date when."""

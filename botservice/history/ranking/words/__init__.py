@@ -1,1 +1,0 @@
-"""Words: tokens, languages, forms, look-alikes, dates."""

@@ -1,1 +1,0 @@
-"""How HTTP clients connect: whom they trust, and which connections they use again."""

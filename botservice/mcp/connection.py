@@ -1,0 +1,288 @@
+"""The connection to one server: a task owns the client, lists the tools, and connects again where it is lost."""
+
+import asyncio
+import contextlib
+import importlib
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from botservice.agent.tool_outputs import OutputError
+from botservice.llm.tls import tls_context
+from botservice.mcp.child_processes import Children
+from botservice.mcp.config import ServerConfig
+from botservice.mcp.failures import explain, is_closed
+from botservice.mcp.http_and_stdio import Line, connected
+from botservice.mcp.listing import ListedTool, clean, read_listing
+from botservice.mcp.progress import progress_of_server
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+    from botservice.mcp.oauth import PersonalAuth
+
+CONNECT_SECONDS: Final = 60.0  # some commands fetch what they run first
+_LIST_SECONDS: Final = 30.0
+_PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
+_CLOSE_SECONDS: Final = 6.0
+_STEADY_SECONDS: Final = 60.0  # who was up so long begins with the shortest pause again
+_NO_SESSION: Final = (400, 404)  # MCP, streamable HTTP: what a server that began anew answers, the first one by habit
+_MOST_PAGES: Final = 50
+_MOST_TOOLS: Final = 1_000
+_LONGEST_REASON: Final = 1_000
+_WANTS_SIGN_IN: Final = "it wants each person to sign in: PUBLIC_URL and ENCRYPTION_KEY let people do that by OAuth"
+
+logger = logging.getLogger(__name__)
+
+
+class _SessionLost(OutputError):
+    """An HTTP server knows nothing of this connection any more."""
+
+
+class Connection:
+    """One server.
+
+    Attributes:
+        listing: The tools that it had when it was last asked.
+        problem: Why it cannot be used; None while it can, and before the first try.
+        is_tried: Set once the first try has ended, well or not.
+        wants_sign_in: Whether it takes nobody who has not signed in; it is not tried again then.
+    """
+
+    def __init__(
+        self, config: ServerConfig, children: Children, wait_seconds: float, auth: "PersonalAuth | None" = None
+    ) -> None:
+        """Begin to connect.
+
+        Args:
+            wait_seconds: How long a call waits for a connection that is being made.
+            auth: With what one person has signed in; without it the connection is everybody's.
+        """
+        self.wants_sign_in = False
+        self._auth = auth
+        self.config = config
+        self._wait_seconds = wait_seconds
+        self.listing: tuple[ListedTool, ...] = ()
+        self.problem: str | None = None
+        self.is_tried = asyncio.Event()
+        self._children = children
+        self._line = Line()
+        self._tries = 0
+        self._client: Client | None = None
+        self._is_up = asyncio.Event()
+        self._is_stale = asyncio.Event()
+        self._is_closing = False
+        self._owner = asyncio.create_task(self._keep(), name=f"mcp-{config.prefix}")
+
+    async def wait(self, seconds: float) -> None:
+        """Wait until it has been tried once, or the time is over."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.is_tried.wait()
+
+    async def close(self) -> None:
+        """Let go of the server; what runs in it ends with it."""
+        self._is_closing = True
+        for _ in range(2):  # a server that does not answer to a goodbye is left without one
+            self._owner.cancel()
+            await asyncio.wait([self._owner], timeout=_CLOSE_SECONDS)
+        if self._owner.done() and not self._owner.cancelled():
+            self._owner.exception()  # it was on its way out
+
+    async def call(self, tool: str, arguments: Mapping[str, Any], *, may_repeat: bool = False) -> Any:
+        """Return what a tool of the server gives, as the client has it.
+
+        Args:
+            may_repeat: Whether it may be called once more where the server seems to have begun anew.
+
+        Raises:
+            OutputError: it gives nothing; the message says why, for the model to read.
+        """
+        client = await self._wait_for_client()
+        try:
+            return await self._ask(client, tool, arguments)
+        except _SessionLost:  # it knows this connection no more: of the call that is likely, and not certain
+            if client is self._client:
+                self._line.is_lost.set()
+                self._let_go()
+            if not may_repeat:
+                raise
+            return await self._ask(await self._wait_for_client(is_patient=True), tool, arguments)
+
+    async def _ask(self, client: "Client", tool: str, arguments: Mapping[str, Any]) -> Any:
+        from mcp import MCPError
+
+        seconds = self.config.timeout_seconds + 1  # the executor's limit comes first, and is said better
+        name = self.config.name
+        try:
+            return await client.call_tool(
+                tool, dict(arguments), read_timeout_seconds=seconds, progress_callback=progress_of_server()
+            )
+        except MCPError as error:
+            if is_closed(error) or client is not self._client:
+                raise OutputError(
+                    f"the connection to server {name} was lost during the call: its outcome is unknown"
+                ) from None
+            if self._line.refused_with in _NO_SESSION and client.session.initialize_result is not None:
+                raise _SessionLost(
+                    f"server {name} seems to have refused the call ({clean(error.message, _LONGEST_REASON)}): "
+                    "its outcome is unknown"
+                ) from None
+            raise OutputError(f"server {name} refused the call: {clean(error.message, _LONGEST_REASON)}") from None
+        except (ValueError, RuntimeError) as error:
+            raise OutputError(
+                f"server {name} answered with something that is no result ({type(error).__name__}); "
+                "the outcome of the call is unknown"
+            ) from None
+
+    async def _wait_for_client(self, *, is_patient: bool = False) -> "Client":
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0 if self.problem and not is_patient else self._wait_seconds):
+                await self._is_up.wait()
+        if self._client is None:
+            raise OutputError(self.explain_absence())
+        return self._client
+
+    def explain_absence(self) -> str:
+        """Return what a model is told of a server that cannot be used."""
+        return (
+            f"server {self.config.name} cannot be reached at this moment ({self.problem or 'it is being connected'}), "
+            "so its tools cannot be used; go on without them, or say so"
+        )
+
+    async def _keep(self) -> None:
+        """Connect, and again whenever the connection is lost, until cancelled."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began, line = loop.time(), Line()
+            self._line = line
+            try:
+                await self._live(line)
+                self._note_down(line.problem or "it has ended")
+            except (Exception, asyncio.CancelledError, BaseExceptionGroup) as error:
+                if self._is_closing or _is_cancelled():
+                    raise
+                if self._is_unwelcome(line):
+                    return
+                self._note_down(
+                    line.problem
+                    or explain(
+                        error, refused_with=line.refused_with, last_words="" if self.listing else line.last_words
+                    )
+                )
+            if self._is_closing:  # the client's package swallows a cancellation now and then
+                return
+            if loop.time() - began > _STEADY_SECONDS:
+                self._tries = 0
+            await asyncio.sleep(_PAUSES[min(self._tries, len(_PAUSES) - 1)])
+            self._tries += 1
+
+    def _is_unwelcome(self, line: Line) -> bool:
+        """Return whether trying again is of no use before a person has signed in, and take note of that."""
+        if self._auth is None:
+            self.wants_sign_in = line.wants_sign_in and (self.config.has_sign_in or not self.config.headers)
+        else:
+            self.wants_sign_in = self._auth.is_refused
+        if self.wants_sign_in:
+            self.problem = _WANTS_SIGN_IN
+            self.is_tried.set()
+        return self.wants_sign_in
+
+    async def _live(self, line: Line) -> None:
+        """Connect and stay so for as long as it lasts."""
+        from_package = await asyncio.to_thread(_load)  # takes a second, in which others go on
+        way = connected(self.config, self._children, line, self._auth)
+        async with asyncio.timeout(CONNECT_SECONDS) as limit, way as transport:
+            client = from_package.Client(transport, read_timeout_seconds=_LIST_SECONDS, message_handler=self._hear)
+            async with client:
+                await self._list(client)
+                limit.reschedule(None)
+                self._note_up(client)
+                try:
+                    await self._stay(client, line)
+                finally:
+                    self._let_go()
+
+    async def _stay(self, client: "Client", line: Line) -> None:
+        """List the tools again whenever the server says that they have changed, until the line is lost."""
+        async with asyncio.TaskGroup() as group:
+            others = [group.create_task(self._listen(client)), group.create_task(self._list_again(client))]
+            await line.is_lost.wait()
+            for task in others:
+                task.cancel()
+
+    async def _listen(self, client: "Client") -> None:
+        """Hear of changes from servers of the newer protocol, which have to be asked for them."""
+        from mcp import MCPError
+        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+
+        has_changes = client.server_capabilities.tools is not None and client.server_capabilities.tools.list_changed
+        while has_changes:
+            with contextlib.suppress(SubscriptionLost, MCPError, TimeoutError):
+                try:
+                    async with client.listen(tools_list_changed=True) as changes:
+                        self._is_stale.set()  # what has changed before it began is not said again
+                        async for _ in changes:
+                            self._is_stale.set()
+                except ListenNotSupportedError:
+                    return
+            await asyncio.sleep(_PAUSES[-1])
+
+    async def _list_again(self, client: "Client") -> None:
+        from mcp import MCPError
+
+        while True:
+            await self._is_stale.wait()
+            self._is_stale.clear()
+            with contextlib.suppress(MCPError, ValueError, TimeoutError):
+                await self._list(client)
+            await asyncio.sleep(_PAUSES[0])  # a server whose tools change all the time is asked once a second
+
+    async def _hear(self, message: Any) -> None:
+        if getattr(message, "method", None) == "notifications/tools/list_changed":
+            self._is_stale.set()
+
+    async def _list(self, client: "Client") -> None:
+        found: list[Any] = []
+        cursor, seen = None, set()
+        for _ in range(_MOST_PAGES):
+            page = await client.list_tools(cursor=cursor, cache_mode="bypass")
+            found += page.tools
+            cursor = page.next_cursor
+            if cursor is None or cursor in seen or len(found) >= _MOST_TOOLS:
+                break
+            seen.add(cursor)
+        if cursor is not None:
+            logger.warning("mcp.listing_cut", extra={"server": self.config.prefix, "tools": len(found)})
+        config = self.config
+        self.listing = await asyncio.to_thread(read_listing, config.prefix, found[:_MOST_TOOLS], config.tools)
+
+    def _note_up(self, client: "Client") -> None:
+        self._client, self.problem = client, None
+        self._is_up.set()
+        self.is_tried.set()
+        logger.info("mcp.up", extra={"server": self.config.prefix, "tools": len(self.listing)})
+
+    def _let_go(self) -> None:
+        self._client = None
+        self._is_up.clear()
+
+    def _note_down(self, problem: str) -> None:
+        if problem != self.problem:
+            logger.warning("mcp.down", extra={"server": self.config.prefix, "problem": problem})
+        self.problem = problem
+        self.is_tried.set()
+
+
+def _load() -> Any:
+    """Import what connections need, once, and return the package."""
+    for name in ("jsonschema", "mcp.client.auth", "mcp.client.streamable_http", "mcp.client.subscriptions"):
+        importlib.import_module(name)
+    tls_context()
+    return importlib.import_module("mcp")
+
+
+def _is_cancelled() -> bool:
+    """Return whether this task was cancelled from outside; an outage cancels it as well, within its own block."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

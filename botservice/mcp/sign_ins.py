@@ -1,0 +1,225 @@
+"""Storing sign-ins to servers, encrypted, and separately for each account of a person."""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from sqlalchemy import Connection, delete, exists, insert, select, update
+
+from botservice.conversation.context import AgentContext
+from botservice.core.errors import StorageError
+from botservice.people.facts import is_private
+from botservice.people.identities import find_identity
+from botservice.storage.database import Storage
+from botservice.storage.encryption import Cipher
+from botservice.storage.tables.people import identities
+from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
+
+_STATE_LASTS: Final = timedelta(minutes=15)
+_MOST_TRIES: Final = 5
+
+
+def make_code() -> str:
+    """Return six digits for a person to read and say."""
+    return f"{secrets.randbelow(10**6):06}"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """The parameters for requesting tokens from a server's authorization.
+
+    Attributes:
+        url: The address of the server that the tokens are for; they are sent nowhere else.
+        metadata: What the authorization says of itself.
+        verifier: The secret of a sign-in that has begun (PKCE).
+        is_inside: Whether the server answered from a network of this machine's own, where its authorization may be.
+    """
+
+    url: str
+    redirect_uri: str
+    client: Mapping[str, Any] = field(repr=False)
+    metadata: Mapping[str, Any] = field(repr=False)
+    resource: str | None = None
+    verifier: str = field(default="", repr=False)
+    language: str | None = None
+    is_inside: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SignIn:
+    """The sign-in of one account at a server.
+
+    Attributes:
+        expires_at: In seconds since 1970, or None if the server does not say.
+        renewing_until: Until when a process that renews it is waited for, in seconds since 1970.
+        code: What the person has yet to say in the chat where they were asked; None once they have.
+        tries: How often something else was said.
+        sealed: As it was read.
+    """
+
+    id: int
+    server: str
+    grant: Grant
+    access_token: str = field(repr=False)
+    refresh_token: str | None = field(default=None, repr=False)
+    expires_at: float | None = None
+    renewing_until: float | None = None
+    code: str | None = field(default=None, repr=False)
+    tries: int = 0
+    sealed: bytes = field(default=b"", repr=False)
+
+
+class SignIns:
+    """The sign-ins in the database."""
+
+    def __init__(self, cipher: Cipher) -> None:
+        self._cipher = cipher
+
+    async def find(self, storage: Storage, identity_id: int, server: str, url: str) -> SignIn | None:
+        """Return the sign-in of an account, or None if there is none for this address and key."""
+        of_both = (tool_sign_ins.c.identity_id == identity_id, tool_sign_ins.c.server == server)
+        query = select(tool_sign_ins.c.id, tool_sign_ins.c.data).where(*of_both)
+        row = await storage.read(lambda connection: connection.execute(query).one_or_none())
+        try:
+            found = None if row is None else self._read(row.id, server, row.data)
+        except StorageError:  # with another key: the person signs in anew
+            return None
+        return found if found is not None and found.grant.url == url else None
+
+    async def keep(self, storage: Storage, identity_id: int, made: SignIn) -> bool:
+        """Store a new sign-in in the place of an earlier one; return whether its account still exists."""
+        of_both = (tool_sign_ins.c.identity_id == identity_id, tool_sign_ins.c.server == made.server)
+        values = {"identity_id": identity_id, "server": made.server, "data": self._write(made)}
+
+        def write(connection: Connection) -> bool:
+            if not _is_there(connection, identity_id):
+                return False
+            now = storage.now()
+            connection.execute(delete(tool_sign_ins).where(*of_both))
+            connection.execute(insert(tool_sign_ins).values(**values, created_at=now, updated_at=now))
+            return True
+
+        return await storage.write(write)
+
+    async def reserve(self, storage: Storage, has: SignIn, until: float) -> bool:
+        """Reserve the renewal of a sign-in for this process; return whether no other one was faster."""
+        return await self._change(storage, has, replace(has, renewing_until=until))
+
+    async def confirm(self, storage: Storage, has: SignIn, code: str) -> bool:
+        """Check the code that a person enters in the chat against the one that their page showed.
+
+        A link can be passed on, so another person may have signed in. After a few wrong codes, the sign-in is void.
+        Each try is counted in the transaction that compares it, so that many at once are no more than one by one.
+        """
+        query = select(tool_sign_ins.c.id, tool_sign_ins.c.data).where(tool_sign_ins.c.id == has.id).with_for_update()
+        is_it = tool_sign_ins.c.id == has.id
+
+        def write(connection: Connection) -> bool:
+            row = connection.execute(query).one_or_none()
+            if row is None:
+                return False
+            kept = self._read(row.id, has.server, row.data)
+            if kept.code is None:
+                return True
+            tried = replace(kept, tries=kept.tries + 1)
+            is_right = secrets.compare_digest(kept.code.encode(), code.strip().encode())
+            if tried.tries >= _MOST_TRIES and not is_right:
+                connection.execute(delete(tool_sign_ins).where(is_it))
+            else:
+                made = replace(tried, code=None) if is_right else tried
+                connection.execute(update(tool_sign_ins).where(is_it).values(data=self._write(made)))
+            return is_right
+
+        return await storage.write(write)
+
+    async def _change(self, storage: Storage, seen: SignIn, made: SignIn) -> bool:
+        """Keep a sign-in in the place of one that was seen; return whether that was there still."""
+        unchanged = (tool_sign_ins.c.id == seen.id, tool_sign_ins.c.data == seen.sealed)
+        change = update(tool_sign_ins).where(*unchanged).returning(tool_sign_ins.c.id)
+        change = change.values(data=self._write(made))
+        return await storage.write(lambda connection: connection.execute(change).one_or_none()) is not None
+
+    async def renew(self, storage: Storage, renewed: SignIn) -> None:
+        """Store renewed tokens, if the sign-in still exists."""
+        change = update(tool_sign_ins).where(tool_sign_ins.c.id == renewed.id)
+        values = {"data": self._write(renewed), "updated_at": storage.now()}
+        await storage.write(lambda connection: connection.execute(change.values(**values)))
+
+    async def drop(self, storage: Storage, sign_in_id: int) -> None:
+        """Delete a sign-in."""
+        gone = delete(tool_sign_ins).where(tool_sign_ins.c.id == sign_in_id)
+        await storage.write(lambda connection: connection.execute(gone))
+
+    async def begin(self, storage: Storage, identity_id: int, server: str, grant: Grant) -> str:
+        """Store the state of a new sign-in and return it; it voids an earlier one of the same account."""
+        state = secrets.token_urlsafe(32)
+        row = {"identity_id": identity_id, "server": server, "data": self._seal(asdict(grant))}
+        now = storage.now()
+        of_both = (tool_sign_in_states.c.identity_id == identity_id, tool_sign_in_states.c.server == server)
+
+        def write(connection: Connection) -> None:
+            connection.execute(delete(tool_sign_in_states).where(tool_sign_in_states.c.expires_at < now))
+            if not _is_there(connection, identity_id):
+                return  # what leads back to nobody is good for nothing
+            connection.execute(delete(tool_sign_in_states).where(*of_both))
+            values = {**row, "digest": _digest(state), "expires_at": now + _STATE_LASTS}
+            connection.execute(insert(tool_sign_in_states).values(values))
+
+        await storage.write(write)
+        return state
+
+    async def take(self, storage: Storage, server: str, state: str) -> tuple[int, Grant] | None:
+        """Use up a state; return whose sign-in it is and its parameters, unless it is used or expired."""
+        columns = tool_sign_in_states.c
+        taking = (
+            delete(tool_sign_in_states)
+            .where(columns.digest == _digest(state), columns.server == server)
+            .returning(columns.identity_id, columns.data, columns.expires_at)
+        )
+        known = select(exists().where(columns.digest == _digest(state)))
+        if not await storage.read(lambda connection: connection.execute(known).scalar_one()):
+            return None  # anybody may come here, and writing holds others up
+        row = await storage.write(lambda connection: connection.execute(taking).one_or_none())
+        if row is None or row.expires_at < storage.now():
+            return None
+        return row.identity_id, Grant(**self._open(row.data))
+
+    def _read(self, row_id: int, server: str, data: bytes) -> SignIn:
+        values = self._open(data)
+        return SignIn(row_id, server, Grant(**values.pop("grant")), **values, sealed=data)
+
+    def _write(self, sign_in: SignIn) -> bytes:
+        kept = asdict(replace(sign_in, grant=replace(sign_in.grant, verifier="")))
+        return self._seal({name: value for name, value in kept.items() if name not in ("id", "server", "sealed")})
+
+    def _seal(self, values: Mapping[str, Any]) -> bytes:
+        return self._cipher.encrypt(json.dumps(values).encode())
+
+    def _open(self, data: bytes) -> dict[str, Any]:
+        values: dict[str, Any] = json.loads(self._cipher.decrypt(data))
+        return values
+
+
+async def find_asker(context: AgentContext) -> int | None:
+    """Return the account of the asker in a private chat, or None elsewhere."""
+    author = context.last_author
+
+    def read(connection: Connection) -> int | None:
+        identity = find_identity(connection, author)
+        return identity.id if identity is not None and is_private(connection, context.id, author) else None
+
+    return None if author is None else await context.storage.read(read)
+
+
+def _is_there(connection: Connection, identity_id: int) -> bool:
+    """Return whether an account still exists, and lock it against other processes."""
+    query = select(identities.c.id).where(identities.c.id == identity_id).with_for_update(key_share=True)
+    return connection.execute(query).one_or_none() is not None
+
+
+def _digest(state: str) -> str:
+    return hashlib.sha256(state.encode("utf-8", "replace")).hexdigest()

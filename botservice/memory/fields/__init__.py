@@ -1,1 +1,0 @@
-"""The fields of items: what may stand in them, frozen, and as JSON."""

@@ -1,1 +1,0 @@
-"""Read what is stored, for the command line and the inspector."""

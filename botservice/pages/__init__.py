@@ -1,1 +1,0 @@
-"""Pages of the web, as they are read for people: public ones alone, within bounds."""

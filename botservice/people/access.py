@@ -1,0 +1,265 @@
+"""Who may use the service: everybody, whom the owner has named, or whom the owner lets in by a code."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Connection
+
+from botservice.config.settings import Settings
+from botservice.core.errors import BotServiceError
+from botservice.core.messages import Author, InboundMessage
+from botservice.core.policies import AccessMode, is_identity
+from botservice.people.access_codes import Owe, as_code, issue_code, read_code, take_code
+from botservice.people.access_records import (
+    ANYBODY_BLOCKED,
+    grant,
+    list_entries,
+    read_inviter,
+    read_names,
+    read_roles,
+    tell_once,
+)
+from botservice.people.access_values import AccessRole, Entry, Kind, Notice, Ruling, Subject
+from botservice.people.linking import new_code
+from botservice.people.names import chat_name, is_browser_account, is_direct_topic, is_guest, person_name, transport_of
+from botservice.storage.database import Storage
+
+# Who types here runs the service, or has shown ADMIN_TOKEN; or came by a link, which the name of the account says.
+_OWN_PLATFORMS: Final = frozenset({"terminal", "web"})
+_KNOCKING: Final = frozenset({"start", "pair"})
+_LETTING_IN: Final = "approve"
+_LOOK_SECONDS: Final = 1.0  # how long it may take an open service to notice a block
+
+
+class Access:
+    """Decides who is let in, by the settings and by what owners have said since."""
+
+    def __init__(
+        self,
+        mode: AccessMode = AccessMode.OPEN,
+        *,
+        owners: frozenset[str] = frozenset(),
+        allowed: frozenset[str] = frozenset(),
+    ) -> None:
+        """Make a gate.
+
+        Args:
+            owners: People, such as "telegram:42": they may admit others, and cannot be removed.
+            allowed: People and chats that are admitted.
+        """
+        self.mode = mode
+        self._owners = owners
+        self._allowed = allowed
+        self._looked_at = float("-inf")
+        self._looking = asyncio.Lock()
+        self._is_anybody_blocked = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Access":
+        """Return the gate that the settings describe."""
+        return cls(settings.access, owners=settings.owners, allowed=settings.allowed)
+
+    async def is_idle(self, storage: Storage) -> bool:
+        """Return whether access is open and no one is blocked, so that no message has to be judged."""
+        if self.mode is not AccessMode.OPEN:
+            return False
+        if self._has_to_look():
+            async with self._looking:
+                if self._has_to_look():  # nobody else has, in the meantime
+                    self._is_anybody_blocked = await storage.read(_is_anybody_blocked, is_short=True)
+                    self._looked_at = time.monotonic()
+        return not self._is_anybody_blocked
+
+    def _has_to_look(self) -> bool:
+        return time.monotonic() - self._looked_at > _LOOK_SECONDS
+
+    async def judge(
+        self, storage: Storage, message: InboundMessage, context_keys: Mapping[str, str], now: datetime
+    ) -> Ruling:
+        """Return whether the sender of a message may use the service there, and what to tell them if not."""
+        return await storage.read(lambda connection: self._judge(connection, message, context_keys, now), is_short=True)
+
+    async def lets_in(
+        self, storage: Storage, context_keys: Mapping[str, str], person: Author | None, *, is_shared: bool
+    ) -> bool:
+        """Return whether a conversation may use the service at this moment, whatever was kept of it before.
+
+        Args:
+            person: The only one who was ever seen there, where that is known.
+        """
+        if await self.is_idle(storage) or _is_own(transport_of(context_keys), context_keys.get("session_id")):
+            return True
+
+        def query(connection: Connection) -> bool:
+            chat = chat_name(context_keys)
+            role, of_chat = self._roles(connection, person_name(person), chat)
+            if is_shared:
+                return self._is_let_in(connection, chat, of_chat)
+            if person is None:
+                return self.mode is AccessMode.OPEN and of_chat is not AccessRole.BLOCKED
+            return role in (AccessRole.OWNER, AccessRole.MEMBER) or (self.mode is AccessMode.OPEN and role is None)
+
+        return await storage.read(query, is_short=True)
+
+    def tell(self, connection: Connection, ruling: Ruling, turn_id: int, welcome: object, now: datetime) -> bool:
+        """Return whether a sender who is not admitted is to be told so: once, and with a code whenever they ask.
+
+        Args:
+            welcome: The payloads that tell them, in the chat of this turn, when they are let in.
+        """
+        if ruling.subject is None or ruling.notice is Notice.NOTHING:
+            return False
+        is_first = tell_once(connection, ruling.subject, now)
+        if ruling.code is None:
+            return is_first
+        if not is_first and not ruling.is_asking:
+            return False
+        payloads = welcome if isinstance(welcome, list | tuple) else []
+        return issue_code(connection, ruling.subject.name, ruling.code, ruling.name, turn_id, payloads, now)
+
+    def approve(
+        self,
+        connection: Connection,
+        what: str,
+        by: str,
+        now: datetime,
+        *,
+        owe: Owe,
+        role: AccessRole = AccessRole.MEMBER,
+        kind: Kind | None = None,
+    ) -> Entry | None:
+        """Admit the newcomer with a code, or a named person or chat; return None if a code is unknown or has expired.
+
+        Args:
+            owe: Has a newcomer told so, in the chat in which they were refused.
+        """
+        code = as_code(what)
+        if code is None and not is_identity(what):
+            return None
+        entry = Entry(Subject.of(what, kind), None) if code is None else take_code(connection, code, now, owe)
+        if entry is None:
+            return None
+        grant(connection, entry.subject, role, by, now)
+        self._looked_at = float("-inf")
+        return Entry(entry.subject, role, source=by, name=entry.name)
+
+    def revoke(self, connection: Connection, name: str, by: str, now: datetime, *, kind: Kind | None = None) -> Entry:
+        """Block a person or a chat.
+
+        Raises:
+            BotServiceError: the settings say otherwise, or that is no name.
+        """
+        self.check_revocable(name)
+        subject = Subject.of(name, kind)
+        grant(connection, subject, AccessRole.BLOCKED, by, now)
+        self._looked_at = float("-inf")
+        return Entry(subject, AccessRole.BLOCKED, source=by)
+
+    def check_revocable(self, name: str) -> None:
+        """Check that a person or a chat can be blocked.
+
+        Raises:
+            BotServiceError: the setting OWNERS says otherwise, or that is no name.
+        """
+        if name in self._owners:
+            raise BotServiceError(f"{name} is an owner by the setting OWNERS: take them out there")
+        if not is_identity(name):
+            raise BotServiceError(f"{name!r} names nobody: say platform:id, such as telegram:42")
+
+    def entries(self, connection: Connection, now: datetime) -> list[Entry]:
+        """Return the admitted, the blocked, and the newcomers with their codes."""
+        named = [Entry(Subject.of(name), AccessRole.OWNER, source="OWNERS") for name in sorted(self._owners)]
+        named += [Entry(Subject.of(name), AccessRole.MEMBER, source="ALLOWED") for name in sorted(self._allowed)]
+        return [*named, *list_entries(connection, now)]
+
+    def _judge(
+        self, connection: Connection, message: InboundMessage, context_keys: Mapping[str, str], now: datetime
+    ) -> Ruling:
+        author, chat = message.author, chat_name(context_keys)
+        if author is not None and _is_own(author.platform, author.id):
+            return Ruling(is_admitted=True, role=AccessRole.OWNER)
+        person = person_name(author)
+        role, of_chat = self._roles(connection, person, chat)
+        command = message.command.name if message.command is not None else None
+        may_be_blocked = role is AccessRole.BLOCKED or self._may_hide_blocked(connection, message, person, chat)
+        if may_be_blocked and not message.is_private:
+            return Ruling(is_admitted=False, role=role)  # the others need not hear of it
+        # Whoever writes to a channel comes alone; a channel that is let in, or blocked, brings all who do.
+        is_alone = is_direct_topic(context_keys) and of_chat is None and not self._is_let_in(connection, chat, of_chat)
+        if message.is_private or is_guest(context_keys) or is_alone:
+            return self._judge_person(connection, message, person, role, command, now)
+        if self._is_let_in(connection, chat, of_chat):
+            return Ruling(is_admitted=True, role=AccessRole.OWNER if of_chat is AccessRole.OWNER else role)
+        if command == _LETTING_IN and role is not None:
+            return Ruling(is_admitted=True, role=role)
+        notice = Notice.GROUP if message.is_addressed and of_chat is not AccessRole.BLOCKED else Notice.NOTHING
+        return Ruling(is_admitted=False, role=role, notice=notice, subject=Subject(Kind.CHAT, chat))
+
+    def _may_hide_blocked(self, connection: Connection, message: InboundMessage, name: str, chat: str) -> bool:
+        """Return whether a blocked person may write in the name of a channel or a group; owners can admit a channel."""
+        if not message.is_anonymous:
+            return False
+        _, of_channel = read_roles(connection, [], name)
+        is_let_in = name != chat and (of_channel in (AccessRole.OWNER, AccessRole.MEMBER) or name in self._allowed)
+        return not is_let_in and (of_channel is AccessRole.BLOCKED or _is_anybody_blocked(connection))
+
+    def _judge_person(
+        self,
+        connection: Connection,
+        message: InboundMessage,
+        person: str,
+        role: AccessRole | None,
+        command: str | None,
+        now: datetime,
+    ) -> Ruling:
+        if role in (AccessRole.OWNER, AccessRole.MEMBER) or (self.mode is AccessMode.OPEN and role is None):
+            return Ruling(is_admitted=True, role=role)
+        if not message.is_private:
+            return Ruling(is_admitted=False, role=role)  # the others need not hear of it
+        subject = Subject(Kind.PERSON, person) if person else None
+        if self.mode is not AccessMode.PAIRING or role is AccessRole.BLOCKED or subject is None:
+            return Ruling(is_admitted=False, role=role, notice=Notice.REFUSED, subject=subject)
+        return Ruling(
+            is_admitted=False,
+            notice=Notice.CODE,
+            subject=subject,
+            code=read_code(connection, person, now) or new_code(),
+            name=message.author.name if message.author is not None else None,
+            is_asking=command in _KNOCKING,
+        )
+
+    def _is_let_in(self, connection: Connection, chat: str, of_chat: AccessRole | None) -> bool:
+        """Return whether the service answers in a group: it was admitted, or a member has brought the service there."""
+        if of_chat is not None:
+            return of_chat is not AccessRole.BLOCKED
+        if self.mode is AccessMode.OPEN or chat in self._allowed:
+            return True
+        inviter = read_inviter(connection, chat)
+        if inviter is None:
+            return False
+        role, _ = self._roles(connection, inviter, chat)
+        return role in (AccessRole.OWNER, AccessRole.MEMBER)
+
+    def _roles(self, connection: Connection, person: str, chat: str) -> tuple[AccessRole | None, AccessRole | None]:
+        """Return the roles of a person and of a chat."""
+        names = read_names(connection, person)
+        stored, of_chat = read_roles(connection, names, chat)
+        known = frozenset(names)
+        if known & self._owners:
+            return AccessRole.OWNER, of_chat
+        if known & self._allowed:
+            stored |= {AccessRole.MEMBER}
+        return next(
+            (role for role in (AccessRole.BLOCKED, AccessRole.OWNER, AccessRole.MEMBER) if role in stored), None
+        ), of_chat
+
+
+def _is_anybody_blocked(connection: Connection) -> bool:
+    return connection.execute(ANYBODY_BLOCKED).first() is not None
+
+
+def _is_own(platform: str | None, name: str | None) -> bool:
+    return platform in _OWN_PLATFORMS and not is_browser_account(platform, name)

@@ -1,0 +1,45 @@
+"""Platforms, as names of people and chats begin with them: those that are built in, and those that nobody knows."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+from sqlalchemy import Connection, select
+
+from botservice.core.errors import SettingsError
+from botservice.storage.tables.access import access_roles
+from botservice.storage.tables.people import identities
+
+BUILT_IN: Final = ("telegram", "slack", "web", "terminal")
+_LIKENESS: Final = 0.8
+
+
+def platform_of(name: str) -> str:
+    """Return the platform of a person or a chat, such as "telegram" of "telegram:42"."""
+    return name.partition(":")[0]
+
+
+def is_heard_of(connection: Connection, platform: str) -> bool:
+    """Return whether a platform is built in, or somebody there has written or is named: own transports have others."""
+    seen = select(identities.c.id).where(identities.c.platform == platform).limit(1)
+    named = select(access_roles.c.subject).where(access_roles.c.subject.startswith(f"{platform}:", autoescape=True))
+    return platform in BUILT_IN or any(connection.execute(each).first() is not None for each in (seen, named.limit(1)))
+
+
+def nearest_platform(platform: str) -> str | None:
+    """Return the built-in platform whose name is nearly this one."""
+    return next(iter(get_close_matches(platform, BUILT_IN, n=1, cutoff=_LIKENESS)), None)
+
+
+def check_platforms(names: Iterable[str]) -> None:
+    """Check the settings of a bot without transports of its own: there are no platforms but the built-in ones.
+
+    Raises:
+        SettingsError: a person or a chat is named on another one.
+    """
+    wrong = sorted(name for name in names if platform_of(name) not in BUILT_IN)
+    if wrong:
+        raise SettingsError(
+            f"OWNERS and ALLOWED: {', '.join(wrong)} would be nobody: there are the platforms {', '.join(BUILT_IN)}, "
+            "and those of a bot's own transports (--app)"
+        )

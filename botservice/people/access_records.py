@@ -1,0 +1,105 @@
+"""How access lies in its tables: roles, refusals and invitations."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, and_, bindparam, delete, or_, select, true, update
+
+from botservice.people.access_values import AccessRole, Entry, Kind, Subject
+from botservice.people.names import PERSON_NAMES, person_parts
+from botservice.storage.statements import execute, of_each_database, upserting
+from botservice.storage.tables.access import access_codes, access_invitations, access_refusals, access_roles
+
+_ROLES = select(access_roles.c.kind, access_roles.c.role).where(
+    or_(
+        and_(access_roles.c.kind == "person", access_roles.c.subject.in_(bindparam("persons", expanding=True))),
+        and_(access_roles.c.kind == "chat", access_roles.c.subject == bindparam("chat")),
+    )
+)
+_INVITER = select(access_invitations.c.person).where(access_invitations.c.chat == bindparam("chat"))
+ANYBODY_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
+_tell = of_each_database(
+    lambda insert: insert(access_refusals).on_conflict_do_nothing().returning(access_refusals.c.subject)
+)
+_grant = upserting(access_roles, "kind", "subject")
+_invite = upserting(access_invitations, "chat")
+
+
+def read_names(connection: Connection, person: str) -> list[str]:
+    """Return what a person is called on every platform that was linked."""
+    if not person:
+        return []
+    return [row.name for row in execute(connection, PERSON_NAMES, person_parts(person)).all()]
+
+
+def read_roles(connection: Connection, persons: Sequence[str], chat: str) -> tuple[set[AccessRole], AccessRole | None]:
+    """Return the roles of a person, under all of their names, and the one of a chat."""
+    rows = execute(connection, _ROLES, {"persons": list(persons) or [""], "chat": chat}).all()
+    of_chat = next((AccessRole(row.role) for row in rows if row.kind == Kind.CHAT), None)
+    return {AccessRole(row.role) for row in rows if row.kind == Kind.PERSON}, of_chat
+
+
+def read_inviter(connection: Connection, chat: str) -> str | None:
+    """Return who brought the service into a chat last."""
+    return execute(connection, _INVITER, {"chat": chat}).scalar_one_or_none()
+
+
+def tell_once(connection: Connection, subject: Subject, now: datetime) -> bool:
+    """Take note that a person or chat is told of its refusal; return whether this is the first time."""
+    values = {"kind": subject.kind.value, "subject": subject.name, "told_at": now}
+    return connection.execute(_tell(connection), values).scalar_one_or_none() is not None
+
+
+def grant(connection: Connection, subject: Subject, role: AccessRole, by: str, now: datetime) -> None:
+    """Give a person or chat a role; one that is blocked later is told so anew."""
+    values = {
+        "kind": subject.kind.value,
+        "subject": subject.name,
+        "role": role.value,
+        "granted_by": by,
+        "granted_at": now,
+    }
+    connection.execute(_grant(connection), values)
+    told = (access_refusals.c.kind == subject.kind.value) & (access_refusals.c.subject == subject.name)
+    connection.execute(delete(access_refusals).where(told))
+
+
+def list_entries(connection: Connection, now: datetime) -> list[Entry]:
+    """Return all persons and chats with a role, and the newcomers."""
+    roles = connection.execute(select(access_roles).order_by(access_roles.c.granted_at)).all()
+    decided = [
+        Entry(Subject(Kind(row.kind), row.subject), AccessRole(row.role), source=row.granted_by) for row in roles
+    ]
+    codes = select(access_codes).where(access_codes.c.expires_at > now).order_by(access_codes.c.expires_at)
+    newcomers = [
+        Entry(Subject(Kind.PERSON, row.person), None, name=row.name, code=row.code, until=row.expires_at)
+        for row in connection.execute(codes).all()
+    ]
+    return [*decided, *newcomers]
+
+
+def note_invitation(connection: Connection, chat: str, person: str, now: datetime) -> None:
+    """Take note of who has brought the service into a chat."""
+    connection.execute(_invite(connection), {"chat": chat, "person": person, "invited_at": now})
+
+
+def note_departure(connection: Connection, chat: str) -> None:
+    """Take note that the service was removed from a chat: the next inviter answers for it."""
+    connection.execute(delete(access_invitations).where(access_invitations.c.chat == chat))
+    was_let_in = and_(access_roles.c.kind == "chat", access_roles.c.subject == chat)
+    connection.execute(delete(access_roles).where(was_let_in, access_roles.c.role != AccessRole.BLOCKED.value))
+    connection.execute(
+        delete(access_refusals).where(access_refusals.c.kind == "chat", access_refusals.c.subject == chat)
+    )
+
+
+def move_chat(connection: Connection, old: str, new: str) -> None:
+    """Have what was decided about a chat count under its new name, unless something was decided about that already."""
+    for column, is_chat in (
+        (access_roles.c.subject, access_roles.c.kind == "chat"),
+        (access_refusals.c.subject, access_refusals.c.kind == "chat"),
+        (access_invitations.c.chat, true()),
+    ):
+        is_there = connection.execute(select(column).where(column == new, is_chat)).first() is not None
+        if not is_there:
+            connection.execute(update(column.table).where(column == old, is_chat).values({column.name: new}))

@@ -1,0 +1,211 @@
+"""Reading and writing the tables of budgets: use, reservations, rates and notices."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    text,
+)
+from sqlalchemy.sql import literal_column, union_all
+
+from botservice.core.policies import Limit, Period, Scope, Unit
+from botservice.people.budget_periods import period_start
+from botservice.people.names import PERSON_NAMES, person_parts
+from botservice.people.usage import Payer, day_of
+from botservice.storage.postgres_advisory_locks import lock_space
+from botservice.storage.statements import execute, of_each_database, upserting
+from botservice.storage.tables.access import (
+    budget_notices,
+    budget_rates,
+    budget_reservations,
+    model_usage,
+    model_usage_days,
+)
+from botservice.storage.tables.conversations import turns
+from botservice.storage.tables.observing import observer_reservations
+
+RESERVED_FOR = timedelta(hours=1)  # far longer than a call takes: what a killed process had reserved is free then
+_NOTICES_KEPT = timedelta(days=62)  # longer than the longest period
+_LOCK = text(f"SELECT pg_advisory_xact_lock({lock_space('budgets', offset=1)}, 0)")  # claims have theirs
+
+
+Reserved = Callable[[Table], list[ColumnElement[bool]]]
+"""Says which of the reservations in a table count."""
+
+
+def _open_ones(table: Table, of_reservations: Reserved) -> Select[Any]:
+    """Return the query of the reservations in a table that have not expired."""
+    today = bindparam("today", type_=Text).label("day")
+    is_valid = table.c.expires_at > bindparam("now", type_=table.c.expires_at.type)
+    query = select(today, table.c.tokens, table.c.cost, literal_column("1"))
+    return query.where(is_valid, *of_reservations(table))
+
+
+def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: Reserved) -> Select[Any]:
+    """Return the query of settled use and open reservations, in one statement and so at one moment.
+
+    Read one after the other, a call that is settled in between would count nowhere.
+    """
+    tokens = usage.c.input_tokens + usage.c.output_tokens
+    settled = select(
+        usage.c.day, tokens.label("tokens"), usage.c.cost.label("cost"), literal_column("0").label("is_open")
+    ).where(usage.c.day >= bindparam("since"), *of_usage)
+    reserved = _open_ones(budget_reservations, of_reservations).where(
+        # Not joined: SQLite would look through all turns for those that run.
+        exists().where(turns.c.id == budget_reservations.c.turn_id, turns.c.status == literal("running")),
+        budget_reservations.c.turn_id != bindparam("turn"),
+    )
+    every = union_all(settled, reserved, _open_ones(observer_reservations, of_reservations)).subquery()
+    is_today = every.c.day >= bindparam("today", type_=Text)
+    return select(
+        every.c.is_open,
+        func.sum(case((is_today, every.c.tokens), else_=0)).label("tokens_today"),
+        func.sum(every.c.tokens).label("tokens"),
+        func.sum(case((is_today, every.c.cost), else_=0)).label("cost_today"),
+        func.sum(every.c.cost).label("cost"),
+    ).group_by(every.c.is_open)
+
+
+_USED = {
+    Scope.PERSON: _used(
+        model_usage, [model_usage.c.person.in_(PERSON_NAMES)], lambda table: [table.c.person.in_(PERSON_NAMES)]
+    ),
+    Scope.CHAT: _used(
+        model_usage, [model_usage.c.chat == bindparam("chat")], lambda table: [table.c.chat == bindparam("chat")]
+    ),
+    Scope.SERVICE: _used(model_usage_days, [], lambda _: []),
+}
+_RELEASE = delete(budget_reservations).where(budget_reservations.c.turn_id == bindparam("turn"))
+
+
+_reserve = upserting(budget_reservations, "turn_id")
+
+
+@of_each_database
+def _count(insert: Callable[..., Any]) -> Any:
+    new = insert(budget_rates)
+    is_same = budget_rates.c.minute == new.excluded.minute
+    messages = case((is_same, budget_rates.c.messages + 1), else_=1)
+    return new.on_conflict_do_update(
+        index_elements=["scope", "subject"], set_={"minute": new.excluded.minute, "messages": messages}
+    )
+
+
+_note = of_each_database(
+    lambda insert: insert(budget_notices).on_conflict_do_nothing().returning(budget_notices.c.notice)
+)
+_MESSAGES = select(budget_rates.c.messages).where(
+    budget_rates.c.scope == bindparam("scope"),
+    budget_rates.c.subject == bindparam("subject"),
+    budget_rates.c.minute == bindparam("minute"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """What was used of one budget, or is reserved: today and in this month; costs in billionths of the currency."""
+
+    tokens_today: int = 0
+    tokens: int = 0
+    cost_today: int = 0
+    cost: int = 0
+
+    def of(self, limit: Limit) -> int:
+        """Return the amount in the unit and period of a limit."""
+        if limit.unit is Unit.TOKENS:
+            return self.tokens_today if limit.period is Period.DAY else self.tokens
+        return self.cost_today if limit.period is Period.DAY else self.cost
+
+
+def read_used(
+    connection: Connection, scope: Scope, payer: Payer, now: datetime, *, turn_id: int = 0
+) -> tuple[Used, Used]:
+    """Return the settled use of a budget, and the reservations of other turns than turn_id."""
+    month, today = day_of(period_start(Period.MONTH, now)), day_of(now)
+    values = {"today": today, "since": month, "now": now, "turn": turn_id}
+    if scope is Scope.PERSON:
+        values |= person_parts(payer.person)
+    elif scope is Scope.CHAT:
+        values["chat"] = payer.chat
+    rows = {row.is_open: _as_used(row) for row in connection.execute(_USED[scope], values).all()}
+    return rows.get(0, Used()), rows.get(1, Used())
+
+
+def lock_budgets(connection: Connection) -> None:
+    """Lock reservations until this transaction ends. SQLite has one writer anyway."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_LOCK)
+
+
+def write_reservation(
+    connection: Connection, turn_id: int, payer: Payer, tokens: int, cost: int, now: datetime
+) -> None:
+    """Reserve an amount for the next call of a turn, in place of an earlier reservation."""
+    values = _reservation(payer, tokens, cost, now)
+    connection.execute(_reserve(connection), {"turn_id": turn_id, **values})
+
+
+def delete_reservation(connection: Connection, turn_id: int) -> None:
+    """Delete the reservation of a turn."""
+    execute(connection, _RELEASE, {"turn": turn_id})
+
+
+def write_observer_reservation(connection: Connection, payer: Payer, tokens: int, cost: int, now: datetime) -> None:
+    """Reserve an amount for the observer of a conversation."""
+    release_observer(connection, payer.context_id)
+    values = _reservation(payer, tokens, cost, now)
+    connection.execute(insert(observer_reservations).values(context_id=payer.context_id, **values))
+
+
+def release_observer(connection: Connection, context_id: int) -> None:
+    """Delete the observer's reservation for a conversation."""
+    connection.execute(delete(observer_reservations).where(observer_reservations.c.context_id == context_id))
+
+
+def drop_expired(connection: Connection, now: datetime) -> int:
+    """Delete the observer's reservations of killed processes, and return how many they were."""
+    is_over = observer_reservations.c.expires_at <= now
+    return connection.execute(delete(observer_reservations).where(is_over)).rowcount
+
+
+def read_messages_sent(connection: Connection, scope: Scope, subject: str, minute: str) -> int:
+    """Return how many messages a person has sent in a minute."""
+    values = {"scope": scope.value, "subject": subject, "minute": minute}
+    return connection.execute(_MESSAGES, values).scalar_one_or_none() or 0
+
+
+def count_message(connection: Connection, scope: Scope, subject: str, minute: str) -> None:
+    """Count one more message in a minute."""
+    values = {"scope": scope.value, "subject": subject, "minute": minute, "messages": 1}
+    connection.execute(_count(connection), values)
+
+
+def note_once(connection: Connection, notice: str, now: datetime) -> bool:
+    """Mark a notice as given, and return whether it is new."""
+    connection.execute(delete(budget_notices).where(budget_notices.c.told_at < now - _NOTICES_KEPT))
+    told = connection.execute(_note(connection), {"notice": notice, "told_at": now})
+    return told.scalar_one_or_none() is not None
+
+
+def _as_used(row: Any) -> Used:
+    return Used(*(int(value or 0) for value in (row.tokens_today, row.tokens, row.cost_today, row.cost)))
+
+
+def _reservation(payer: Payer, tokens: int, cost: int, now: datetime) -> dict[str, Any]:
+    who = {"person": payer.person, "chat": payer.chat}
+    return {**who, "tokens": tokens, "cost": cost, "expires_at": now + RESERVED_FOR}

@@ -1,1 +1,0 @@
-"""Reading files of strangers in separate processes."""

@@ -1,0 +1,1 @@
+"""Ranking of a chat's messages for a question: pure, synchronous, without a model."""

@@ -1,0 +1,1 @@
+"""The web server: uvicorn, its limits, and the processes that it starts."""

@@ -1,0 +1,519 @@
+"""The web server: its routes, its socket, its end, and what it says at its start."""
+
+import asyncio
+import contextlib
+import gc
+import itertools
+import logging
+import os
+import signal
+import socket
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from botservice import __version__
+from botservice.app import GRACE_SECONDS, Application, running
+from botservice.background.model_watch import watching_models
+from botservice.config.settings import Settings
+from botservice.core.errors import SettingsError
+from botservice.people.access_platforms import check_platforms
+from botservice.server.connection_limits import (
+    MOST_QUEUED,
+    Connection,
+    SharedConnection,
+    UnacceptedConnections,
+    most_at_once,
+    most_connections,
+    too_few_files,
+)
+from botservice.service import AgentService
+from botservice.storage.database import Storage
+from botservice.storage.url import DatabaseUrl
+from botservice.telemetry.exporting import tracing
+from botservice.telemetry.logs import logs_json
+from botservice.telemetry.measuring import sending_to
+from botservice.telemetry.metrics import Metrics
+from botservice.turns.records import measure_backlog
+from botservice.turns.run_options import utc_now
+from botservice.turns.transport import Transport
+from botservice.turns.turn import API, Outcome, Share
+from transports.registry import build_transports
+from transports.terminal.joining_server import joined_terminals
+from transports.web.metrics import metrics_route
+
+logger = logging.getLogger(__name__)
+
+_OF_SERVERS = ("OpenAIChatLLM", "FallbackLLM")
+MAX_BODY_BYTES = 20 * 1024 * 1024
+BODY_SECONDS = 60.0
+_CLOSE = {"connection": "close"}
+_LAST_REQUESTS_SECONDS = 1
+_MAX_HEAD_BYTES = 16 * 1024
+_OUT_SECONDS = 10.0  # what a PaaS gives between SIGTERM and SIGKILL
+_REFUSED_SECONDS = 3.0  # nothing can be stored any more: there is nothing to wait for
+# Where each PaaS says that it is one, and that its disk does not outlive a deployment.
+_THROWAWAY_DISKS = ("DYNO", "RENDER", "RAILWAY_ENVIRONMENT", "K_SERVICE", "FLY_APP_NAME", "KUBERNETES_SERVICE_HOST")
+
+
+async def serve(
+    settings: Settings,
+    service: AgentService,
+    *,
+    has_worker: bool = True,
+    share: Share = Share(),  # noqa: B008 - frozen
+    beside: Callable[[asyncio.Event], Awaitable[None]] | None = None,
+    on_ready: Callable[[Settings], None] | None = None,
+) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    Args:
+        has_worker: Whether this process works on turns; otherwise `work` does, in others.
+        share: Which conversations this process works on first.
+        beside: Runs beside it, as workers with the other shares do, until the event is set: they end while this does.
+        on_ready: Called once, when the service has begun, with the port that it listens at.
+
+    Raises:
+        SettingsError: the port is taken, or the settings do not allow for several processes.
+        DatabaseInUse: another process works on the same SQLite file.
+    """
+    _check(settings, service, is_split=not has_worker or beside is not None)
+    listener, ending = listen(settings), asyncio.Event()
+    with listener:
+        settings.port = listener.getsockname()[1]  # PORT=0 takes any
+        transports = [*build_transports(settings, service), *_joined_terminals(settings, service)]
+        metrics = _metrics_of(transports)
+        async with (
+            _traced(),
+            contextlib.AsyncExitStack() as last,
+            running(settings, service, transports, has_worker=has_worker, share=share) as application,
+            watching_models(settings, service),
+        ):
+            if beside is not None:
+                last.push_async_callback(_end, asyncio.ensure_future(beside(ending)), ending)
+            for line in describe(application):
+                _say(line)
+            gc.collect()
+            gc.freeze()  # what was loaded until now stays: no later collection looks through it and holds the loop up
+            with sending_to(metrics):
+                await _serve_web(application, metrics, listener, ending, on_ready)
+
+
+async def _end(beside: Awaitable[None], ending: asyncio.Event) -> None:
+    """Return once the processes beside this one have ended, too."""
+    ending.set()
+    await beside
+
+
+def _metrics_of(transports: Sequence[Transport]) -> Metrics:
+    names = [API, *(transport.name for transport in transports)]
+    return Metrics(__version__, itertools.product(names, Outcome))
+
+
+async def _serve_metrics(application: Application, metrics: Metrics, port: int) -> None:
+    """Serve a worker's /metrics, /healthz and /readyz until it is to end."""
+    with listen(application.settings.model_copy(update={"port": port})) as listener:
+        _say(f"  listening  {application.settings.host}:{listener.getsockname()[1]}")
+        await _serve_web(replace(application, transports=()), metrics, listener, asyncio.Event(), None)
+
+
+async def _until_ended(storage: Storage, on_ready: Callable[[Callable[[], None]], None] | None) -> None:
+    ending = asyncio.Event()
+    with _on_signals(lambda: _stop(ending.set)):
+        if on_ready is not None:
+            on_ready(lambda: _stop(ending.set))
+        async with _ending_where_refused(storage, ending.set):
+            await ending.wait()
+
+
+@contextlib.asynccontextmanager
+async def _traced() -> AsyncIterator[None]:
+    """Trace within the block, if the environment asks for that; the last spans are sent beside the event loop."""
+    traced = tracing(__version__)
+    traced.__enter__()
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(traced.__exit__, None, None, None)
+
+
+def _joined_terminals(settings: Settings, service: AgentService) -> Sequence[Transport]:
+    """Return the transport that `botservice chat` of other processes joins, if the database is that of the settings."""
+    if service.storage is not None:
+        return []
+    return joined_terminals(settings.database_url, service.name or settings.bot_name)
+
+
+async def work(
+    settings: Settings,
+    service: AgentService,
+    *,
+    share: Share = Share(),  # noqa: B008 - frozen
+    on_ready: Callable[[Callable[[], None]], None] | None = None,
+) -> None:
+    """Work on turns until SIGTERM or SIGINT, without a web server.
+
+    Args:
+        share: Which conversations this process works on first.
+        on_ready: Called once, with what ends it.
+
+    Raises:
+        SettingsError: the settings do not allow for several processes.
+    """
+    _check(settings, service, is_split=True)
+    async with (
+        _traced(),
+        running(settings, service, build_transports(settings, service), share=share) as application,
+        watching_models(settings, service),
+    ):
+        _say("botservice works on turns, and serves no chats. Ctrl+C stops it.")
+        _say(f"  model      {_describe_model(application)}")
+        _say(f"  database   {application.storage.name}")
+        gc.collect()
+        gc.freeze()
+        metrics, port = _metrics_of(application.transports), settings.metrics_port
+        with sending_to(metrics):
+            if port is not None and share == Share():  # of several on one machine, nobody could tell which answers
+                await _serve_metrics(application, metrics, port)
+            else:
+                await _until_ended(application.storage, on_ready)
+        for transport in application.transports:
+            await transport.stop()
+
+
+@contextlib.asynccontextmanager
+async def _ending_where_refused(storage: Storage, stop: Callable[[], None]) -> AsyncIterator[None]:
+    """Call stop if nothing can be kept in the database after all, and raise why when the block is left.
+
+    Raises:
+        UnsuitableDatabase: its sessions do not last, or it is not the one that was asked for.
+    """
+
+    async def watch() -> None:
+        logger.error("storage.refused", extra={"reason": str(await storage.refused())})
+        _stop(stop, exit_code=1)
+
+    watching = asyncio.create_task(watch())
+    try:
+        yield
+    finally:
+        watching.cancel()
+    if storage.refusal is not None:
+        raise storage.refusal
+
+
+def check_split(settings: Settings, service: AgentService) -> None:
+    """Return if web servers and workers can be processes of their own.
+
+    Raises:
+        SettingsError: they cannot.
+    """
+    storage = service.storage
+    is_sqlite = DatabaseUrl.parse(settings.database_url).is_sqlite if storage is None else storage.is_sqlite
+    if is_sqlite:
+        raise SettingsError(
+            "a worker in a process of its own needs Postgres, because one process works on an SQLite file: "
+            "set DATABASE_URL=postgresql://..., or run `botservice serve` alone, which does both"
+        )
+
+
+def _check(settings: Settings, service: AgentService, *, is_split: bool) -> None:
+    """Refuse settings that do not allow for several processes, or that name people where no platform is."""
+    if is_split:
+        check_split(settings, service)
+    if not service.transports and service.access is None:
+        check_platforms(settings.owners | settings.allowed)  # what transports of its own serve, it alone knows
+
+
+def build_web_app(application: Application, metrics: Metrics | None = None) -> Starlette:
+    """Return the web server's application; metrics is what the process counts, for a page of its own."""
+
+    async def healthz(_: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(_: Request) -> Response:
+        reason = await application.is_ready()
+        return JSONResponse(_readiness(reason, application.warnings), status_code=200 if reason is None else 503)
+
+    async def look() -> Mapping[str, float]:
+        return await application.storage.read(lambda connection: measure_backlog(connection, utc_now()))
+
+    routes: list[BaseRoute] = [Route("/healthz", healthz), Route("/readyz", readyz), *_sign_in_routes(application)]
+    if metrics is not None:
+        routes.append(metrics_route(application.settings, metrics, look))
+    handlers: dict[Any, Any] = {}
+    for transport in application.transports:
+        routes.extend(transport.routes)
+        handlers.update(transport.exception_handlers)
+    limit = Middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
+    app = Starlette(routes=routes, exception_handlers=handlers, middleware=[limit])
+    app.router.redirect_slashes = False
+    return app
+
+
+def _sign_in_routes(application: Application) -> list[BaseRoute]:
+    """Return the page to which people return from servers of tools, where there are any."""
+    toolsets = application.service.agent.toolsets
+    if not toolsets:
+        return []
+    from botservice.mcp.personal import CALLBACK_PATH
+    from botservice.mcp.servers import MCPServers
+    from transports.web.tool_sign_in import sign_in_route
+
+    servers = [each for each in toolsets if isinstance(each, MCPServers)]
+
+    async def finish(server: str, query: Mapping[str, str]) -> tuple[str | None, str | None, str]:
+        name, language, code = None, None, ""
+        for each in servers:
+            came = await each.finish_sign_in(application.storage, server, query)
+            name, language, code = came.server, came.language or language, came.code
+            if name is not None:
+                break
+        return name, language, code
+
+    return [sign_in_route(CALLBACK_PATH, finish, application.service.name)] if servers else []
+
+
+def _has_two_lengths(scope: Scope) -> bool:
+    """Return whether a body has two lengths, so that a proxy may see another end of it (request smuggling)."""
+    names = [name for name, _ in scope["headers"]]
+    return b"transfer-encoding" in names and b"content-length" in names
+
+
+@dataclass(frozen=True, slots=True)
+class BodyLimit:
+    """Answers 413 to a request whose body is too large, before or while it arrives; 408 where that takes too long."""
+
+    app: ASGIApp
+    max_bytes: int
+    seconds: float = BODY_SECONDS
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+        if scope["type"] == "http" and _has_two_lengths(scope):
+            await PlainTextResponse("a body has one length\n", 400, headers=_CLOSE)(scope, receive, send)
+        elif scope["type"] == "http" and self._announced(scope) > self.max_bytes:
+            await PlainTextResponse("too large\n", 413, headers=_CLOSE)(scope, receive, send)
+        else:
+            with contextlib.suppress(ClientDisconnect):  # it has left in the middle of its body, and hears nothing
+                await self.app(scope, self._bounded(receive) if scope["type"] == "http" else receive, send)
+
+    def _announced(self, scope: Scope) -> int:
+        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
+        return int(length) if length.isdigit() else 0
+
+    def _bounded(self, receive: Receive) -> Receive:
+        size, is_complete = 0, False
+        until = asyncio.get_running_loop().time() + self.seconds
+
+        async def take() -> Message:
+            nonlocal size, is_complete
+            if is_complete:  # what comes now is only that the client has left
+                return await receive()
+            try:
+                async with asyncio.timeout_at(until):
+                    message = await receive()
+            except TimeoutError:
+                raise HTTPException(408, "too slow", headers=_CLOSE) from None
+            size += len(message.get("body", b""))
+            is_complete = not message.get("more_body", False)
+            if size > self.max_bytes:
+                raise HTTPException(413, "too large", headers=_CLOSE)
+            return message
+
+        return take
+
+
+async def _serve_web(
+    application: Application,
+    metrics: Metrics,
+    listener: socket.socket,
+    ending: asyncio.Event,
+    on_ready: Callable[[Settings], None] | None,
+) -> None:
+    server = _Server(
+        application,
+        uvicorn.Config(
+            build_web_app(application, metrics),
+            log_config=None,
+            access_log=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=_LAST_REQUESTS_SECONDS,
+            server_header=False,
+            # A proxy has one address for everybody: there, it has to share.
+            http=SharedConnection if application.settings.public_url is None else Connection,
+            limit_concurrency=most_connections(),
+            backlog=most_at_once(),
+            h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
+        ),
+    )
+
+    def exit_server() -> None:
+        ending.set()
+        server.should_exit = True
+
+    loop = asyncio.get_running_loop()
+    if loop.get_exception_handler() is None:
+        loop.set_exception_handler(UnacceptedConnections())
+    with _on_signals(lambda: _stop(exit_server)):
+        if on_ready is not None:
+            on_ready(application.settings)
+        async with _ending_where_refused(application.storage, exit_server):
+            await server.serve(sockets=[listener])
+
+
+def _stop(begin: Callable[[], None], *, exit_code: int = 0) -> None:
+    begin()
+    if not exit_code:
+        _say(f"stopping: answers that are being made have {GRACE_SECONDS:g} seconds")
+    # Everything is stored; whatever does not let go by then is of no use any more.
+    watchdog = threading.Timer(_REFUSED_SECONDS if exit_code else _OUT_SECONDS, os._exit, [exit_code])
+    watchdog.daemon = True
+    watchdog.start()
+
+
+def _say(line: str) -> None:
+    """Print a line for whoever started this; answers go on where nobody reads it any more."""
+    if logs_json():
+        logger.info("serve.says", extra={"text": " ".join(line.split())})
+        return
+    with contextlib.suppress(BrokenPipeError):
+        print(line, flush=True)  # noqa: T201
+
+
+@contextlib.contextmanager
+def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call stop at SIGTERM, SIGINT, or SIGHUP, if that is not ignored; a second signal ends the process at once."""
+    loop = asyncio.get_running_loop()
+    numbers = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup has it
+        numbers.append(signal.SIGHUP)
+
+    def release() -> None:
+        for number in numbers:
+            loop.remove_signal_handler(number)
+
+    def on_signal() -> None:
+        release()
+        stop()
+
+    for number in numbers:
+        loop.add_signal_handler(number, on_signal)
+    try:
+        yield
+    finally:
+        release()
+
+
+class _Server(uvicorn.Server):
+    """A web server that leaves signals to the process: turns have their grace after the last request."""
+
+    def __init__(self, application: Application, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._application = application
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, with a queue for more connections than are taken at once: asyncio knows one number for both."""
+        await super().startup(sockets)
+        for each in sockets or ():
+            each.listen(MOST_QUEUED)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop the transports first: the server would otherwise wait for a browser's event stream."""
+        for transport in self._application.transports:
+            await transport.stop()
+        await super().shutdown(sockets)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Capture none."""
+        yield
+
+
+def listen(settings: Settings) -> socket.socket:
+    """Return a socket that listens where HOST and PORT say.
+
+    Raises:
+        SettingsError: the port is taken, or the address is not this machine's.
+    """
+    host = settings.host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Only where the protocol is named does asyncio switch off the delay of small packets, up to 40 ms an answer.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, settings.port))
+        listener.listen()
+    except OSError as error:
+        listener.close()
+        raise SettingsError(
+            f"cannot listen on {settings.host}:{settings.port}: {error.strerror}; "
+            "set PORT, or HOST, to one that is free here"
+        ) from error
+    return listener
+
+
+def describe(application: Application) -> list[str]:
+    """Return the lines that say what is on, what is off, and which setting turns it on."""
+    settings = application.settings
+    on = {transport.name: transport.describe() for transport in application.transports}
+    lines = {
+        "browser": on.get("web", "off"),
+        "telegram": on.get("telegram", "off: TELEGRAM_BOT_TOKEN turns it on"),
+        "slack": on.get("slack", "off: SLACK_BOT_TOKEN turns it on"),
+        **{name: value for name, value in on.items() if name not in ("web", "telegram", "slack")},
+        "model": _describe_model(application),
+        "database": application.storage.name,
+    }
+    servers = [name for each in application.service.agent.toolsets for name in getattr(each, "names", ())]
+    if servers:
+        lines["mcp"] = f"tools of {', '.join(servers)}"
+    if application.worker is None:
+        lines["worker"] = "in processes of its own: botservice worker"
+    short_lived = throwaway_storage(application.storage)
+    warnings = [*([] if short_lived is None else [short_lived]), *application.warnings]
+    if warnings:
+        lines["warning"] = "; ".join(warnings)
+    files = too_few_files()
+    if files is not None:
+        lines["files"] = files
+    lines["listening"] = f"{settings.host}:{settings.port}"
+    return ["botservice is running. Ctrl+C stops it.", *(f"  {name:<10} {value}" for name, value in lines.items())]
+
+
+def _readiness(reason: str | None, warnings: Sequence[str]) -> dict[str, Any]:
+    """Build the answer of /readyz: what is only worth a warning must not take every chat from a router."""
+    return {"ready": reason is None, "reason": reason, **({"warnings": list(warnings)} if warnings else {})}
+
+
+def throwaway_storage(storage: Storage) -> str | None:
+    """Return why what is stored will be thrown away, and what to do about it, or None if it is safe."""
+    if storage.where.is_memory:
+        return "the database is in memory: all is gone when this ends; DATABASE_URL=sqlite:///bot.db keeps it"
+    paas = next((name for name in _THROWAWAY_DISKS if os.environ.get(name)), None) if storage.is_sqlite else None
+    return None if paas is None else f"{paas} is set: the disk here may not last; set DATABASE_URL to a Postgres"
+
+
+def _describe_model(application: Application) -> str:
+    llm = getattr(application.service.agent, "llm", None)
+    model = getattr(llm, "model", type(application.service.agent).__name__)
+    if model == "demo":
+        return "a demo script: OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, turns on a real one"
+    names = ", then ".join(getattr(llm, "models", (str(model),)))
+    address = application.settings.openai_base_url
+    if not address or type(llm).__name__ not in _OF_SERVERS:
+        return names
+    parts = urlsplit(address)
+    return f"{names} at {parts._replace(netloc=parts.netloc.rpartition('@')[2]).geturl()}"  # without a password

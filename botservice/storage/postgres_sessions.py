@@ -1,0 +1,147 @@
+"""Sessions of Postgres: every connection keeps its own, or botservice finds out that it does not.
+
+A pooler in transaction mode lends a session for one transaction. Locks then belong to a session that the next
+transaction does not have, and the name of a prepared statement may stand for another process's statement. So each new
+connection marks its session, and each transaction begins by comparing the mark and the id of the session. A transaction
+that got another session fails before it does anything.
+"""
+
+import contextlib
+import logging
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any, Self
+
+from sqlalchemy import Engine, event
+
+from botservice.core.errors import StorageUnavailable, UnsuitablePooler
+
+logger = logging.getLogger(__name__)
+
+CHECK = "botservice.check"
+"""Where the pool keeps, for each connection, the statement that begins its transactions."""
+SESSION_SECONDS = 5.0
+"""How long a new connection waits for its first answer."""
+_SOON_SECONDS = 2.5
+_MARK = "botservice.session"  # a parameter of the session; a pooler that resets sessions resets it
+UNMARK = f"RESET {_MARK}"
+"""Lets others have the session, where its pooler does not reset it."""
+_OWNED = "writer"  # how the mark of a session begins that may hold locks
+_ALIEN = "botservice: the session of another"
+_ASK = f"SELECT pg_backend_pid(), coalesce(current_setting('{_MARK}', true), '')"
+_REMEDY = (
+    "use the database's direct address, or the pooler's session mode (PgBouncer: pool_mode = session; "
+    "Supabase: port 5432 instead of 6543; Neon: the host without -pooler)"
+)
+
+
+def mark_sessions(engine: Engine, *, is_writer: bool = False, check: Callable[[Any], None] = lambda _: None) -> None:
+    """Have every connection of an engine mark its session when it is made, within a bounded time.
+
+    Args:
+        is_writer: Whether the session will hold locks. No other process may have such a session as well.
+        check: Called with the driver's new connection; raises if the database is not what was asked for.
+    """
+
+    @event.listens_for(engine, "do_connect")
+    def connect(dialect: Any, record: Any, arguments: Any, named: Any) -> Any:
+        with _Patience() as patience:
+            driver = patience.driver = dialect.connect(*arguments, **named)
+            try:
+                with driver.transaction():  # one session, whatever the pooler does between transactions
+                    check(driver)
+                    record.info[CHECK] = _mark(driver, is_writer=is_writer)
+            except BaseException as error:
+                driver.close()
+                if patience.is_over:
+                    raise StorageUnavailable(
+                        f"the database gave no session within {SESSION_SECONDS:g} seconds: a pooler before it may have "
+                        "none free (PgBouncer: default_pool_size)"
+                    ) from error
+                raise
+            return driver
+
+
+def check_sessions(engine: Engine) -> None:
+    """Return if connections keep their sessions between transactions.
+
+    Two connections wait between transactions; then one is in the middle of its own while the other begins one. In
+    transaction mode, one of them most likely gets a session that it has not marked. What this misses, the transaction
+    finds that is the first to get another session.
+
+    Raises:
+        DBAPIError: they do not; see `is_alien_session`.
+        UnsuitablePooler: another process's writer has one of them, too.
+    """
+    with engine.connect() as waiting, engine.connect() as other:
+        for connection in (waiting, other):  # where there is one session for both, no second one is waited for
+            with connection.begin():
+                connection.exec_driver_sql("SELECT 1")
+        with other.begin():
+            other.exec_driver_sql("SELECT 1")
+            with waiting.begin():
+                waiting.exec_driver_sql("SELECT 1")
+
+
+def is_alien_session(error: BaseException) -> bool:
+    """Return whether a transaction was given a session that its connection has not marked."""
+    return _ALIEN in str(getattr(error, "orig", None) or error)
+
+
+def as_unsuitable(error: BaseException) -> UnsuitablePooler:
+    """Return what to tell the operator where a transaction was given another session."""
+    unsuitable = UnsuitablePooler(
+        "DATABASE_URL leads to a connection pooler in transaction mode, in which locks and LISTEN do not last: a "
+        f"transaction was given another session than the one before. Nothing was written there; {_REMEDY}"
+    )
+    unsuitable.__cause__ = error
+    return unsuitable
+
+
+def _mark(driver: Any, *, is_writer: bool) -> str:
+    """Mark a session, and return the statement that fails in any other one."""
+    session, found = driver.execute(_ASK).fetchone()
+    if found.startswith(_OWNED):
+        raise UnsuitablePooler(
+            "DATABASE_URL leads to a connection pooler that gave this process a session which another botservice "
+            "writes by: it is in transaction mode, or its session mode does not reset sessions (PgBouncer: "
+            f"server_reset_query = DISCARD ALL); {_REMEDY}"
+        )
+    mark = f"{_OWNED if is_writer else 'reader'} {secrets.token_hex(8)}"
+    driver.execute(f"SET {_MARK} = '{mark}'")  # not set_config: a pooler that resets what was SET looks for the word
+    is_own = f"pg_backend_pid() = {session} AND current_setting('{_MARK}', true) = '{mark}'"
+    return f"SELECT CAST(CASE WHEN {is_own} THEN '1' ELSE '{_ALIEN}' END AS integer)"
+
+
+class _Patience:
+    """Breaks a connection off that has no answer after some seconds, and says before that what is waited for.
+
+    The driver bounds how long it connects, and not how long it waits then: a pooler lets a client in, and its first
+    question waits until a session is free.
+    """
+
+    def __init__(self) -> None:
+        self.driver: Any = None
+        self.is_over = False
+        self._is_done = threading.Event()
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._watch, name="botservice-connecting", daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_done.set()
+
+    def _watch(self) -> None:
+        if self._is_done.wait(_SOON_SECONDS):
+            return
+        what = "a connection" if self.driver is None else "a session: its pooler may have none free"
+        logger.warning("storage.waiting_for_database", extra={"waits_for": what})
+        while not self._is_done.wait(SESSION_SECONDS - _SOON_SECONDS):
+            if self.driver is not None:
+                self.is_over = True
+                with contextlib.suppress(OSError), socket.socket(fileno=os.dup(self.driver.fileno())) as line:
+                    line.shutdown(socket.SHUT_RDWR)

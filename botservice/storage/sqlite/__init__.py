@@ -1,1 +1,0 @@
-"""What is done with SQLite files alone."""

@@ -1,0 +1,314 @@
+"""What waits, what runs, and what was set aside: looked at from outside, and dealt with while the service runs."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, insert, literal_column, select, update
+
+from botservice.core.errors import BotServiceError, StorageError
+from botservice.history.rows import delete_rows
+from botservice.storage.database import Storage
+from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_IS_OWED, TURN_IS_OPEN, TURN_IS_SET_ASIDE
+from botservice.storage.tables.conversations import contexts, deliveries, events, messages, prompt_log, steps, turns
+from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.records import finish_turn, reopen_turn
+from botservice.turns.turn import EventKind, Outcome, TurnStatus, set_due
+from botservice.turns.waiting_calls import PendingKind, PendingStatus
+from botservice.turns.waiting_records import find_of_turn, withdraw_turn
+from botservice.turns.wakeups import Wakeup, notify_replicas
+
+_SHOWN = {
+    TurnStatus.RUNNING: "running",
+    TurnStatus.QUEUED: "waiting",
+    TurnStatus.WAITING: "parked",
+    TurnStatus.SET_ASIDE: "set aside",
+}
+_SHOWN_AS_OWED = "owed"
+
+_COLUMNS = (
+    turns.c.id,
+    turns.c.context_id,
+    contexts.c.context_keys,
+    turns.c.transport,
+    turns.c.status,
+    turns.c.joined_events,
+    turns.c.attempts,
+    turns.c.created_at,
+    turns.c.due_at,
+    turns.c.error,
+)
+# Found by what they wait with: few rows, and an index for them.
+_WAITS = turns.c.id.in_(select(pending_calls.c.turn_id).where(CALL_IS_OPEN))
+_OPEN = select(*_COLUMNS).join(contexts).where(TURN_IS_OPEN)
+# Answers of which a message was not taken, and is tried again.
+_OWED = (
+    select(
+        turns.c.id,
+        turns.c.context_id,
+        contexts.c.context_keys,
+        deliveries.c.transport,
+        literal_column("'owed'").label("status"),
+        turns.c.joined_events,
+        deliveries.c.attempts,
+        deliveries.c.created_at,
+        deliveries.c.due_at,
+        deliveries.c.error,
+    )
+    .join(turns, turns.c.id == deliveries.c.turn_id)
+    .join(contexts, contexts.c.id == deliveries.c.context_id)
+    .where(DELIVERY_IS_OWED, deliveries.c.error.is_not(None))
+    .order_by(deliveries.c.id)
+)
+_PARKED = select(*_COLUMNS).join(contexts).where(turns.c.status == literal_column("'waiting'"), _WAITS)
+_SET_ASIDE = select(*_COLUMNS).join(contexts).where(TURN_IS_SET_ASIDE)
+_FAILED = select(turns.c.id).where(TURN_IS_SET_ASIDE).order_by(turns.c.id)
+_TURN = select(turns).where(turns.c.id == bindparam("turn"))
+_LATER = (
+    select(turns.c.id)
+    .where(
+        turns.c.context_id == bindparam("context"),
+        turns.c.id != bindparam("turn"),
+        turns.c.started_at > bindparam("started_at"),
+    )
+    .limit(1)
+)
+_PENDING = (
+    select(pending_calls)
+    .where(CALL_IS_OPEN, pending_calls.c.status == PendingStatus.WAITING.value)
+    .order_by(pending_calls.c.id)
+)
+_SAID = (
+    select(messages.c.id).join(events, events.c.id == messages.c.event_id).where(events.c.turn_id == bindparam("turn"))
+)
+_ASKED = select(events.c.id).where(events.c.turn_id == bindparam("turn")).limit(1)
+_AS_NEW = {
+    "status": TurnStatus.QUEUED.value,
+    "attempts": 0,
+    "failures": 0,
+    "outcome": None,
+    "error": None,
+    "started_at": None,
+    "finished_at": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTurn:
+    """A turn that is not done.
+
+    Attributes:
+        status: waiting, running, parked (with calls that wait), set aside or owed: it is done, but its answer was not
+            taken yet.
+        messages: How many messages it answers.
+        attempts: How often it was begun without getting further.
+        due_at: Not before then.
+        error: Why it was tried again, or set aside.
+        waits_for: What it is parked with: for whose word, or for which result, and until when.
+    """
+
+    id: int
+    context_id: int
+    context_keys: Mapping[str, str]
+    transport: str
+    status: str
+    messages: int
+    attempts: int
+    created_at: datetime
+    due_at: datetime
+    error: str | None
+    waits_for: tuple[str, ...] = ()
+
+    def as_dict(self, now: datetime) -> dict[str, Any]:
+        """Return it as JSON values, with its age in seconds."""
+        return {
+            "turn": self.id,
+            "status": self.status,
+            "age_seconds": round(max(0.0, (now - self.created_at).total_seconds()), 3),
+            "due_at": self.due_at.isoformat(),
+            "attempts": self.attempts,
+            "messages": self.messages,
+            "error": self.error,
+            "transport": self.transport,
+            "context": self.context_id,
+            "context_keys": dict(self.context_keys),
+            "waits_for": list(self.waits_for),
+        }
+
+
+async def list_turns(storage: Storage) -> list[ListedTurn]:
+    """Return the turns that run, wait, were set aside, or whose answer is owed; of each kind the oldest first."""
+    now = storage.now()
+
+    def status(row: Any) -> str:
+        """Return what a turn does; one that has failed waits for its next try."""
+        if row.status == _SHOWN_AS_OWED:
+            return _SHOWN_AS_OWED
+        is_postponed = row.status == TurnStatus.RUNNING.value and row.due_at > now
+        return _SHOWN[TurnStatus.QUEUED if is_postponed else TurnStatus(row.status)]
+
+    def query(connection: Connection) -> list[ListedTurn]:
+        rows = [each for query in (_OPEN, _PARKED, _SET_ASIDE, _OWED) for each in connection.execute(query)]
+        waits_for = _read_waiting(connection)
+        order = [*_SHOWN.values(), _SHOWN_AS_OWED]
+        rows.sort(key=lambda row: (order.index(status(row)), row.id))
+        return [
+            ListedTurn(
+                row.id,
+                row.context_id,
+                row.context_keys,
+                row.transport,
+                status(row),
+                row.joined_events + 1,
+                row.attempts,
+                row.created_at,
+                row.due_at,
+                row.error,
+                tuple(waits_for.get(row.id, ())),
+            )
+            for row in rows
+        ]
+
+    return await storage.read(query, is_long=True)
+
+
+def _read_waiting(connection: Connection) -> dict[int, list[str]]:
+    """Return what turns are parked with, in a few words for each."""
+    found: dict[int, list[str]] = {}
+    for row in connection.execute(_PENDING):
+        what = f"a word about {row.tool}" if row.kind == PendingKind.APPROVAL.value else f"the result of {row.tool}"
+        whose = f" of {row.author_name or row.author_id}" if row.author_name or row.author_id else ""
+        since, until = f"{row.created_at:%Y-%m-%d %H:%M}", f"{row.expires_at:%Y-%m-%d %H:%M}"
+        found.setdefault(row.turn_id, []).append(f"{what} (#{row.id}){whose}, since {since}, until {until} UTC")
+    return found
+
+
+async def retry_turn(storage: Storage, turn_id: int, now: datetime) -> None:
+    """Try a turn now that was set aside, or that waits for its next try.
+
+    Where the chat has gone on meanwhile, what was said is said again at its end.
+
+    Raises:
+        StorageError: there is no such turn.
+        BotServiceError: it does not wait for that, or it cannot be tried again.
+    """
+
+    def operation(connection: Connection) -> None:
+        row = _find(connection, turn_id)
+        if row.status in (TurnStatus.QUEUED.value, TurnStatus.RUNNING.value):
+            connection.execute(update(turns).where(turns.c.id == turn_id).values(**set_due(now, now)))
+        elif row.status == TurnStatus.WAITING.value:
+            raise BotServiceError(f"turn {turn_id} waits for {'; '.join(_read_waiting(connection).get(turn_id, []))}")
+        elif row.status != TurnStatus.SET_ASIDE.value:
+            raise BotServiceError(f"turn {turn_id} is done")
+        elif row.started_at is None:
+            _begin_anew(connection, row, now)
+        elif row.compacted_at is None and not _has_gone_on(connection, row):
+            reopen_turn(connection, turn_id, now)
+        elif row.steps_taken:
+            raise BotServiceError(
+                f"turn {turn_id} has run tools, and its chat has gone on since, or what they gave was forgotten: "
+                "ask again there, or those tools would run twice"
+            )
+        elif not _has_events(connection, turn_id):
+            raise BotServiceError(f"nobody's message asks for turn {turn_id} any more: ask again in its chat")
+        else:
+            delete_rows(connection, row.context_id, list(connection.execute(_SAID, {"turn": turn_id}).scalars()))
+            _begin_anew(connection, row, now)
+        notify_replicas(connection, [Wakeup(row.context_id, is_open=True)])
+
+    await storage.write(operation)
+
+
+async def retry_all(storage: Storage, now: datetime, since: datetime | None = None) -> tuple[list[int], dict[int, str]]:
+    """Try every turn again that was set aside, such as after an outage or a revoked key.
+
+    Args:
+        since: Only those that were set aside from then on.
+
+    Returns:
+        The turns that are tried again, and why each of the others is not.
+    """
+    failed = _FAILED if since is None else _FAILED.where(turns.c.finished_at >= since)
+    found = await storage.read(lambda connection: list(connection.execute(failed).scalars()), is_long=True)
+    tried, refused = [], {}
+    for turn_id in found:
+        try:
+            await retry_turn(storage, turn_id, now)
+        except BotServiceError as error:
+            refused[turn_id] = str(error)
+        else:
+            tried.append(turn_id)
+    return tried, refused
+
+
+async def drop_turn(storage: Storage, turn_id: int, now: datetime) -> None:
+    """End a turn without an answer. One that is being answered is stopped, with what was said until then.
+
+    Raises:
+        StorageError: there is no such turn.
+        BotServiceError: it is done.
+    """
+
+    def operation(connection: Connection) -> None:
+        row = _find(connection, turn_id)
+        if row.status == TurnStatus.SET_ASIDE.value:
+            finish_turn(connection, turn_id, now, Outcome.FAILED, error=row.error)
+        elif row.status == TurnStatus.DONE.value:
+            raise BotServiceError(f"turn {turn_id} is done")
+        elif row.status == TurnStatus.WAITING.value:
+            _withdraw(connection, row, now)
+        elif row.started_at is None:
+            finish_turn(connection, turn_id, now, Outcome.STOPPED, error=row.error)
+        else:
+            connection.execute(update(turns).where(turns.c.id == turn_id).values(**set_due(now, now)))
+            connection.execute(insert(events).values(_stop_event(row, now)))
+            notify_replicas(connection, [Wakeup(row.context_id, EventKind.STOP, is_open=True)])
+
+    await storage.write(operation)
+
+
+def _withdraw(connection: Connection, row: Any, now: datetime) -> None:
+    """Store a stop for a parked turn: the worker of its conversation obeys it."""
+    if any(each.is_open for each in find_of_turn(connection, row.id)):
+        withdraw_turn(connection, row.id, now)
+        notify_replicas(connection, [Wakeup(row.context_id, EventKind.DECISION, is_open=True)])
+    else:  # what it had done was forgotten
+        finish_turn(connection, row.id, now, Outcome.STOPPED, error=row.error)
+
+
+def _find(connection: Connection, turn_id: int) -> Any:
+    # A process that begins the turn at this moment changes its row: one of the two waits for the other.
+    row = connection.execute(_TURN.with_for_update(), {"turn": turn_id}).one_or_none()
+    if row is None:
+        raise StorageError(f"there is no turn {turn_id}: `botservice turns` lists them")
+    return row
+
+
+def _has_gone_on(connection: Connection, row: Any) -> bool:
+    sought = {"context": row.context_id, "turn": row.id, "started_at": row.started_at}
+    return connection.execute(_LATER, sought).scalar_one_or_none() is not None
+
+
+def _has_events(connection: Connection, turn_id: int) -> bool:
+    return connection.execute(_ASKED, {"turn": turn_id}).scalar_one_or_none() is not None
+
+
+def _begin_anew(connection: Connection, row: Any, now: datetime) -> None:
+    for table in (steps, prompt_log):
+        connection.execute(delete(table).where(table.c.turn_id == row.id))
+    connection.execute(update(turns).where(turns.c.id == row.id).values(**set_due(now, now), **_AS_NEW))
+
+
+def _stop_event(row: Any, now: datetime) -> dict[str, Any]:
+    return {
+        "key": f"command-line:stop:{row.id}:{uuid.uuid4()}",
+        "context_id": row.context_id,
+        "transport": row.transport,
+        "kind": EventKind.STOP.value,
+        "order_key": row.order_key + 1,
+        "raw": b"",
+        "received_at": now,
+    }

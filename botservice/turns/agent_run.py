@@ -1,0 +1,261 @@
+"""A claimed turn, one step at a time. Whatever a step did is stored when the step returns."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from botservice.conversation.agent_memory import AgentMemory
+from botservice.conversation.context import AgentContext
+from botservice.conversation.steps import MemoryStep
+from botservice.core.errors import RunFinished, RunInterrupted, TurnGrew, TurnInProgress, TurnWaiting
+from botservice.core.messages import Message, ToolCall
+from botservice.storage.claims import Claim
+from botservice.telemetry.measuring import in_turn
+from botservice.turns.asking import Interruption, WorkCut
+from botservice.turns.results import RunResult, read_result
+from botservice.turns.run_options import RunOptions
+from botservice.turns.transport import Live
+from botservice.turns.turn import Delivery, Outcome, Turn, tell_end
+from botservice.turns.turn_work import DeliveryPlan, TurnWork, no_deliveries
+
+T = TypeVar("T")
+_PARAGRAPH = "\n\n"
+
+
+class AgentRun:
+    """A claimed turn that is being worked on.
+
+    It owns no state that is not stored: another process may go on from the same place.
+
+    Attributes:
+        context: The conversation.
+        memory: The steps; what is put in before a step is stored and reaches the model.
+        turn_id: The turn's id, as it stands in the log.
+    """
+
+    def __init__(  # noqa: PLR0913 - each with a default
+        self,
+        options: RunOptions,
+        context: AgentContext,
+        turn: Turn,
+        claim: Claim,
+        *,
+        plan_deliveries: DeliveryPlan = no_deliveries,
+        live: Live | None = None,
+        on_end: Callable[[Claim], Awaitable[None]] | None = None,
+        is_spoken: bool = False,
+        has_buttons: Callable[[], bool] = lambda: True,
+    ) -> None:
+        self.context = context
+        self.memory: AgentMemory = context.memory
+        self.turn_id = turn.id
+        self._began_at = turn.due_at
+        self._turn = turn
+        self._clock = options.clock
+        self._claim = claim
+        self._on_end = on_end
+        self._may_pause = on_end is not None  # a program has it: nobody else stops between two steps
+        self._interruption = Interruption()
+        self._work = TurnWork(options, context, turn, claim, plan_deliveries, live, self._interruption, has_buttons)
+        self._work.is_spoken = is_spoken
+        self._is_stepping = False
+        self._is_stopped = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    @property
+    def answer(self) -> Message | None:
+        """The answer, once there is one."""
+        return self._work.answer
+
+    @property
+    def result(self) -> RunResult | None:
+        """What came of it, with state, tokens, timing and steps; None while it goes on."""
+        return read_result(self.context, began_at=self._began_at, answer=self.answer, is_stopped=self._is_stopped)
+
+    @property
+    def begun(self) -> Delivery | None:
+        """The message of the answer that is stored as on its way, for the caller to send now."""
+        return self._work.begun
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether it was asked to stop."""
+        return self._interruption.is_asked
+
+    async def step(self) -> MemoryStep:
+        """Do the next thing and return its record: an `ActionStep`, or the `FinalAnswerStep` with which answer is set.
+
+        Raises:
+            RunInterrupted: the run was interrupted; what was said is kept.
+            ApprovalPending: a call waits for a person's word; ResultPending: for its result. The turn stays, and waits.
+            RunFinished: the run has its answer already.
+            LLMError: the model did not answer; the step may be tried again.
+            ClaimLost: another process goes on with this turn.
+            TurnInProgress: another task is in the middle of a step of this run.
+        """
+        if self.answer is not None:
+            raise RunFinished(f"turn {self.turn_id} has its answer: run.answer")
+        if self._is_stopped:
+            raise RunInterrupted(f"turn {self.turn_id} was stopped")
+        if self._is_stepping:
+            raise TurnInProgress(f"a step of turn {self.turn_id} is under way: await it first")
+        if self._work.waiting is not None:
+            raise self._work.waiting
+        self._claim.check()
+        self._is_stepping, self._claim.is_idle = True, False
+        self._claim.worked_on_by = asyncio.current_task()
+        try:
+            with in_turn(self._turn.identity):
+                step = await self._work.step(self)
+        except WorkCut:
+            if self._interruption.is_beginning_again and not self.is_interrupted:
+                await self._work.pay_cut_off()
+                raise TurnGrew(f"more of the question of turn {self.turn_id} has come") from None
+            await self._stop()
+            raise RunInterrupted(f"turn {self.turn_id} was stopped") from None
+        except TurnWaiting:
+            await self._end()
+            raise
+        finally:
+            self._is_stepping, self._claim.is_idle = False, self._may_pause
+            self._claim.worked_on_by = None
+        if self.answer is not None:
+            tell_end(self._turn, Outcome.ANSWERED, self._clock())
+            await self._end()
+        return step
+
+    async def finish(self) -> Message:
+        """Do step after step until there is an answer, and return it. Raises what `step` does."""
+        while self.answer is None:
+            await self.step()
+        return self.answer
+
+    async def stream(self) -> AsyncIterator[str]:
+        """Do step after step until there is an answer, and yield what the model says as it comes.
+
+        Texts of different calls of the model stand in paragraphs of their own; the answer is the last one, also where
+        it came all at once, from a final tool or past checks. A caller that stops listening leaves the turn open:
+        `resume` goes on with it. Raises what `step` does.
+        """
+        pieces = _Pieces()
+        self._work.listen(pieces)
+        work = asyncio.create_task(pieces.feed(self.finish()))
+        try:
+            async for piece in pieces:
+                yield piece
+            rest = pieces.rest_of((await work).text)
+            if rest:
+                yield rest
+        finally:
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
+            self._work.listen(None)
+
+    def interrupt(self) -> None:
+        """Stop the run: a model call or tools that are under way are cancelled; `step` raises RunInterrupted.
+
+        May be called from any thread.
+        """
+        self._interruption.ask()
+
+    @property
+    def may_begin_again(self) -> bool:
+        """Whether the model has said nothing yet, and no tool has run."""
+        return self._work.is_untouched and self.answer is None
+
+    def begin_again(self) -> None:
+        """Cut off the call of the model, unless something was said or done: `step` raises TurnGrew."""
+        if self.may_begin_again:
+            self._interruption.begin_again()
+
+    def write_memory_to_messages(
+        self,
+        summary_mode: bool = False,  # noqa: FBT001, FBT002 - contract
+    ) -> list[dict[str, Any]]:
+        """Return the memory as chat-completions messages, the system prompt first.
+
+        Args:
+            summary_mode: Leave out the system prompt, plans and what the model said beside its calls.
+        """
+        return self.memory.write_memory_to_messages(summary_mode)
+
+    async def close(self) -> None:
+        """Let go of the context. An unfinished turn stays as it is: `resume` goes on with it."""
+        if self.is_interrupted and self.answer is None and not self._is_stopped and self._claim.is_held:
+            await self._stop()
+        await self._end()
+
+    async def _stop(self) -> None:
+        """End the turn as stopped, with what was said until then."""
+        self._is_stopped = True
+        with in_turn(self._turn.identity):
+            await self._work.stop(self)
+        tell_end(self._turn, Outcome.STOPPED, self._clock())
+        await self._end()
+
+    async def _end(self) -> None:
+        on_end, self._on_end = self._on_end, None
+        if on_end is not None:
+            await on_end(self._claim)
+
+
+class _Pieces(Live):
+    """Shows a turn's progress to a program: an asynchronous iterator of texts that ends with the work on the turn."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[str | None] = asyncio.Queue()
+        self._current = ""  # what the model has said in this call
+        self._is_begun = False
+
+    def on_text(self, piece: str) -> None:
+        """Take the next piece of the answer."""
+        if not piece:
+            return
+        self._queue.put_nowait(piece if self._current or not self._is_begun else _PARAGRAPH + piece)
+        self._current += piece
+        self._is_begun = True
+
+    def on_activity(self, activity: str) -> None:  # noqa: ARG002 - only texts are shown
+        """Take note that the model has said what it had to say before this."""
+        self._current = ""
+
+    def on_progress(self, call: ToolCall, text: str) -> None:
+        """Do nothing: only texts are shown."""
+
+    def on_restart(self) -> None:
+        """Take note that the answer begins anew."""
+        self._current = ""
+
+    async def close(self) -> None:
+        """Do nothing: the end comes with the end of the work."""
+
+    async def feed(self, work: Coroutine[Any, Any, T]) -> T:
+        """Return the result of work, and end the iteration then."""
+        try:
+            return await work
+        finally:
+            self._queue.put_nowait(None)
+
+    def rest_of(self, answer: str) -> str:
+        """Return the part of an answer that was not shown yet."""
+        said = self._current.strip()
+        if said and answer.strip().startswith(said):
+            return answer.strip()[len(said) :]
+        return _PARAGRAPH + answer if self._is_begun else answer
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> str:
+        piece = await self._queue.get()
+        if piece is None:
+            raise StopAsyncIteration
+        return piece

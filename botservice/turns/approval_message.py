@@ -1,0 +1,166 @@
+"""The message that asks a person about calls of tools, and what it says once they were decided."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from botservice.core.formatted_text import CodeBlock, FormattedText, Span
+from botservice.core.messages import Author, Button, ButtonStyle, Message, Role
+from botservice.core.quoting import shortened
+from botservice.core.visible_text import shown_beginning, visible
+from botservice.texts import in_language
+from botservice.texts.formatted import below, code, quoted, say
+from botservice.turns.parsing_decisions import ALLOW, DENY
+from botservice.turns.parsing_decisions import say as say_order
+from botservice.turns.shown_arguments import has_masked, in_one_line, readable
+from botservice.turns.waiting_calls import PendingStatus
+
+MOST_MESSAGES: Final = 5  # calls of a step that are asked about in messages of their own
+_ROOM: Final = 2_400  # characters for all calls of one message: it has to stay one message everywhere
+MOST_LISTED: Final = 40  # calls of one message; the others are counted
+_MOST_PRESSED: Final = 200  # calls that a button names; Slack, button: value of at most 2,000 characters
+_LONGEST_LINE: Final = 200
+_LONGEST_NAME: Final = 80
+_SHORTEST_LINE: Final = 30
+_DECIDED: Final = {
+    PendingStatus.ALLOWED: "approval.allowed",
+    PendingStatus.DENIED: "approval.denied",
+    PendingStatus.EXPIRED: "approval.expired",
+    PendingStatus.WITHDRAWN: "approval.withdrawn",
+}
+_LABELS: Final = {
+    PendingStatus.ALLOWED: "approval.was_allowed",
+    PendingStatus.DENIED: "approval.was_denied",
+    PendingStatus.EXPIRED: "approval.was_late",
+    PendingStatus.WITHDRAWN: "approval.was_stopped",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call that a person is asked about.
+
+    Attributes:
+        number: What people call it by.
+        is_nameable: Whether the person who asks can be told apart from others, so that it can be allowed for always.
+        decided_by: Who decided, where that was another person.
+    """
+
+    number: int
+    tool: str
+    arguments: Mapping[str, Any]
+    status: PendingStatus
+    author: Author | None
+    expires_at: datetime
+    is_nameable: bool = True
+    decided_by: str | None = None
+
+
+def group(count: int) -> list[range]:
+    """Return which of so many calls are asked about in one message: each alone, or all together beyond a few."""
+    return [range(each, each + 1) for each in range(count)] if count <= MOST_MESSAGES else [range(count)]
+
+
+def show_question(calls: Sequence[Asked], language: str | None, now: datetime, *, has_buttons: bool = True) -> Message:
+    """Return the message about calls as they are now, with buttons for the undecided ones.
+
+    Args:
+        has_buttons: Whether people see buttons there; where not, they are told what to write.
+    """
+    open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
+    how = "approval.how" if has_buttons else "approval.how_written"
+    text = _one(calls[0], language, how) if len(calls) == 1 else _many(calls, language, how)
+    buttons = _buttons(open_ones, language) if open_ones else ()
+    if len(open_ones) > 1 and not _is_shown_whole(open_ones):
+        buttons = buttons[1:]  # what nobody has read whole is allowed one by one
+    said = Message(None, Role.SYSTEM, text.plain, created_at=now, buttons=buttons, language=language)
+    return replace(said, formatted=text)
+
+
+def _one(call: Asked, language: str | None, how: str) -> FormattedText:
+    key = _DECIDED.get(call.status, "approval.ask")
+    shown, _ = readable(call.arguments)
+    is_cut = shown != readable(call.arguments, is_short=False)[0]
+    if len(shown) > _ROOM:
+        shown, is_cut = f"{shown_beginning(shown, _ROOM)}… ({len(shown)})", True
+    parts = [say(key, language, tool=code(call.tool), who=_name(call.author, language))]
+    if shown:
+        parts.append(_code_block(shown))
+    if call.decided_by is not None:
+        parts.append(say("approval.by", language, name=_quoted_name(call.decided_by)))
+    if is_cut:
+        parts.append(say("approval.cut", language, number=call.number))
+    if has_masked(call.arguments):
+        parts.append(say("approval.masked", language))
+    if call.status is PendingStatus.WAITING:
+        parts.append(say(how, language, number=call.number, until=_until(call)))
+    return below(*parts, is_close=True)
+
+
+def _many(calls: Sequence[Asked], language: str | None, how: str) -> FormattedText:
+    who = _name(calls[0].author, language)
+    open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
+    room = _room(calls)
+    lines, is_whole = [], True
+    for each in calls[:MOST_LISTED]:
+        arguments, is_all = in_one_line(each.arguments, room)
+        label = _LABELS.get(each.status)
+        state = "" if label is None else f" — {in_language(label, language)}"
+        lines.append(f"{each.number}: {visible(each.tool, is_code=True)}({arguments}){state}")
+        is_whole = is_whole and is_all
+    key = "approval.ask_many" if open_ones else "approval.decided_many"
+    parts = [say(key, language, count=len(calls), who=who), _code_block("\n".join(lines))]
+    if len(calls) > MOST_LISTED:
+        parts.append(say("approval.more", language, count=len(calls) - MOST_LISTED))
+    elif not is_whole:
+        parts.append(say("approval.cut", language, number=calls[0].number))
+    if any(has_masked(each.arguments) for each in calls):
+        parts.append(say("approval.masked", language))
+    if open_ones:
+        parts.append(say(how, language, number=open_ones[0].number, until=_until(open_ones[0])))
+    return below(*parts, is_close=True)
+
+
+def _code_block(shown: str) -> FormattedText:
+    return FormattedText((CodeBlock(shown),))
+
+
+def _room(calls: Sequence[Asked]) -> int:
+    listed = min(len(calls), MOST_LISTED)
+    return max(_SHORTEST_LINE, min(_LONGEST_LINE, _ROOM // listed - _SHORTEST_LINE))
+
+
+def _is_shown_whole(calls: Sequence[Asked]) -> bool:
+    return len(calls) <= MOST_LISTED and all(in_one_line(each.arguments, _room(calls))[1] for each in calls)
+
+
+def _buttons(calls: Sequence[Asked], language: str | None) -> tuple[Button, ...]:
+    numbers = [each.number for each in calls]
+    is_one = len(numbers) == 1
+    keys = ("approval.allow_button", "approval.deny_button")
+    if not is_one:
+        keys = ("approval.allow_all_button", "approval.deny_all_button")
+    allow, deny = (in_language(key, language) for key in keys)
+    denied = say_order(DENY, numbers) if len(numbers) <= _MOST_PRESSED else f"/{DENY} all"
+    buttons = (
+        Button(allow, say_order(ALLOW, numbers), style=ButtonStyle.SUCCESS),
+        Button(deny, denied, style=ButtonStyle.DANGER),
+    )
+    if not is_one or not calls[0].is_nameable:
+        return buttons
+    return (*buttons, Button(in_language("approval.always_button", language), say_order(ALLOW, numbers, "always")))
+
+
+def _name(author: Author | None, language: str | None) -> Span:
+    """Return the name of a person; an id says nothing to people."""
+    name = None if author is None else author.name
+    return _quoted_name(name) if name and name.strip() else Span(in_language("approval.you", language))
+
+
+def _quoted_name(name: str) -> Span:
+    return quoted(shortened(name, _LONGEST_NAME))
+
+
+def _until(call: Asked) -> str:
+    return f"{call.expires_at:%Y-%m-%d %H:%M}"

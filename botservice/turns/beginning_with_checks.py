@@ -1,0 +1,187 @@
+"""Beginning a turn in which people have to be judged, commands obeyed, or changed messages read."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from sqlalchemy import Connection
+
+from botservice.conversation.context import AgentContext
+from botservice.core.errors import CommandFailed
+from botservice.core.messages import Author, InboundMessage, Message
+from botservice.history.rows import read_messages_of_events
+from botservice.privacy.rights import right_of
+from botservice.storage.claims import Claim
+from botservice.storage.database import Storage
+from botservice.texts.formatted import say
+from botservice.turns.admission import Admission, Heard, Write, all_of
+from botservice.turns.beginning import Inbound, Said, Unjudged, language_of, store_question
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest, Commands, apply_all
+from botservice.turns.edits_and_deletions import Controls, as_changed, mark_handled
+from botservice.turns.outbox import write_deliveries
+from botservice.turns.records import finish_turn, mark_running
+from botservice.turns.run_options import RunOptions
+from botservice.turns.transport import Transport
+from botservice.turns.turn import Outcome, Turn, tell_end
+
+logger = logging.getLogger(__name__)
+
+
+class Judging:
+    """Begins turns with what was said, as far as it is let in, and with what commands ask in its place."""
+
+    def __init__(self, storage: Storage, options: RunOptions, commands: Commands) -> None:
+        self._storage = storage
+        self._options = options
+        self._commands = commands
+        self._admission = Admission(storage, options)
+
+    async def begin(
+        self,
+        turn: Turn,
+        context: AgentContext,
+        controls: Controls,
+        claim: Claim,
+        transport: Transport,
+        unjudged: Unjudged,
+    ) -> bool:
+        """Begin a turn after judging its authors and obeying its commands; return whether the agent is to answer it."""
+        heard = await self._admission.judge(unjudged.said, Heard(unjudged.read), context, is_open=unjudged.is_open)
+        context.language = language_of([message for _, message in heard.said])
+        inbound, changes = await as_changed(heard.read, heard.said, controls)
+        inbound = [each for each in inbound if _may(each, heard)]
+        commands = [(event, message) for event, message in inbound if self._is_command(message)]
+        commands, held = await self._hold_back(commands, turn, context, transport)
+        answers = [
+            (event, await self._obey(command, context, turn, claim, heard, event.id, transport))
+            for event, command in commands
+        ]
+        rest: list[Inbound] = [
+            (event, said) for event, said in inbound if not self._is_command(said) and event.id not in heard.rights
+        ]
+        rest.extend((event, replace(answer.ask, is_whole=True)) for event, answer in answers if answer.ask is not None)
+        rest, slowed = await self._admission.slow_down(rest, turn, context, transport)
+        rest = await self._admission.complete(rest, heard, controls, transport)
+        unread = self._admission.tell_unread(rest, turn, context, transport)
+        obeyed = self._commit([answer for _, answer in answers], changes, turn, transport)
+        away = self._admission.turn_away(heard, turn, controls, transport)
+        also = all_of([away, obeyed, slowed, held, unread])
+        if also is not None and (answers or held or away) and not rest:
+            outcome = Outcome.ANSWERED if answers else Outcome.REFUSED
+            await self._end_without_agent(turn, claim, also, outcome)
+            is_to_answer = False
+        else:
+            is_to_answer = await store_question(context, turn, claim, rest, self._options, transport, also=also)
+        if away is not None:
+            self._storage.scrub_soon()
+        for _, answer in answers:
+            if answer.after is not None:
+                await answer.after()
+        return is_to_answer
+
+    async def recall(self, turn: Turn, context: AgentContext, transport: Transport) -> None:
+        """Find the language and the asker of a turn that goes on once more: neither is stored."""
+        try:
+            read = [await transport.peek(event) for event in turn.events if event.raw]
+        except Exception:
+            logger.exception("turn.language_unknown")  # it goes on in English
+            return
+        heard = [message for message in read if message is not None]
+        context.language = language_of(heard)
+        context.looking_at = next((each.looking_at for each in reversed(heard) if each.looking_at), None)
+        if turn.joined_events:
+            context.question_parts = await self._read_parts(turn, context)
+        last = context.chat_history.last_user_message
+        asking = [each for each in heard if each.is_addressed and not self._is_command(each)]
+        asking = asking or [each for each in heard if each.is_addressed]  # of a command that asks, such as /retry
+        if context.asked_by is None and asking and last is not None and asking[-1].author != last.author:
+            context.asked_by = asking[-1].author or Author()
+
+    async def _read_parts(self, turn: Turn, context: AgentContext) -> list[Message]:
+        """Return the messages of a turn's question before the last one."""
+        event_ids, last = [each.id for each in turn.events], context.chat_history.last_user_message
+        said = await self._storage.read(lambda connection: read_messages_of_events(connection, context.id, event_ids))
+        return [each for each in said if last is None or each.id != last.id]
+
+    async def _hold_back(
+        self, commands: list[Said], turn: Turn, context: AgentContext, transport: Transport
+    ) -> tuple[list[Said], Write | None]:
+        """Return the commands within the rate limit, and the write that tells the authors of the others."""
+        counted = [each for each in commands if each[1].command and self._commands.counts(each[1].command.name)]
+        if not counted:
+            return commands, None
+        judged, tell = await self._admission.slow_down(counted, turn, context, transport)
+        beyond = {event.id for event, message in judged if event is not None and not message.is_addressed}
+        return [each for each in commands if each[0].id not in beyond], tell
+
+    def _is_command(self, message: InboundMessage) -> bool:
+        return message.is_addressed and self._commands.takes(message)
+
+    async def _obey(
+        self,
+        message: InboundMessage,
+        context: AgentContext,
+        turn: Turn,
+        claim: Claim,
+        heard: Heard,
+        event_id: int,
+        transport: Transport,
+    ) -> CommandAnswer:
+        assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
+        options, now = self._options, self._options.clock()
+        role, is_let_in = heard.roles.get(event_id), event_id not in heard.rights
+        request = CommandRequest(
+            message.command,
+            message,
+            context,
+            turn,
+            claim,
+            now,
+            role,
+            options.access,
+            options.budgets,
+            is_let_in,
+            tools=options.agent.tools,
+            open_topic=partial(transport.open_topic, context.context_keys) if transport.has_topics else None,
+            capabilities=transport.capabilities,
+        )
+        try:
+            return await self._commands.answer(request)
+        except CommandFailed:  # what else has come with it is answered all the same
+            return CommandAnswer(say("answer.apology_with_retry", context.language))
+
+    def _commit(
+        self, answers: Sequence[CommandAnswer], changes: Sequence[int], turn: Turn, transport: Transport
+    ) -> Write | None:
+        """Return the write that stores what commands do; neither they nor their answers enter the history."""
+        if not answers and not changes:
+            return None
+        now = self._options.clock()
+        messages = [message for answer in answers if (message := answer.as_message(now)) is not None]
+        payloads = [payload for message in messages for payload in transport.plan(message, turn.events)]
+
+        def write(connection: Connection) -> None:
+            mark_handled(connection, changes, now)
+            apply_all(connection, answers)
+            if payloads:
+                write_deliveries(connection, turn, payloads, now)
+
+        return write
+
+    async def _end_without_agent(self, turn: Turn, claim: Claim, also: Write, outcome: Outcome) -> None:
+        now = self._options.clock()
+
+        def end(connection: Connection) -> None:
+            mark_running(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
+            also(connection)
+            finish_turn(connection, turn.id, now, outcome)
+
+        await self._storage.write(end, fence=claim)
+        tell_end(turn, outcome, now)
+
+
+def _may(said: Said, heard: Heard) -> bool:
+    """Return whether a message may still be taken: it may have been edited since its author was judged."""
+    event, message = said
+    return event.id not in heard.rights or right_of(message) is not None

@@ -1,0 +1,150 @@
+"""Commands: what a person asks of the service itself, answered without the agent."""
+
+import re
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final, Protocol
+
+from sqlalchemy import Connection
+
+from botservice.conversation.context import AgentContext
+from botservice.core.capabilities import Capabilities
+from botservice.core.formatted_text import FormattedText
+from botservice.core.messages import Attachment, Button, CommandCall, InboundMessage, Message, Moment, Role
+from botservice.people.access import Access
+from botservice.people.access_values import AccessRole
+from botservice.people.budgets import Budgets
+from botservice.storage.claims import Claim
+from botservice.texts import in_language, number_in_language
+from botservice.texts.formatted import Value, say
+from botservice.turns.turn import Turn
+
+# \s is every whitespace of Unicode: a line break, a tab or a no-break space ends a command's name as a space does.
+_COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandRequest:
+    """A command with everything that it may need.
+
+    Attributes:
+        message: Who gave it, in which language, and whether others listen.
+        claim: The right to work on the context, which a change of it needs.
+        role: What the person who gave it may do; None for one whom no owner has named.
+        is_let_in: Whether that person is let in; others are asked nothing, and nothing of them is kept.
+        tools: The names of the agent's own tools; None if any could be there.
+        open_topic: Makes a place for a new conversation in this chat, by its name, and returns whether it is there.
+        capabilities: What the platform shows, and what stands before a command there.
+    """
+
+    call: CommandCall
+    message: InboundMessage
+    context: AgentContext
+    turn: Turn
+    claim: Claim
+    now: datetime
+    role: AccessRole | None = None
+    access: Access = field(default_factory=Access)
+    budgets: Budgets = field(default_factory=Budgets)
+    is_let_in: bool = True
+    tools: Collection[str] | None = None
+    open_topic: Callable[[str], Awaitable[bool]] | None = None
+    capabilities: Capabilities | None = None
+
+    def has_tool(self, name: str) -> bool:
+        """Return whether the agent may use a tool of its own."""
+        return self.tools is None or name in self.tools
+
+    def say(self, key: str, /, **values: Value) -> FormattedText:
+        """Return a text in the language of the person who gave the command, with its formatting."""
+        return say(key, self.message.language, **values)
+
+    def label(self, key: str, /, **values: object) -> str:
+        """Return a text for a button, or for a name, in that language."""
+        return in_language(key, self.message.language, **values)
+
+    def say_number(self, number: float, *, places: int = 0) -> str:
+        """Return a number as it is written in that language."""
+        return number_in_language(number, self.message.language, places=places)
+
+
+@dataclass(frozen=True, slots=True)
+class CommandAnswer:
+    """What a command brings about.
+
+    Attributes:
+        text: For the person: a str is Markdown, as a model writes it; a FormattedText is shown as it is, and is what
+            holds words of others. Nothing is sent where there is neither a text nor a file.
+        apply: What it changes, in the transaction that stores the answer: both happen or none.
+        ask: What the agent is asked in its place.
+        after: What is done once the answer is stored. It need not happen: a process may end before.
+        is_personal: Whether it concerns nobody but the person who gave the command.
+        moments: The times that the text names.
+    """
+
+    text: str | FormattedText = ""
+    buttons: tuple[Button, ...] = ()
+    attachments: tuple[Attachment, ...] = ()
+    apply: Callable[[Connection], object] | None = None
+    ask: InboundMessage | None = None
+    after: Callable[[], Awaitable[object]] | None = None
+    is_personal: bool = False
+    moments: tuple[Moment, ...] = ()
+
+    def as_message(self, now: datetime) -> Message | None:
+        """Return the message to send, or None."""
+        formatted = self.text if isinstance(self.text, FormattedText) else None
+        text = self.text if isinstance(self.text, str) else self.text.plain
+        if not text and not self.attachments:
+            return None
+        said = Message(None, Role.ASSISTANT, text, self.attachments, created_at=now, buttons=self.buttons)
+        return replace(said, is_personal=self.is_personal, moments=self.moments, formatted=formatted)
+
+
+class Commands(Protocol):
+    """The commands that a service knows."""
+
+    def takes(self, message: InboundMessage) -> bool:
+        """Return whether a message is answered as a command, be it by saying that there is none of this name."""
+
+    def counts(self, name: str) -> bool:
+        """Return whether a command counts as a message where messages are limited."""
+
+    async def answer(self, request: CommandRequest) -> CommandAnswer:
+        """Do what a command asks. It may be called again after a cut: what it changed is changed once."""
+
+
+class NoCommands:
+    """No command at all: whatever is said is for the agent."""
+
+    def takes(self, message: InboundMessage) -> bool:  # noqa: ARG002 - none is
+        """Return no."""
+        return False
+
+    def counts(self, name: str) -> bool:  # noqa: ARG002 - none is
+        """Return no."""
+        return False
+
+    async def answer(self, request: CommandRequest) -> CommandAnswer:  # noqa: ARG002 - nobody asks
+        """Return nothing."""
+        return CommandAnswer()
+
+
+def parse_command(text: str, *, is_called: Callable[[str], bool] | None = None) -> CommandCall | None:
+    """Return the command that a text is, such as "/forget chat"; None if it is none.
+
+    Args:
+        is_called: Whether a name, as in "/forget@name", is the bot's; None where commands name no bot.
+    """
+    found = _COMMAND.fullmatch(text.strip())
+    if found is None or (found[2] is not None and (is_called is None or not is_called(found[2]))):
+        return None
+    return CommandCall(found[1].lower(), (found[3] or "").strip())
+
+
+def apply_all(connection: Connection, answers: Sequence[CommandAnswer]) -> None:
+    """Make the changes of several commands, in their order."""
+    for answer in answers:
+        if answer.apply is not None:
+            answer.apply(connection)

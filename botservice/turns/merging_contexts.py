@@ -1,0 +1,109 @@
+"""Two conversations that turn out to be one: what the newer one has goes on the end of the older one."""
+
+import asyncio
+import json
+import logging
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, delete, func, select, update
+
+from botservice.conversation.context import ContextKeys, find_context, read_context_keys, rename_context
+from botservice.storage.claims import Claim
+from botservice.storage.database import Storage
+from botservice.storage.tables.conversations import (
+    blobs,
+    contexts,
+    messages,
+    metadata,
+    refused_forms,
+    steps,
+    word_blocks,
+)
+from botservice.storage.tables.models import refused_messages
+from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
+from botservice.turns.edits_and_deletions import Change, mark_handled
+from botservice.turns.waiting_records import forget_places
+
+logger = logging.getLogger(__name__)
+
+# What is not simply moved: positions go on, files are there once, and blocks of words are made anew.
+# So are notes, of which each conversation counts its own: what is moved is read once more. Which forms a platform
+# refused, and which messages a model, is found out anew.
+_SPECIAL: Final = (
+    *(contexts, messages, steps, blobs, word_blocks),
+    *(notes, observed, observer_reservations, refused_notes, refused_forms, refused_messages),
+)
+_OTHERS: Final = [
+    table
+    for table in metadata.sorted_tables
+    if table not in _SPECIAL and any(each.column is contexts.c.id for each in table.foreign_keys)
+]
+
+
+async def move_here(storage: Storage, claim: Claim, change: Change, now: datetime) -> bool:
+    """Move a conversation to the keys that a control names; return whether it was moved.
+
+    Where somebody has spoken under them already, that becomes its end, as soon as no process works on it.
+
+    Args:
+        claim: On the conversation that moves.
+    """
+    keys = ContextKeys.of(json.loads(change.event.raw))
+    newer = await storage.read(lambda connection: find_context(connection, keys))
+    if newer is None or newer == claim.context_id:
+        await storage.write(lambda connection: _move(connection, claim, None, keys, change, now), fence=claim)
+        return True
+    other = await storage.claims.try_claim(newer)
+    if other is None:
+        return False
+    try:
+        await storage.write(lambda connection: _move(connection, claim, other, keys, change, now), fence=claim)
+    finally:
+        await asyncio.shield(storage.claims.release(other))
+    logger.info("context.merged", extra={"context": claim.context_id})
+    return True
+
+
+def _move(
+    connection: Connection, claim: Claim, other: Claim | None, keys: ContextKeys, change: Change, now: datetime
+) -> None:
+    mark_handled(connection, [change.event.id], now)
+    forget_places(connection, claim.context_id)
+    if other is not None:
+        other.check()
+        _merge(connection, claim.context_id, other.context_id)
+    rename_context(connection, ContextKeys.of(read_context_keys(connection, claim.context_id)), keys)
+
+
+def _merge(connection: Connection, older: int, newer: int) -> None:
+    """Move everything of a context to the end of another, and delete it."""
+    query = select(contexts.c.id, contexts.c.last_position, contexts.c.fresh_from, contexts.c.metadata)
+    rows = {row.id: row for row in connection.execute(query.where(contexts.c.id.in_([older, newer])).with_for_update())}
+    first, second = rows[older], rows[newer]
+    offset = first.last_position
+    moved: dict[Any, Any] = {"context_id": older}
+    position = {"position": messages.c.position + offset}
+    connection.execute(update(messages).where(messages.c.context_id == newer).values({**moved, **position}))
+    last_step = select(func.coalesce(func.max(steps.c.position), 0.0)).where(steps.c.context_id == older)
+    after = {"position": steps.c.position + connection.execute(last_step).scalar_one()}
+    connection.execute(update(steps).where(steps.c.context_id == newer).values({**moved, **after}))
+    known = select(blobs.c.sha256).where(blobs.c.context_id == older)
+    connection.execute(
+        update(blobs).where(blobs.c.context_id == newer, blobs.c.sha256.not_in(known.scalar_subquery())).values(moved)
+    )
+    connection.execute(delete(blobs).where(blobs.c.context_id == newer))
+    refused = select(refused_notes.c.digest).where(refused_notes.c.context_id == older).scalar_subquery()
+    is_new = (refused_notes.c.context_id == newer) & refused_notes.c.digest.not_in(refused)
+    connection.execute(update(refused_notes).where(is_new).values(moved))
+    for table in _OTHERS:
+        connection.execute(update(table).where(table.c.context_id == newer).values(moved))
+    connection.execute(delete(contexts).where(contexts.c.id == newer))
+    values = {
+        "last_position": offset + second.last_position,
+        "deletion_version": contexts.c.deletion_version + 1,
+        "fresh_from": offset + second.fresh_from if second.fresh_from else first.fresh_from,
+        "untrusted_at": offset + second.last_position,  # whose words came when is not looked into
+        "metadata": {**second.metadata, **first.metadata},
+    }
+    connection.execute(update(contexts).where(contexts.c.id == older).values(values))

@@ -1,0 +1,281 @@
+"""The open step of a turn: its calls are asked about, waited with and run; it is closed with their results."""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from typing import NoReturn
+
+from sqlalchemy import Connection
+
+from botservice.agent.agent import Action, rests_on_others
+from botservice.agent.call_limits import find_too_many
+from botservice.agent.tool import Tool
+from botservice.agent.tool_executor import ToolOutcome
+from botservice.conversation.context import AgentContext, note_untrusted
+from botservice.conversation.field_values import Timing
+from botservice.conversation.steps import ActionStep, MemoryStep
+from botservice.core.errors import TurnWaiting
+from botservice.core.messages import ToolCall
+from botservice.storage.claims import Claim
+from botservice.turns import journal
+from botservice.turns.approvals_needed import find_to_ask, gives_untrusted
+from botservice.turns.asking import Interruption, WorkCut, record_answer, record_prompt
+from botservice.turns.billing import Bill
+from botservice.turns.parking import Parking
+from botservice.turns.records import note_step
+from botservice.turns.resuming import STOPPED, Settled, go_on, has_open, wait_again
+from botservice.turns.run_options import RunOptions
+from botservice.turns.running_calls import CallRunner, close_step, stopped_outcomes
+from botservice.turns.saving import Saver
+from botservice.turns.transport import Live
+from botservice.turns.turn import TurnStatus
+from botservice.turns.unapproved import refuse_unapproved
+
+logger = logging.getLogger(__name__)
+
+
+class OpenStep:
+    """The step that is open, while there is one, and what its calls come to.
+
+    Attributes:
+        step: The step; None while none is open.
+        final: The step whose tool gave the answer, once there is one.
+        tools: What could be called when calls were last looked at.
+        waiting: What the turn waits for, once that is stored: then nobody works on it.
+        live: What shows people what is done.
+    """
+
+    def __init__(
+        self,
+        options: RunOptions,
+        parking: Parking,
+        claim: Claim,
+        saver: Saver,
+        bill: Bill,
+        interruption: Interruption,
+        call_back: Callable[[MemoryStep], Awaitable[None]],
+    ) -> None:
+        turn, context = parking.turn, parking.context
+        self.step: ActionStep | None = None
+        if context.open_step is not None and isinstance(context.open_step.item, ActionStep):
+            self.step = context.open_step.item
+        self.final = self._find_final(context)
+        self.tools = options.agent.tools
+        self.waiting: TurnWaiting | None = None
+        self.live: Live | None = None
+        self._is_waiting = turn.status is TurnStatus.WAITING
+        self._options = options
+        self._context = context
+        self._turn = turn
+        self._claim = claim
+        self._saver = saver
+        self._bill = bill
+        self._interruption = interruption
+        self._parking = parking
+        self._call_back = call_back
+
+    async def act(self, action: Action, started_at: datetime) -> ActionStep:
+        """Open the step that the agent wants to take, and run its calls once none needs approval.
+
+        Raises:
+            TurnWaiting: a person has to be asked, or a result comes later.
+        """
+        context = self._context
+        number, taken = context.last_step_number + 1, context.steps_taken + 1
+        step = ActionStep(number, timing=Timing(started_at), tool_calls=tuple(action.tool_calls))
+        step.set_value("model_output", action.model_output)
+        record_prompt(step, action.prompt, context.records.log)
+        record_answer(step, action)
+        self._bill.attempts.write(step, started_at)
+        self._bill.attempts.note_calls([each.name for each in action.tool_calls])
+        tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
+        context.has_read_untrusted = is_of_others = rests_on_others(action)
+        asked = await self._find_to_ask(tools, action.tool_calls)
+
+        def write_open(connection: Connection, row_ids: Sequence[int]) -> TurnWaiting | None:
+            note_step(connection, self._turn.id, steps_taken=taken, last_step_number=number)
+            self._bill.write(connection, started_at)
+            if is_of_others:
+                note_untrusted(connection, context.id)
+            if asked:
+                now, lasts = self._options.clock(), self._options.approval_lasts
+                return self._parking.ask(connection, row_ids[-1], asked, tools, now, lasts)
+            journal.write_started(connection, context.id, row_ids[-1], range(len(action.tool_calls)))
+            return None
+
+        def take_note(waiting: TurnWaiting | None) -> None:
+            self._bill.confirm()
+            self.step = step
+            self.waiting = waiting
+            context.last_step_number, context.steps_taken = number, taken
+
+        await self._saver.save_with(write_open, take_note, step)
+        if self.waiting is not None:
+            raise self.waiting
+        return await self._run_calls(step, {}, tools)  # what was judged, and nothing that has come since
+
+    async def finish(self) -> ActionStep | None:
+        """Go on with the step that a process had begun, or that the turn waits with; None if there is none."""
+        if self.step is not None and not self._is_waiting:
+            self._is_waiting = await self._wait_again()
+        if self._is_waiting:
+            return await self._go_on()
+        return None if self.step is None else await self._run_calls(self.step, is_resumed=True)
+
+    async def stop(self) -> None:
+        """Close the step, where one is open, at which the turn is stopped."""
+        if self.step is not None:
+            await self._close(self.step, await self._stopped_outcomes(self.step))
+
+    async def _find_to_ask(self, tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
+        """Return the indices of the calls that a person is asked about, after ending the live display."""
+        if all(tool.needs_approval is False for tool in tools.values()):
+            return {}
+        done = [each for each in self._context.completed_steps if self._context.records.is_own(each)]
+        refused = find_too_many(tools, calls, done)
+        found = await self._interruption.guard(find_to_ask(tools, calls, self._context, refused))
+        if found:
+            await self._end_live()
+        return {index: calls[index] for index in found}
+
+    async def _wait_again(self) -> bool:
+        """Mark the turn as waiting if any of its calls waits; return whether one does."""
+        storage, turn_id, now = self._context.storage, self._turn.id, self._options.clock()
+        if not await storage.read(lambda connection: has_open(connection, turn_id), is_short=True):
+            return False
+        logger.warning("turn.waits_again")
+        await storage.write(lambda connection: wait_again(connection, turn_id, now), fence=self._claim)
+        return True
+
+    async def _go_on(self) -> ActionStep:
+        """Resume the open step: its decided calls are stored as started, and then run."""
+        if self._interruption.is_asked:
+            raise WorkCut
+        now, context = self._options.clock(), self._context
+        step, settled = self.step, Settled(is_withdrawn=True)
+
+        def take_note(became: Settled) -> None:
+            nonlocal settled
+            settled = became
+            self._is_waiting = became.is_withdrawn
+
+        if step is not None:
+            calls, row_id = step.tool_calls or (), self._row_id(step)
+            await self._saver.save_with(
+                lambda connection, _: go_on(connection, self._turn.id, context.id, row_id, calls, now), take_note, step
+            )
+        if settled.is_withdrawn or step is None:
+            raise WorkCut
+        return await self._run_calls(step, settled.ended)
+
+    async def _run_calls(
+        self,
+        step: ActionStep,
+        ended: Mapping[int, ToolOutcome] | None = None,
+        judged: Mapping[str, Tool] | None = None,
+        *,
+        is_resumed: bool = False,
+    ) -> ActionStep:
+        """Run the calls of an open step that have no result yet, and close it.
+
+        Args:
+            judged: The tools by which it was judged a moment ago who is asked; without them that is judged again.
+        """
+        if ended is None:
+            ended = await self._read_ended(step)
+        runner = CallRunner(self._context, self._claim, self._row_id(step), self.live)
+        try:
+            if judged is None:
+                self.tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
+                ended = {**ended, **await self._refuse_unapproved(step, ended, is_resumed=is_resumed)}
+            else:
+                self.tools = judged
+            work = runner.run(self.tools, step.tool_calls or (), ended, is_resumed=is_resumed)
+            outcomes = await self._interruption.guard(work)
+        except WorkCut:
+            await self._close(step, stopped_outcomes(step, {**ended, **runner.outcomes}))
+            raise
+        if any(each.later is not None for each in outcomes):
+            await self._expect(step, outcomes)
+        await self._close(step, outcomes)
+        return step
+
+    async def _refuse_unapproved(
+        self, step: ActionStep, ended: Mapping[int, ToolOutcome], *, is_resumed: bool
+    ) -> dict[int, ToolOutcome]:
+        """Return the outcomes of the calls that were not approved."""
+        turn_id, step_id = self._turn.id, self._row_id(step)
+        return await self._interruption.guard(
+            refuse_unapproved(
+                self.tools, step, ended, self._context, turn_id=turn_id, step_id=step_id, is_resumed=is_resumed
+            )
+        )
+
+    async def _expect(self, step: ActionStep, outcomes: Sequence[ToolOutcome]) -> NoReturn:
+        """Park the turn until later results are handed in.
+
+        Raises:
+            TurnWaiting: always.
+        """
+        await self._end_live()
+        now, row_id, calls = self._options.clock(), self._row_id(step), step.tool_calls or ()
+        later = {index: (calls[index], each.later) for index, each in enumerate(outcomes) if each.later is not None}
+
+        def write(connection: Connection, _: Sequence[int]) -> TurnWaiting:
+            for index, outcome in enumerate(outcomes):
+                if index not in later:
+                    journal.write_ended(connection, row_id, index, outcome)
+            return self._parking.expect(connection, row_id, later, now)
+
+        def take_note(waiting: TurnWaiting) -> None:
+            self.waiting = waiting
+
+        await self._saver.save_with(write, take_note, step)
+        assert self.waiting is not None, "it is stored"  # noqa: S101 - an invariant
+        raise self.waiting
+
+    async def _close(self, step: ActionStep, outcomes: Sequence[ToolOutcome]) -> None:
+        close_step(step, outcomes, self.tools, self._options.clock())
+        row_id = self._row_id(step)
+        self._context.memory.steps.append(step)
+        self.step = self._context.open_step = None
+        if step.is_final_answer:
+            self.final = step
+        is_untrusted = gives_untrusted(self.tools, step.tool_calls or ())
+
+        def write(connection: Connection, _: Sequence[int]) -> None:
+            journal.delete_calls(connection, row_id)
+            if is_untrusted:
+                note_untrusted(connection, self._context.id)
+
+        await self._saver.save_with(write)
+        await self._call_back(step)
+
+    async def _stopped_outcomes(self, step: ActionStep) -> list[ToolOutcome]:
+        """Return what came of the calls of an open step at which a turn is stopped."""
+        row_id = self._row_id(step)
+        if not await self._context.storage.read(
+            lambda connection: journal.has_started(connection, row_id), is_short=True
+        ):
+            return [ToolOutcome(STOPPED, error_type="RunInterrupted") for _ in step.tool_calls or ()]
+        return stopped_outcomes(step, await self._read_ended(step))
+
+    async def _read_ended(self, step: ActionStep) -> Mapping[int, ToolOutcome]:
+        row_id = self._row_id(step)
+        return await self._context.storage.read(lambda connection: journal.read_ended(connection, row_id))
+
+    async def _end_live(self) -> None:
+        """End the live display before the turn waits."""
+        if self.live is not None:
+            await self.live.close()
+
+    def _row_id(self, step: ActionStep) -> int:
+        row_id = self._context.records.row_id(step)
+        assert row_id is not None, "an open step is stored"  # noqa: S101 - an invariant
+        return row_id
+
+    @staticmethod
+    def _find_final(context: AgentContext) -> ActionStep | None:
+        """Return the step whose tool gave the answer, where a process ended between that and the answer."""
+        done = reversed(context.completed_steps)
+        return next((step for step in done if step.is_final_answer and context.records.is_own(step)), None)

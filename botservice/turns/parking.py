@@ -1,0 +1,136 @@
+"""Having a turn wait: its calls, the messages that ask about them and its new state, all in one transaction."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection
+
+from botservice.agent.later_results import Later
+from botservice.agent.tool import Tool
+from botservice.conversation.context import AgentContext
+from botservice.core.errors import ApprovalPending, ResultPending, TurnWaiting
+from botservice.core.messages import Author, Message, Role, ToolCall, storable
+from botservice.texts.formatted import code, say
+from botservice.turns.approval_message import Asked, group, show_question
+from botservice.turns.grants import is_named
+from botservice.turns.outbox import owe
+from botservice.turns.transport import Payload
+from botservice.turns.turn import Turn, set_due
+from botservice.turns.waiting_calls import PendingCall, PendingKind, PendingStatus
+from botservice.turns.waiting_records import insert_pending, park_turn, set_delivery
+
+Plan = Callable[[Message], Sequence[Payload]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parking:
+    """What a turn is about to wait with.
+
+    Attributes:
+        plan: Makes messages visible.
+        has_buttons: Whether people see buttons there.
+    """
+
+    turn: Turn
+    context: AgentContext
+    plan: Plan
+    has_buttons: bool = True
+
+    def ask(
+        self,
+        connection: Connection,
+        step_id: int,
+        calls: Mapping[int, ToolCall],
+        tools: Mapping[str, Tool],
+        now: datetime,
+        lasts: timedelta,
+    ) -> ApprovalPending:
+        """Park the turn with calls, by their index in the step, and ask for a decision about them."""
+        values = {"kind": PendingKind.APPROVAL.value, "expires_at": now + lasts, **set_due(now + lasts, now)}
+        numbers = {
+            index: self._insert(
+                connection, step_id, index, call, {**values, "tool_digest": tools[call.name].digest}, now
+            )
+            for index, call in calls.items()
+        }
+        asked = [
+            Asked(
+                numbers[index],
+                call.name,
+                call.arguments,
+                PendingStatus.WAITING,
+                self.context.asker,
+                now + lasts,
+                is_named(self.context.asker),
+            )
+            for index, call in calls.items()
+        ]
+        for places in group(len(asked)):
+            chosen = [asked[place] for place in places]
+            shown = show_question(chosen, self.context.language, now, has_buttons=self.has_buttons)
+            sent = owe(connection, self.turn, self.plan(shown), now)
+            if sent:
+                set_delivery(connection, [each.number for each in chosen], sent[-1].id)
+        self._park(connection)
+        pending = [PendingCall(call.id, call.name, call.arguments, numbers[index]) for index, call in calls.items()]
+        return approval_pending(self.turn.id, pending)
+
+    def expect(
+        self, connection: Connection, step_id: int, calls: Mapping[int, tuple[ToolCall, Later]], now: datetime
+    ) -> ResultPending:
+        """Park the turn until results are handed in, and tell the person so."""
+        pending = []
+        for index, (call, later) in calls.items():
+            until = now + timedelta(hours=later.hours)
+            values = {"kind": PendingKind.LATER.value, "expires_at": until, **set_due(until, now)}
+            values["name"] = storable(later.name)
+            number = self._insert(connection, step_id, index, call, values, now)
+            pending.append(PendingCall(later.name, call.name, call.arguments, number))
+            waits = None if later.note else say("later.waits", self.context.language, tool=code(call.name))
+            note = storable(later.note or "") if waits is None else waits.plain
+            told = Message(None, Role.ASSISTANT, note, created_at=now, language=self.context.language, formatted=waits)
+            owe(connection, self.turn, self.plan(told), now)
+        self._park(connection)
+        return result_pending(self.turn.id, pending)
+
+    def _insert(
+        self, connection: Connection, step_id: int, index: int, call: ToolCall, values: Mapping[str, Any], now: datetime
+    ) -> int:
+        author = self.context.asker or Author()
+        of_call = {"step_id": step_id, "call_index": index, "call_id": storable(call.id), "tool": storable(call.name)}
+        of_author = {"author_platform": author.platform, "author_id": author.id, "author_name": author.name}
+        of_turn = {"context_id": self.turn.context_id, "turn_id": self.turn.id, "transport": self.turn.transport}
+        state = {
+            "name": None,
+            "tool_digest": None,
+            "status": PendingStatus.WAITING.value,
+            "created_at": now,
+            "is_open": True,
+        }
+        return insert_pending(connection, {**of_turn, **of_call, **of_author, **state, **values})
+
+    def _park(self, connection: Connection) -> None:
+        question = self.context.chat_history.last_user_message
+        park_turn(connection, self.turn.id, None if question is None else question.id)
+
+
+def approval_pending(turn_id: int, calls: Sequence[PendingCall]) -> ApprovalPending:
+    """Return the text that says that calls wait for a decision."""
+    named = ", ".join(f"{each.name} ({each.number})" for each in calls)
+    how = "service.decide(context, call.number, allow=True or False)"
+    message = f"turn {turn_id} waits for a word about {named}: {how}"
+    return ApprovalPending(message, turn_id=turn_id, calls=calls)
+
+
+def result_pending(turn_id: int, calls: Sequence[PendingCall]) -> ResultPending:
+    """Return what says that results come later."""
+    named = ", ".join(f"{each.name} ({each.id})" for each in calls)
+    message = f"turn {turn_id} waits for the result of {named}: service.hand_in(context, call.id, result)"
+    return ResultPending(message, turn_id=turn_id, calls=calls)
+
+
+def waiting_of(turn_id: int, calls: Sequence[PendingCall], kind: PendingKind) -> TurnWaiting:
+    """Return what says that a turn waits, for whichever of the two."""
+    return (approval_pending if kind is PendingKind.APPROVAL else result_pending)(turn_id, calls)

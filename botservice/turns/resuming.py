@@ -1,0 +1,152 @@
+"""Resuming a turn that has waited: the calls to run are stored as started in the same transaction, so they run once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, update
+
+from botservice.agent.tool_executor import ToolOutcome
+from botservice.conversation.context import AgentContext
+from botservice.core.errors import ClaimLost
+from botservice.core.messages import ToolCall
+from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import CALL_IS_OPEN
+from botservice.storage.tables.waiting import pending_calls
+from botservice.turns import journal
+from botservice.turns.parking import waiting_of
+from botservice.turns.records import set_waiting
+from botservice.turns.turn import API, set_due
+from botservice.turns.waiting_calls import PendingCall, PendingKind, PendingStatus, WaitingCall
+from botservice.turns.waiting_records import decide_call, find_of_turn, find_open, lock_turn, unpark_turn
+
+_DENIED: Final = (
+    "Denied: the person did not allow this call, and it was not made. Do not try it again unless they ask for it."
+)
+_EXPIRED: Final = (
+    "Not made: nobody allowed this call in time. Say so, and make it again only if the person asks for it."
+)
+_NOTHING_CAME: Final = "Error: no result came in time. Whether the call took effect is not known."
+STOPPED: Final = "Stopped by the person before it was allowed: it was not made."
+
+_PUT_OFF = update(pending_calls).where(pending_calls.c.turn_id == bindparam("turn"), CALL_IS_OPEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What became of the calls of a step that its turn has waited with.
+
+    Attributes:
+        ended: What is known of calls that need not run, by their place.
+        is_withdrawn: Whether the turn is to end instead.
+    """
+
+    ended: dict[int, ToolOutcome] = field(default_factory=dict)
+    is_withdrawn: bool = False
+
+
+def expire(connection: Connection, calls: Sequence[WaitingCall], now: datetime) -> list[int]:
+    """Take note of the calls whose time is over, and return them."""
+    return [
+        each.id
+        for each in calls
+        if each.is_waiting and each.expires_at <= now and decide_call(connection, each, PendingStatus.EXPIRED, now)
+    ]
+
+
+def go_on(
+    connection: Connection, turn_id: int, context_id: int, step_id: int, calls: Sequence[ToolCall], now: datetime
+) -> Settled:
+    """Resume a waiting turn with its step, if every call is decided.
+
+    Raises:
+        TurnWaiting: something is not.
+        ClaimLost: the turn does not wait any more.
+    """
+    if not lock_turn(connection, turn_id):
+        raise ClaimLost(f"turn {turn_id} does not wait any more")
+    expire(connection, _open(connection, turn_id), now)
+    pending = _open(connection, turn_id)
+    if any(each.status is PendingStatus.WITHDRAWN for each in pending):
+        return Settled(is_withdrawn=True)
+    check_decided(turn_id, pending, calls)
+    has_started = journal.has_started(connection, step_id)
+    given = {each.call_index: outcome for each in pending if (outcome := _outcome(each)) is not None}
+    for index, outcome in given.items():
+        if has_started:
+            journal.write_ended(connection, step_id, index, outcome)
+        else:
+            journal.write_given(connection, context_id, step_id, index, outcome)
+    if not has_started:
+        started = [index for index in range(len(calls)) if index not in given]
+        journal.write_started(connection, context_id, step_id, started)
+    unpark_turn(connection, turn_id, now)
+    return Settled({**journal.read_ended(connection, step_id), **given})
+
+
+def has_open(connection: Connection, turn_id: int) -> bool:
+    """Return whether a turn has calls that it waits with."""
+    return bool(_open(connection, turn_id))
+
+
+def wait_again(connection: Connection, turn_id: int, now: datetime) -> None:
+    """Mark a turn whose calls still wait as waiting, and due at once."""
+    set_waiting(connection, turn_id)
+    put_off(connection, turn_id, now, now)
+
+
+def put_off(connection: Connection, turn_id: int, until: datetime, now: datetime) -> None:
+    """Put a waiting turn off until a moment, unless one of its calls is decided before."""
+    execute(connection, _PUT_OFF, {"turn": turn_id, **set_due(until, now)})
+
+
+async def check_none_waits(context: AgentContext) -> None:
+    """Return if no turn of a program waits in a context; otherwise bring the context up to date with that turn.
+
+    Raises:
+        TurnWaiting: one does: for a person's word, or for a result.
+    """
+    pending = await context.storage.read(lambda connection: find_open(connection, context.id))
+    newest = next((each for each in reversed(pending) if each.transport == API), None)
+    if newest is None:
+        return
+    await context.refresh(newest.turn_id)
+    step = None if context.open_step is None else context.open_step.item
+    calls = () if step is None else step.get_value("tool_calls") or ()
+    check_decided(newest.turn_id, [each for each in pending if each.turn_id == newest.turn_id], calls)
+
+
+def check_decided(turn_id: int, pending: Sequence[WaitingCall], calls: Sequence[ToolCall]) -> None:
+    """Return if nothing of what a turn waits with is undecided.
+
+    Raises:
+        TurnWaiting: something is.
+    """
+    waiting = [each for each in pending if each.is_waiting]
+    if waiting:
+        shown = [
+            PendingCall(
+                each.name or each.call_id,
+                each.tool,
+                calls[each.call_index].arguments if each.call_index < len(calls) else {},
+                each.id,
+            )
+            for each in waiting
+        ]
+        raise waiting_of(turn_id, shown, waiting[0].kind)
+
+
+def _open(connection: Connection, turn_id: int) -> list[WaitingCall]:
+    return [each for each in find_of_turn(connection, turn_id) if each.is_open]
+
+
+def _outcome(call: WaitingCall) -> ToolOutcome | None:
+    """Return what the model sees of a call that is not made, or of which nothing came; None for the others."""
+    if call.status is PendingStatus.DENIED:
+        return ToolOutcome(_DENIED, error_type="Denied")
+    if call.status is PendingStatus.EXPIRED and call.kind is PendingKind.APPROVAL:
+        return ToolOutcome(_EXPIRED, error_type="ApprovalExpired")
+    if call.status is PendingStatus.EXPIRED:
+        return ToolOutcome(_NOTHING_CAME, error_type="ResultExpired")
+    return None

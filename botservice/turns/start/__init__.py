@@ -1,1 +1,0 @@
-"""Beginning a turn: reading its events, admission, commands, and storing the question."""

@@ -1,0 +1,123 @@
+"""Stops, edits and deletions: whether they may take effect, judged at the moment at which they would, and that they do.
+
+Between the moment at which one was accepted and this one, an owner may have taken its author out.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from sqlalchemy import Connection
+
+from botservice.conversation.context import read_context_keys
+from botservice.core.errors import ClaimLost, StorageUnavailable
+from botservice.core.messages import InboundMessage
+from botservice.storage.claims import Claim
+from botservice.storage.database import Storage
+from botservice.turns.admission import Admission
+from botservice.turns.edits_and_deletions import (
+    Change,
+    Controls,
+    DueChanges,
+    apply_changes,
+    find_controls,
+    mark_handled,
+)
+from botservice.turns.run_options import RunOptions
+from botservice.turns.transport import Transport
+from botservice.turns.turn import StoredEvent
+from botservice.turns.unsent_parts import drop_stopped
+from botservice.turns.waiting_records import withdraw_turn
+from botservice.turns.waiting_turns import Attending
+
+logger = logging.getLogger(__name__)
+
+
+class ControlEffects:
+    """Judges and applies what takes effect in claimed contexts without a turn of its own."""
+
+    def __init__(
+        self, storage: Storage, options: RunOptions, transports: Mapping[str, Transport], attending: Attending
+    ) -> None:
+        self._storage = storage
+        self._access = options.access
+        self._clock = options.clock
+        self._transports = transports
+        self._attending = attending
+        self._admission = Admission(storage, options)
+
+    async def find(self, context_id: int) -> tuple[Controls, Mapping[str, str]]:
+        """Return the controls of a context that have not taken effect, and its keys."""
+        return await self._storage.read(
+            lambda connection: (
+                find_controls(connection, context_id, self._transports),
+                read_context_keys(connection, context_id),
+            )
+        )
+
+    async def find_newest(self, changes: Sequence[Change], context_keys: Mapping[str, str]) -> Change | None:
+        """Return the newest of some changes that may take effect."""
+        for change in reversed(changes):
+            if await self._may(change.event, change.transport, context_keys):
+                return change
+        return None
+
+    async def stop_all(self, claim: Claim, stops: Sequence[Change]) -> None:
+        """Apply stops where no turn runs: the rest of answers that have begun to go out is dropped."""
+        now, context_id = self._clock(), claim.context_id
+        keys = await self._storage.read(lambda connection: read_context_keys(connection, context_id))
+        stop = await self.find_newest(stops, keys)
+        waiting = await self._attending.find_stopped(context_id, [each for each in stops if stop], self._transports)
+
+        def write(connection: Connection) -> None:
+            mark_handled(connection, [each.event.id for each in stops], now)
+            if stop is not None:
+                drop_stopped(connection, context_id, stop.order_key, now)
+            for turn_id in waiting:
+                withdraw_turn(connection, turn_id, now)
+
+        await self._storage.write(write, fence=claim)
+        logger.info("context.stopped", extra={"context": context_id})
+
+    async def apply(self, due: DueChanges, claim: Claim) -> None:
+        """Apply edits and deletions to the history."""
+        keys = await self._storage.read(lambda connection: read_context_keys(connection, claim.context_id))
+
+        async def read(change: Change) -> InboundMessage | None:
+            return await self._admission.read_change(change.event, claim, keys, self._transports[change.transport])
+
+        async def may(change: Change) -> bool:
+            return await self._may(change.event, change.transport, keys)
+
+        await apply_changes(self._storage, read, due, claim, self._clock(), may)
+
+    async def turn_away_changes(self, claim: Claim) -> bool:
+        """Drop the edits of people who are not let in, while they wait for their message; return whether any do."""
+        controls, keys = await self.find(claim.context_id)
+        refused = await self._admission.turn_away_changes(controls, keys, self._transports)
+        if refused:
+            now = self._clock()
+            await self._storage.write(lambda connection: mark_handled(connection, refused, now), fence=claim)
+            self._storage.scrub_soon()
+        return bool(refused)
+
+    async def _may(self, event: StoredEvent, transport: str, context_keys: Mapping[str, str]) -> bool:
+        """Return whether an event may take effect now. One without an author may: the platform itself sent it.
+
+        What cannot be read has no effect.
+        """
+        reader = self._transports.get(transport)
+        if reader is None or await self._access.is_idle(self._storage):
+            return True
+        try:
+            message = await reader.peek(event) if event.raw else None
+        except (ClaimLost, StorageUnavailable):
+            raise
+        except Exception:  # it must not keep what comes after it in this conversation
+            logger.exception("turn.effect_unreadable", extra={"event": event.id})
+            return False
+        if message is None:
+            return True
+        ruling = await self._access.judge(self._storage, message, context_keys, self._clock())
+        if not ruling.is_admitted:
+            logger.info("turn.without_effect", extra={"event": event.id})
+        return ruling.is_admitted

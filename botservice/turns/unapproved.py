@@ -1,0 +1,62 @@
+"""Calls of a resumed step that were never asked about, though their tool needs approval by now."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from botservice.agent.tool import Tool
+from botservice.agent.tool_executor import ToolOutcome
+from botservice.conversation.context import AgentContext
+from botservice.conversation.steps import ActionStep
+from botservice.turns.approvals_needed import find_to_ask
+from botservice.turns.waiting_calls import PendingKind, PendingStatus
+from botservice.turns.waiting_records import find_of_turn
+
+_UNAPPROVED: Final = (
+    "Not made: this tool needs the word of a person by now, and nobody was asked about this call. "
+    "Make it again if the person still wants it: they are asked then."
+)
+_NOT_AGAIN: Final = (
+    "Interrupted: whether this call took effect is not known. It is not made again: its tool needs the word of a "
+    "person by now, and nobody was asked about this call."
+)
+_UNDECIDED: Final = "Not made: nobody allowed this call."
+
+
+async def refuse_unapproved(
+    tools: Mapping[str, Tool],
+    step: ActionStep,
+    ended: Mapping[int, ToolOutcome],
+    context: AgentContext,
+    *,
+    turn_id: int,
+    step_id: int,
+    is_resumed: bool,
+) -> dict[int, ToolOutcome]:
+    """Return the outcomes of the calls that are not made because their approval is missing, by index.
+
+    Args:
+        tools: What can be called now; when the calls were judged that may have been something else.
+        ended: What is known already.
+        is_resumed: Whether calls may have run before.
+    """
+    calls = step.tool_calls or ()
+    rows = await context.storage.read(lambda connection: find_of_turn(connection, turn_id))
+    asked = {
+        each.call_index: each.status for each in rows if each.step_id == step_id and each.kind is PendingKind.APPROVAL
+    }
+    outcomes = {
+        index: ToolOutcome(_UNDECIDED, error_type="Denied")
+        for index, status in asked.items()
+        if index not in ended and status is not PendingStatus.ALLOWED
+    }
+    settled = {*ended, *asked}
+    if is_resumed:  # what may have run and cannot be repeated is not made anyway
+        settled |= {index for index, call in enumerate(calls) if not _is_repeatable(tools.get(call.name))}
+    text = _NOT_AGAIN if is_resumed else _UNAPPROVED
+    for index in await find_to_ask(tools, calls, context, settled):
+        outcomes[index] = ToolOutcome(text, error_type="ApprovalNeeded")
+    return outcomes
+
+
+def _is_repeatable(tool: Tool | None) -> bool:
+    return tool is not None and tool.idempotent

@@ -1,0 +1,96 @@
+"""The calls that a turn waits with: their values and their states."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from botservice.core.messages import Author
+
+
+class PendingKind(StrEnum):
+    """What a call waits for."""
+
+    APPROVAL = "approval"  # a person's word: it has not begun
+    LATER = "later"  # its result: it has
+
+
+class PendingStatus(StrEnum):
+    """What became of a call that waits."""
+
+    WAITING = "waiting"
+    ALLOWED = "allowed"
+    DENIED = "denied"
+    EXPIRED = "expired"  # nobody had a word in time, or nothing came
+    WITHDRAWN = "withdrawn"  # its turn was stopped, or the person who asked may not ask any more
+    HANDED_IN = "handed_in"
+
+
+@dataclass(frozen=True, slots=True)
+class PendingCall:
+    """A call that waits, as a program gets it.
+
+    Attributes:
+        id: The `id` of its `ToolCall`, which others may have, too; of a later result, the name that the tool gave it.
+        number: What people call it by, as in /allow 3, and what no other call has.
+    """
+
+    id: str
+    name: str
+    arguments: Mapping[str, Any]
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingCall:
+    """A call that waits, as it is stored.
+
+    Attributes:
+        id: What people call it by, as in /allow 3.
+        call_id: The `id` of its `ToolCall`.
+        name: What the tool calls its later result.
+        author: On whose behalf.
+        delivery_id: The message that asks about it.
+        decided_by: Who had their word: the number of an identity.
+        is_told: Whether that message says what was decided.
+        tool_digest: Of the tool's description and schema when it was asked about.
+    """
+
+    id: int
+    context_id: int
+    turn_id: int
+    step_id: int
+    call_index: int
+    call_id: str
+    tool: str
+    name: str | None
+    kind: PendingKind
+    status: PendingStatus
+    is_open: bool
+    transport: str
+    author: Author | None
+    delivery_id: int | None
+    created_at: datetime
+    expires_at: datetime
+    decided_at: datetime | None
+    decided_by: int | None
+    is_told: bool
+    tool_digest: str | None = None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether nothing has become of it yet."""
+        return self.is_open and self.status is PendingStatus.WAITING
+
+
+def say_state(call: WaitingCall) -> str:
+    """Return what a call waits for, or how it was decided, in words for the operator."""
+    named = f"{call.tool} (#{call.id})"
+    if not call.is_waiting:
+        at = "" if call.decided_at is None else f", {call.decided_at:%Y-%m-%d %H:%M} UTC"
+        return f"{named}: {call.status.value.replace('_', ' ')}{at}"
+    what = "a word" if call.kind is PendingKind.APPROVAL else "its result"
+    return (
+        f"{named} waits for {what}, since {call.created_at:%Y-%m-%d %H:%M}, until {call.expires_at:%Y-%m-%d %H:%M} UTC"
+    )

@@ -1,0 +1,210 @@
+"""How calls that wait lie in their table: the queries that own it."""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, or_, select, update
+
+from botservice.core.messages import Author
+from botservice.storage.database import Storage
+from botservice.storage.statements import execute
+from botservice.storage.tables.conditions import CALL_IS_OPEN
+from botservice.storage.tables.conversations import deliveries, messages, turns
+from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.turn import AT_ONCE, TurnStatus, set_due
+from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
+
+_INSERT = insert(pending_calls).returning(pending_calls.c.id)
+_OF_CONTEXT = (
+    select(pending_calls)
+    .where(pending_calls.c.context_id == bindparam("context"), CALL_IS_OPEN)
+    .order_by(pending_calls.c.id)
+)
+_EVERY_OF_CONTEXT = (
+    select(pending_calls).where(pending_calls.c.context_id == bindparam("context")).order_by(pending_calls.c.id)
+)
+_OF_TURN = select(pending_calls).where(pending_calls.c.turn_id == bindparam("turn")).order_by(pending_calls.c.id)
+_DUE_TURN = (
+    select(pending_calls.c.turn_id)
+    .join(turns, turns.c.id == pending_calls.c.turn_id)
+    .where(
+        CALL_IS_OPEN,
+        pending_calls.c.context_id == bindparam("context"),
+        pending_calls.c.transport.in_(bindparam("transports", expanding=True)),
+        or_(pending_calls.c.due_at <= bindparam("now"), pending_calls.c.due_set_at > bindparam("ahead")),
+        turns.c.status == TurnStatus.WAITING.value,
+    )
+    .order_by(pending_calls.c.due_at, pending_calls.c.id)
+    .limit(1)
+)
+_LOCK_TURN = select(turns.c.id, turns.c.status).where(turns.c.id == bindparam("turn")).with_for_update()
+_UPDATE = update(pending_calls).where(pending_calls.c.id == bindparam("row"))
+_DECIDE = _UPDATE.where(pending_calls.c.status == PendingStatus.WAITING.value, CALL_IS_OPEN).returning(
+    pending_calls.c.id
+)
+_OPEN_OF_TURN = update(pending_calls).where(pending_calls.c.turn_id == bindparam("turn"), CALL_IS_OPEN)
+_PARK = update(turns).where(turns.c.id == bindparam("turn"))
+_WITHDRAWABLE = (
+    select(turns.c.id)
+    .join(pending_calls, pending_calls.c.turn_id == turns.c.id)
+    .where(CALL_IS_OPEN, pending_calls.c.context_id == bindparam("context"), turns.c.status == TurnStatus.WAITING.value)
+    .distinct()
+)
+
+
+def insert_pending(connection: Connection, values: dict[str, Any]) -> int:
+    """Store a call that waits and return its number."""
+    return int(execute(connection, _INSERT, values).scalar_one())
+
+
+def park_turn(connection: Connection, turn_id: int, question_id: int | None) -> None:
+    """Mark a turn as waiting.
+
+    Args:
+        question_id: The message that it answers.
+    """
+    values = {"turn": turn_id, "status": TurnStatus.WAITING.value, "question_id": question_id, "failures": 0}
+    execute(connection, _PARK, values)
+
+
+def unpark_turn(connection: Connection, turn_id: int, now: datetime) -> None:
+    """Mark a waiting turn as running again."""
+    execute(
+        connection, _PARK, {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, **set_due(now, now)}
+    )
+    close_pending(connection, turn_id)
+
+
+def close_pending(connection: Connection, turn_id: int) -> None:
+    """Take note that a turn waits no more with its calls."""
+    execute(connection, _OPEN_OF_TURN, {"turn": turn_id, "is_open": False, "due_at": None})
+
+
+def lock_turn(connection: Connection, turn_id: int) -> bool:
+    """Lock a turn against other decisions, and return whether it waits."""
+    row = execute(connection, _LOCK_TURN, {"turn": turn_id}).one_or_none()
+    return row is not None and row.status == TurnStatus.WAITING.value
+
+
+def decide_call(
+    connection: Connection, call: WaitingCall, status: PendingStatus, now: datetime, decided_by: int | None = None
+) -> bool:
+    """Store the decision about a call and make its turn due; return False if it or its turn does not wait any more."""
+    if not lock_turn(connection, call.turn_id):
+        return False
+    values = {"row": call.id, "status": status.value, "decided_at": now, "decided_by": decided_by, **set_due(now, now)}
+    return execute(connection, _DECIDE, values).one_or_none() is not None
+
+
+def withdraw_turn(connection: Connection, turn_id: int, now: datetime) -> bool:
+    """Withdraw all open calls of a waiting turn, also the allowed ones; return whether it still waits."""
+    if not lock_turn(connection, turn_id):
+        return False
+    values = {"status": PendingStatus.WITHDRAWN.value, "decided_at": now, "told_at": None, **set_due(now, now)}
+    execute(connection, _OPEN_OF_TURN, {"turn": turn_id, **values})
+    return True
+
+
+def withdraw_question(connection: Connection, context_id: int, external_id: str, now: datetime) -> None:
+    """Withdraw the open calls of the waiting turn that answers a deleted message."""
+    asked = select(messages.c.id).where(messages.c.context_id == context_id, messages.c.external_id == external_id)
+    found = connection.execute(_WITHDRAWABLE.where(turns.c.question_id.in_(asked)), {"context": context_id})
+    for turn_id in found.scalars().all():
+        withdraw_turn(connection, turn_id, now)
+
+
+def note_told(connection: Connection, ids: Collection[int], now: datetime) -> None:
+    """Take note that the message that asked about calls says what was decided."""
+    for each in ids:
+        execute(connection, _UPDATE, {"row": each, "told_at": now})
+
+
+def put_back(connection: Connection, calls: Collection[WaitingCall], now: datetime) -> None:
+    """Make the calls of a turn due again when they expire: until then only a decision makes them due."""
+    for each in calls:
+        due_at = each.expires_at if each.is_waiting else None
+        execute(connection, _UPDATE, {"row": each.id, **set_due(due_at, now)})
+
+
+def set_delivery(connection: Connection, ids: Collection[int], delivery_id: int) -> None:
+    """Take note of the message that asks about calls."""
+    for each in ids:
+        execute(connection, _UPDATE, {"row": each, "delivery_id": delivery_id})
+
+
+def forget_places(connection: Connection, context_id: int) -> None:
+    """Let decided calls of a conversation that moves be announced again: its message ids have changed."""
+    asked = select(pending_calls.c.delivery_id).where(pending_calls.c.context_id == context_id, CALL_IS_OPEN)
+    connection.execute(update(deliveries).where(deliveries.c.id.in_(asked)).values(external_id=None))
+
+
+def find_open(connection: Connection, context_id: int) -> list[WaitingCall]:
+    """Return the calls of a context that its turns wait with, oldest first, also those that were decided."""
+    return [_read(row) for row in execute(connection, _OF_CONTEXT, {"context": context_id}).all()]
+
+
+def find_of_context(connection: Connection, context_id: int) -> list[WaitingCall]:
+    """Return every call of a context that waits or has waited, oldest first."""
+    return [_read(row) for row in execute(connection, _EVERY_OF_CONTEXT, {"context": context_id}).all()]
+
+
+def find_of_turns(connection: Connection, turn_ids: Collection[int]) -> dict[int, list[WaitingCall]]:
+    """Return every call that some turns have waited with, oldest first, by the turn."""
+    query = select(pending_calls).where(pending_calls.c.turn_id.in_(turn_ids)).order_by(pending_calls.c.id)
+    found: dict[int, list[WaitingCall]] = {}
+    for row in connection.execute(query):
+        found.setdefault(row.turn_id, []).append(_read(row))
+    return found
+
+
+def find_of_turn(connection: Connection, turn_id: int) -> list[WaitingCall]:
+    """Return every call that a turn has waited with, oldest first."""
+    return [_read(row) for row in execute(connection, _OF_TURN, {"turn": turn_id}).all()]
+
+
+def find_call(connection: Connection, context_id: int, number: int) -> WaitingCall | None:
+    """Return a call of a context by its number, also one that was decided long ago."""
+    query = select(pending_calls).where(pending_calls.c.context_id == context_id, pending_calls.c.id == number)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else _read(row)
+
+
+def find_due_turn(connection: Connection, context_id: int, transports: Collection[str], now: datetime) -> int | None:
+    """Return the turn of a context that waits and is to be seen to now."""
+    sought = {"context": context_id, "transports": list(transports), "now": now, "ahead": now + AT_ONCE}
+    found: int | None = execute(connection, _DUE_TURN, sought).scalar_one_or_none()
+    return found
+
+
+async def list_waiting(storage: Storage) -> list[WaitingCall]:
+    """Return every call of every context that waits, oldest first."""
+    query = select(pending_calls).where(CALL_IS_OPEN, pending_calls.c.status == PendingStatus.WAITING.value)
+    query = query.order_by(pending_calls.c.id)
+    return await storage.read(lambda connection: [_read(row) for row in connection.execute(query)], is_long=True)
+
+
+def _read(row: Any) -> WaitingCall:
+    is_known = row.author_platform is not None or row.author_name is not None or row.author_id is not None
+    return WaitingCall(
+        row.id,
+        row.context_id,
+        row.turn_id,
+        row.step_id,
+        row.call_index,
+        row.call_id,
+        row.tool,
+        row.name,
+        PendingKind(row.kind),
+        PendingStatus(row.status),
+        row.is_open,
+        row.transport,
+        Author(row.author_platform, row.author_id, row.author_name) if is_known else None,
+        row.delivery_id,
+        row.created_at,
+        row.expires_at,
+        row.decided_at,
+        row.decided_by,
+        row.told_at is not None,
+        row.tool_digest,
+    )

@@ -1,0 +1,167 @@
+"""Attending to waiting turns: decisions are shown in the message that asked, and expired calls end."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from sqlalchemy import Connection, bindparam, select
+
+from botservice.conversation.context import AgentContext, read_context_keys
+from botservice.core.errors import ClaimLost, StorageUnavailable
+from botservice.core.messages import Author, InboundMessage, Message, ToolCall
+from botservice.people.names import person_name
+from botservice.storage.claims import Claim
+from botservice.storage.database import Storage
+from botservice.storage.tables.people import identities
+from botservice.turns.approval_message import Asked, show_question
+from botservice.turns.edits_and_deletions import Change
+from botservice.turns.grants import is_named
+from botservice.turns.notices import owe_in_place
+from botservice.turns.records import find_turn
+from botservice.turns.resuming import expire
+from botservice.turns.run_options import RunOptions
+from botservice.turns.transport import Payload, Transport
+from botservice.turns.turn import Turn
+from botservice.turns.waiting_calls import WaitingCall
+from botservice.turns.waiting_records import find_of_turn, find_open, lock_turn, note_told, put_back, withdraw_turn
+
+logger = logging.getLogger(__name__)
+
+_NAMES = select(identities.c.id, identities.c.name).where(identities.c.id.in_(bindparam("ids", expanding=True)))
+
+
+class Attending:
+    """Sees to the turns that wait of contexts that the caller has claimed."""
+
+    def __init__(self, storage: Storage, options: RunOptions) -> None:
+        self._storage = storage
+        self._options = options
+
+    async def attend(self, turn: Turn, context: AgentContext, claim: Claim, transport: Transport) -> bool:
+        """Show what was decided where it was asked; return whether nothing is undecided any more."""
+        is_welcome = await self._is_welcome(turn, context, is_group=transport.is_shared(context.context_keys))
+        now = self._options.clock()
+
+        def see_to(connection: Connection) -> bool:
+            if not lock_turn(connection, turn.id):
+                return False
+            if not is_welcome:
+                withdraw_turn(connection, turn.id, now)
+            expire(connection, find_of_turn(connection, turn.id), now)
+            calls = find_of_turn(connection, turn.id)
+            self._tell(connection, turn, context, calls, transport, now)
+            waiting = [each for each in calls if each.is_waiting]
+            if waiting:
+                put_back(connection, [each for each in calls if each.is_open], now)
+            return not waiting
+
+        return await self._storage.write(see_to, fence=claim)
+
+    async def find_stopped(
+        self, context_id: int, stops: Sequence[Change], transports: Mapping[str, Transport]
+    ) -> list[int]:
+        """Return the turns that wait and that stops are about: begun before, by who says stop or who alone is there."""
+        if not stops:
+            return []
+        pending, keys = await self._storage.read(
+            lambda connection: (find_open(connection, context_id), read_context_keys(connection, context_id))
+        )
+        if not pending:
+            return []
+        found: list[int] = []
+        for turn_id in dict.fromkeys(each.turn_id for each in pending):
+            turn = await self._storage.read(lambda connection, at=turn_id: find_turn(connection, context_id, at))  # type: ignore[misc]  # a default
+            asker = next(each.author for each in pending if each.turn_id == turn_id)
+            for stop in stops:
+                transport = transports.get(stop.transport)
+                if turn is None or transport is None or stop.order_key <= turn.order_key:
+                    continue
+                if await _is_of(stop, asker, transport, keys):
+                    found.append(turn_id)
+                    break
+        return found
+
+    def _tell(
+        self,
+        connection: Connection,
+        turn: Turn,
+        context: AgentContext,
+        calls: Sequence[WaitingCall],
+        transport: Transport,
+        now: datetime,
+    ) -> None:
+        """Update the messages that asked with what was decided since."""
+        changed = {each.delivery_id for each in calls if each.decided_at is not None and not each.is_told}
+        names = _read_names(connection, calls)
+        step = None if context.open_step is None else context.open_step.item
+        made: Sequence[ToolCall] = () if step is None else step.get_value("tool_calls") or ()
+        for delivery_id in changed - {None}:
+            about = [each for each in calls if each.delivery_id == delivery_id and each.is_open]
+            if not about:
+                continue
+            asked, has_buttons = [_asked(each, made, names) for each in about], bool(transport.capabilities.buttons)
+            shown = show_question(asked, context.language, now, has_buttons=has_buttons)
+            payload = _plan(transport, shown, turn)
+            if payload is not None and delivery_id is not None:
+                owe_in_place(connection, turn, delivery_id, payload, now)
+        told = [each.id for each in calls if each.decided_at is not None and not each.is_told]
+        note_told(connection, told, now)
+
+    async def _is_welcome(self, turn: Turn, context: AgentContext, *, is_group: bool) -> bool:
+        """Return whether who asked may still ask."""
+        access = self._options.access
+        if await access.is_idle(self._storage):
+            return True
+        calls = await self._storage.read(lambda connection: find_of_turn(connection, turn.id))
+        author = next((each.author for each in calls), None)
+        if author is None or author.id is None:
+            return True
+        message = InboundMessage("", author, is_private=not is_group)
+        ruling = await access.judge(self._storage, message, context.context_keys, self._options.clock())
+        return ruling.is_admitted
+
+
+def _asked(call: WaitingCall, made: Sequence[ToolCall], names: Mapping[int, str | None]) -> Asked:
+    is_known = call.call_index < len(made)
+    asker = None if call.author is None else call.author.name
+    decider = None if call.decided_by is None else names.get(call.decided_by)
+    return Asked(
+        call.id,
+        call.tool,
+        made[call.call_index].arguments if is_known else {},
+        call.status,
+        call.author,
+        call.expires_at,
+        is_named(call.author),
+        decider if decider != asker else None,
+    )
+
+
+def _read_names(connection: Connection, calls: Sequence[WaitingCall]) -> dict[int, str | None]:
+    ids = [each.decided_by for each in calls if each.decided_by is not None]
+    return {row.id: row.name for row in connection.execute(_NAMES, {"ids": ids})} if ids else {}
+
+
+def _plan(transport: Transport, shown: Message, turn: Turn) -> Payload | None:
+    """Return what shows a message; None if its transport shows none, or cannot."""
+    try:
+        payloads = transport.plan(shown, turn.events)
+    except Exception:
+        logger.exception("approval.not_shown", extra={"turn": turn.id})
+        return None
+    return payloads[-1] if payloads else None
+
+
+async def _is_of(stop: Change, asker: Author | None, transport: Transport, keys: Mapping[str, str]) -> bool:
+    """Return whether a stop is the asker's: by its author, or because the conversation is private."""
+    try:
+        message = await transport.peek(stop.event) if stop.event.raw else None
+    except (ClaimLost, StorageUnavailable):
+        raise
+    except Exception:
+        logger.exception("turn.stop_unreadable", extra={"event": stop.event.id})
+        message = None
+    author = None if message is None else message.author
+    if author is None or asker is None or not person_name(author):
+        return not transport.is_shared(keys)
+    return person_name(author) == person_name(asker)

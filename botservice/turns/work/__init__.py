@@ -1,1 +1,0 @@
-"""The worker: which conversation has something to do, and doing it, one thing at a time in each."""

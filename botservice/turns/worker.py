@@ -1,0 +1,402 @@
+"""The worker: claims contexts that have work, and does it in lanes, one turn at a time in each context."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Collection, Coroutine, Iterable, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from botservice.core.errors import BotServiceError, ClaimLost, StorageUnavailable
+from botservice.core.ports import adopt
+from botservice.storage.activity import in_background
+from botservice.storage.claims import Claim
+from botservice.storage.database import Storage
+from botservice.turns.command_parsing import Commands, NoCommands
+from botservice.turns.context_work import Begun, ContextWork, Owed, Work
+from botservice.turns.due_contexts import DueContext, What, find_due_contexts
+from botservice.turns.records import find_stops
+from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
+from botservice.turns.run_options import RunOptions
+from botservice.turns.transport import NoTransport, Transport
+from botservice.turns.turn import EventKind, Share
+from botservice.turns.wakeups import Wakeup
+
+logger = logging.getLogger(__name__)
+
+MAX_TURNS_AT_ONCE = 256
+SWEEP_SECONDS = 0.5
+_STORAGE_PAUSE_SECONDS = 1.0
+_LONGEST_REST_SECONDS = 60.0
+_THOROUGH_EVERY = 10  # looks: a clock is seldom wrong
+
+RESENDS_AT_ONCE: Final = 16
+SMALL_BYTES: Final = 128 * 1024
+# A turn that is worked on holds what asks it three times over: of each size there are at most 32 MiB at once.
+_LARGE: Final = ((512 * 1024, 64), (2 * 1024 * 1024, 16), (float("inf"), 4))
+_WAITING_PER_PLACE: Final = 8  # contexts that the sweep lines up for each one that may be worked on
+
+
+class Lane:
+    """Lets so many in at once, the others in the order in which they came.
+
+    Attributes:
+        waiting: How many wait to be let in.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.waiting = 0
+        self._width = width
+        self._room = asyncio.Semaphore(width)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether so many wait that the sweep need not line up more: it finds them later."""
+        return self.waiting >= _WAITING_PER_PLACE * self._width
+
+    async def __aenter__(self) -> None:
+        self.waiting += 1
+        try:
+            await self._room.acquire()
+        finally:
+            self.waiting -= 1
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._room.release()
+
+
+class Lanes:
+    """The lanes of a worker.
+
+    Attributes:
+        usual: What nothing is known against. A message that its platform did not take waits elsewhere: for each
+            platform apart, because one that hangs is slow to say no. So do new ones, where those that are under way to
+            the same platform hold half of the places.
+        suspects: Turns that may end their process. Large ones wait apart as well, the fewer at once the larger they
+            are: however much comes, memory is bounded, and small ones do not wait for them.
+    """
+
+    def __init__(self, max_turns: int, may_send: Callable[[str], bool]) -> None:
+        self.usual = Lane(max_turns)
+        self.suspects = Lane(SUSPECTS_AT_ONCE)
+        self._large = [(most, Lane(min(width, max_turns))) for most, width in _LARGE]
+        self._resends: dict[str, Lane] = {}
+        self._may_send = may_send
+
+    def of_due(self, due: DueContext) -> Lane:
+        """Return the lane in which a context waits to be worked on."""
+        match due.what:
+            case What.DELIVERY:
+                return self.of_delivery(due.transport, due.tries)
+            case What.TURN:
+                return self.of_turn(due.tries)
+            case What.CONTROL | What.REMINDER | What.WAITING:
+                return self.usual
+
+    def of_work(self, work: Work) -> Lane:
+        """Return the lane in which a context does what it has to do next."""
+        match work:
+            case Owed(delivery):
+                return self.of_delivery(delivery.transport, delivery.attempts)
+            case Begun(turn):
+                return self.of_turn(turn.attempts, sum(len(event.raw) for event in turn.events))
+            case _:
+                return self.usual
+
+    def of_turn(self, beginnings: int, size: int = 0) -> Lane:
+        """Return the lane of a turn by how often it was begun: one that will only be given up can end no process.
+
+        Args:
+            size: Bytes of what asks it, where that is known.
+        """
+        if SUSPICIOUS_BEGINNINGS <= beginnings < MAX_CUT_OFF_BEGINNINGS:
+            return self.suspects
+        return self.usual if size <= SMALL_BYTES else next(lane for most, lane in self._large if size <= most)
+
+    def of_delivery(self, transport: str, tries: int) -> Lane:
+        """Return the lane of a message that was tried so often."""
+        is_usual = not tries and self._may_send(transport)
+        return self.usual if is_usual else self._resends.setdefault(transport, Lane(RESENDS_AT_ONCE))
+
+
+class Worker:
+    """Works on every context of a storage that no other process has claimed.
+
+    Args:
+        transports: Who reads the events and makes the answers visible; turns of others are left alone.
+        commands: What people may ask of the service itself.
+        max_turns: How many turns may run at once.
+        sweep_seconds: How often it looks for what it was not woken for.
+        share: Which conversations it begins at once when another process leaves them to whoever is there.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        options: RunOptions,
+        transports: Iterable[Transport],
+        *,
+        commands: Commands = NoCommands(),  # noqa: B008 - it has no state
+        max_turns: int = MAX_TURNS_AT_ONCE,
+        sweep_seconds: float = SWEEP_SECONDS,
+        share: Share = Share(),  # noqa: B008 - frozen
+    ) -> None:
+        self._storage = storage
+        self._clock = options.clock
+        self._transports: dict[str, Transport] = {"api": NoTransport()}
+        for transport in transports:
+            self.take_on(transport)
+        most_sends = max(1, max_turns // 2)
+        self._context_work = ContextWork(
+            storage, options, self._transports, commands, most_sends, has_news=lambda context: context in self._again
+        )
+        self._lanes = Lanes(max_turns, self._context_work.outbox.may_send)
+        self._sweep_seconds = sweep_seconds
+        self._share = share
+        self._looks = itertools.count()
+        self._busy: dict[int, asyncio.Task[None]] = {}
+        self._again: set[int] = set()
+        self._claims: dict[int, Claim] = {}
+        self._let_go_at: dict[int, float] = {}
+        self._resting: dict[int, tuple[int, float]] = {}  # how often they failed in a row, and until when they rest
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeping: asyncio.Task[None] | None = None
+        self._listening: asyncio.Task[None] | None = None
+        self._is_stopping = False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it looks for work."""
+        return self._sweeping is not None and not self._sweeping.done()
+
+    def holds(self, context_id: int) -> bool:
+        """Return whether it works on a context at the moment."""
+        return context_id in self._busy
+
+    def take_on(self, transport: Transport) -> None:
+        """Work for one more transport from now on."""
+        self._transports[transport.name] = adopt(Transport, transport)
+
+    async def start(self) -> None:
+        """Begin to work, first on what an earlier process left behind."""
+        self._is_stopping = self._context_work.is_closing = False
+        self._sweeping = asyncio.create_task(self._sweep(), name="botservice-sweep")
+        self._listening = asyncio.create_task(self._listen(), name="botservice-listen")
+
+    async def stop(self, *, grace_seconds: float = 0.0) -> None:
+        """Take nothing new, let what runs go on for grace_seconds, then cut it off; another process goes on with it."""
+        self._is_stopping = self._context_work.is_closing = True
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.wait([self._sweeping])
+        tasks = [*self._busy.values(), *self._tasks]
+        if tasks and grace_seconds > 0:
+            _, tasks_left = await asyncio.wait(tasks, timeout=grace_seconds)
+            tasks = list(tasks_left)
+        for task in tasks:
+            task.cancel()
+        if self._listening is not None:
+            tasks.append(self._listening)
+            self._listening.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    def wake(self, context_id: int, kind: EventKind = EventKind.MESSAGE) -> None:
+        """Begin work on a context, or look at it once more after what is under way there."""
+        if self._is_stopping or self._sweeping is None:
+            return
+        if kind is EventKind.DECISION:
+            self._context_work.expect(context_id)
+        if kind is EventKind.STOP:
+            self._spawn(self._stop_turn(context_id))
+        elif context_id in self._busy:
+            self._again.add(context_id)
+            if kind is EventKind.MESSAGE and context_id in self._context_work.runs:
+                self._spawn(self._context_work.look_for_parts(context_id))
+        elif not self._is_resting(context_id):
+            self._begin(context_id, self._lanes.usual)
+
+    def _begin(self, context_id: int, lane: Lane) -> None:
+        self._busy[context_id] = asyncio.create_task(self._work(context_id, lane), name=f"context-{context_id}")
+
+    def on_wakeup(self, wakeup: Wakeup) -> None:
+        """Take note of what another replica has accepted.
+
+        It works on that itself, unless it says otherwise, or tried in vain because this replica has the context, or had
+        it until a moment ago.
+        """
+        context_id = wakeup.context_id
+        is_left_to_this = wakeup.is_open and self._share.has(context_id)
+        if wakeup.kind is EventKind.STOP and context_id in self._context_work.runs:
+            self._spawn(self._stop_turn(context_id))
+        elif is_left_to_this or context_id in self._busy or context_id in self._let_go_at:
+            self.wake(context_id, wakeup.kind)
+
+    async def _listen(self) -> None:
+        def on_notify(payload: str) -> None:
+            wakeup = Wakeup.decode(payload)
+            if wakeup is not None:
+                self.on_wakeup(wakeup)
+
+        try:
+            await self._storage.listen(on_notify)
+        except Exception:
+            logger.exception("worker.listening_failed")  # whatever it was: the sweep finds everything, only later
+
+    async def _sweep(self) -> None:
+        """Find work that no wakeup announced: of a process that died, newly due, and stops that were missed."""
+        in_background.set(True)
+        while True:
+            try:
+                self._drop_what_is_lost()
+                self._drop_old_rests()
+                resting = {each for each in self._resting if self._is_resting(each)}
+                found, stops = await self._storage.read(partial(self._look, resting=resting))
+                self._take_up(found)
+                for context_id, order_key in stops.items():
+                    running = self._context_work.runs.get(context_id)
+                    if running is not None and order_key > running.heard:
+                        self._spawn(self._stop_turn(context_id))
+            except StorageUnavailable as error:
+                logger.warning("worker.storage_unavailable", extra={"reason": str(error)})
+            except Exception:
+                logger.exception("worker.sweep_failed")  # whatever it was: without a sweep, nothing is taken up again
+            await self._storage.activity.pause(self._sweep_seconds)
+
+    def _drop_what_is_lost(self) -> None:
+        """Cancel work that can store nothing more, because its claim went with a connection; it is claimed afresh."""
+        for context_id, claim in list(self._claims.items()):
+            if not claim.is_held:
+                self._again.add(context_id)
+                self._busy[context_id].cancel()
+        a_while_ago = asyncio.get_running_loop().time() - SWEEP_SECONDS
+        for context_id, let_go_at in list(self._let_go_at.items()):
+            if let_go_at < a_while_ago:
+                del self._let_go_at[context_id]
+
+    def _drop_old_rests(self) -> None:
+        """Forget failed contexts that were not tried again for long after their rest: another process did the work."""
+        long_ago = asyncio.get_running_loop().time() - _LONGEST_REST_SECONDS
+        self._resting = {context_id: rest for context_id, rest in self._resting.items() if rest[1] > long_ago}
+
+    def _look(self, connection: Connection, resting: Collection[int]) -> tuple[list[DueContext], dict[int, int]]:
+        """Return the unclaimed contexts that have work, and the stops of turns that run here."""
+        due = find_due_contexts(
+            connection,
+            self._clock(),
+            self._transports,
+            beginnings=SUSPICIOUS_BEGINNINGS if self._lanes.suspects.is_full else self._context_work.beginnings_not_yet,
+            resending=[name for name in list(self._transports) if not self._lanes.of_delivery(name, 1).is_full],
+            is_thorough=next(self._looks) % _THOROUGH_EVERY == 0,
+        )
+        new = [each for each in due if each.context_id not in self._busy and each.context_id not in resting]
+        ids = list(dict.fromkeys(each.context_id for each in new))
+        free = set(self._storage.claims.find_free(connection, ids) if ids else ())
+        return [each for each in new if each.context_id in free], find_stops(connection, list(self._context_work.runs))
+
+    def _take_up(self, found: Sequence[DueContext]) -> None:
+        """Begin work on the found contexts, as far as their lanes have room: the rest is found again."""
+        reminded = self._context_work.reminding.expect(each.context_id for each in found if each.what is What.REMINDER)
+        for each in found:
+            if each.what is What.WAITING:
+                self._context_work.expect(each.context_id)
+            is_held_up = each.what is What.REMINDER and each.context_id not in reminded
+            lane = self._lanes.of_due(each)
+            if each.context_id not in self._busy and not lane.is_full and not is_held_up:
+                self._begin(each.context_id, lane)
+
+    async def _work(self, context_id: int, lane: Lane) -> None:
+        """Do what a context has to do: in one lane after the other, as long as there is anything for it there."""
+        in_background.set(False)  # the sweep may have begun it
+        place: Lane | None = lane
+        try:
+            while place is not None:
+                async with place:
+                    place = await self._work_in(place, context_id)
+        except ClaimLost:
+            logger.info("worker.claim_lost", extra={"context": context_id})
+        except StorageUnavailable as error:
+            logger.warning("worker.storage_unavailable", extra={"context": context_id, "reason": str(error)})
+            await asyncio.sleep(_STORAGE_PAUSE_SECONDS)
+        except BotServiceError as error:
+            logger.warning("worker.context_failed", extra={"context": context_id, "reason": str(error)})
+            self._rest(context_id)
+        except Exception:
+            logger.exception("worker.context_failed", extra={"context": context_id})
+            self._rest(context_id)
+        else:
+            self._resting.pop(context_id, None)
+        finally:
+            del self._busy[context_id]
+            if context_id in self._again:
+                self._again.discard(context_id)
+                self.wake(context_id)
+
+    def _rest(self, context_id: int) -> None:
+        """Leave a context alone for a while whose work fails; for longer, the more often it has failed in a row."""
+        failures, _ = self._resting.get(context_id, (0, 0.0))
+        delay = min(_LONGEST_REST_SECONDS, _STORAGE_PAUSE_SECONDS * 2**failures)
+        self._resting[context_id] = (failures + 1, asyncio.get_running_loop().time() + delay)
+
+    def _is_resting(self, context_id: int) -> bool:
+        rest = self._resting.get(context_id)
+        return rest is not None and asyncio.get_running_loop().time() < rest[1]
+
+    async def _work_in(self, lane: Lane, context_id: int) -> Lane | None:
+        """Do the work that belongs in a lane; return the lane in which to go on. The claim is not kept until then."""
+        claim = await self._storage.claims.try_claim(context_id)
+        if claim is None:
+            return None
+        self._claims[context_id] = claim
+        try:
+            return await self._do_all(claim, lane)
+        finally:
+            del self._claims[context_id]
+            self._let_go_at[context_id] = asyncio.get_running_loop().time()
+            await asyncio.shield(self._storage.claims.release(claim))
+
+    async def _do_all(self, claim: Claim, lane: Lane) -> Lane | None:
+        """Do what a context has to do, as far as it belongs in a lane and others do not wait for the place in it.
+
+        Returns:
+            The lane in which to go on; None if there is nothing more, or all of it has to wait.
+        """
+        done: Work | None = None
+        while True:
+            self._again.discard(claim.context_id)  # what was known until now is about to be seen
+            gives_way = not isinstance(done, Begun)
+            work = await self._context_work.find(claim, gives_way=gives_way)
+            if work is None:
+                return None
+            place = self._lanes.of_work(work)
+            # After a turn, a message comes before the next: however many ask, a long answer comes to its end.
+            is_enough = done is not None and (gives_way or not isinstance(work, Owed))
+            if place is not lane or (is_enough and lane.waiting):
+                return place
+            if not await self._context_work.do(work, claim):
+                return None
+            done = work
+
+    async def _stop_turn(self, context_id: int) -> None:
+        """Stop the turn that runs in a context. If none runs, the next look at the context handles the control."""
+        if not await self._context_work.stop(context_id):
+            self.wake(context_id)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._collect)
+
+    def _collect(self, task: asyncio.Task[None]) -> None:
+        """Log why a spawned task failed; the sweep finds again what it was about."""
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, StorageUnavailable):
+            logger.warning("worker.storage_unavailable", extra={"reason": str(error)})
+        elif error is not None:
+            logger.error("worker.task_failed", exc_info=error)

@@ -1,0 +1,132 @@
+"""Pressed buttons: the person who was asked says, once, what stands behind one; other presses do no harm."""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlalchemy import Connection, bindparam, select
+
+from botservice.conversation.context import ContextKeys, find_context
+from botservice.core.errors import BotServiceError, StorageUnavailable
+from botservice.storage.database import Storage
+from botservice.storage.tables.conversations import events
+from botservice.texts import in_language
+from botservice.turns.inbox import Inbox
+from botservice.turns.parsing_decisions import order_of as decision_of
+from botservice.turns.turn import InboundEvent
+from transports.common.background_tasks import Errands
+from transports.common.offered_buttons import are_owed, find_offered, has_arrived
+from transports.slack.chosen_button import Choice, Choices
+from transports.slack.client import SlackClient
+from transports.slack.decisions import Decisions
+from transports.slack.formatting import BUTTON
+from transports.slack.inbound_events import Way, asker_of, context_keys, field, order_of, raw, stored
+from transports.slack.interactions import Interactions, Press, read_press, tell_presser
+from transports.slack.workspaces import People, Workspaces
+
+logger = logging.getLogger(__name__)
+
+_PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5)
+_RAW = select(events.c.raw).where(events.c.key == bindparam("key"))
+
+
+class Presses:
+    """Stores what people choose, once for each message, and has it show the choice; carries out what they decide."""
+
+    def __init__(
+        self, client: SlackClient, workspaces: Workspaces, people: People, interactions: Interactions, *, previews: bool
+    ) -> None:
+        self._client = client
+        self._workspaces = workspaces
+        self._people = people
+        self._interactions = interactions
+        self._decisions = Decisions(client, workspaces, people, interactions)
+        self._choices = Choices(client, workspaces, previews=previews)
+        self._errands = Errands()
+
+    async def take(self, body: Mapping[str, Any], inbox: Inbox, storage: Storage) -> bool:
+        """Store what a pressed button says, or carry it out; return whether it is one that says something.
+
+        Raises:
+            StorageUnavailable: it is not stored, or not yet whom the button asks.
+        """
+        if await self._decisions.take(body, inbox):
+            return True
+        press = read_press(body)
+        if press is None or not press.name.startswith(f"{BUTTON}:") or press.ts is None or press.at is None:
+            return False
+        if press.value is None or not press.value.strip():
+            return True
+        key, is_choice = f"slack:{press.team}:button:{press.channel}:{press.ts}", True
+        if decision_of(press.value) is not None:  # who may give an order is judged where it is carried out
+            key, is_choice = f"{key}:{press.at}:{press.user}", False
+        elif not await _is_asked(storage, press):
+            self._errands.send(self._refuse(press), name="slack-press")
+            return True
+        is_new = await inbox.accept("slack", [await self._event(key, press, press.ts, press.at, body)]) > 0
+        if is_choice and not press.is_ephemeral:
+            pressed = press.name if is_new else await _pressed_first(storage, key)
+            choice = Choice(press.team, press.channel, press.ts, field(body, "message") or {}, pressed)
+            self._errands.send(self._choices.show(choice), name="slack-press")
+        return True
+
+    async def close(self) -> None:
+        """End what is still on its way."""
+        await self._decisions.close()
+        await self._errands.close()
+
+    async def _event(self, key: str, press: Press, ts: str, at: str, body: Mapping[str, Any]) -> InboundEvent:
+        more: dict[str, str | None] = {"thread_ts": press.root or ts}
+        keys = press.context_keys
+        if press.is_ephemeral:  # only the presser sees the message: it belongs to their conversation with the bot
+            keys, more = context_keys(press.team, await self._interactions.conversation(press.team, press.user)), {}
+        elif press.root is None and await self._workspaces.has_code_channel(press.team, press.channel):
+            more = {"thread_ts": None}
+        return InboundEvent(key=key, context_keys=keys, order_key=order_of(at), raw=raw(Way.BUTTON, body, **more))
+
+    async def _refuse(self, press: Press) -> None:
+        """Tell a presser alone that others were asked."""
+        try:
+            person = await self._people.find(await self._workspaces.find(press.team), press.user)
+        except BotServiceError as error:
+            logger.info("slack.press_not_refused", extra={"reason": str(error)})
+        else:
+            await tell_presser(self._client, press, in_language("buttons.not_asked", person.language))
+
+
+async def _is_asked(storage: Storage, press: Press) -> bool:
+    """Return whether a person may choose: in a channel only whoever asked.
+
+    A quick presser may come before it is stored which message the buttons went out with: that is waited for.
+    """
+    if press.is_ephemeral or press.channel.startswith("D"):
+        return True
+    for pause_seconds in _PAUSES_SECONDS:
+        askers = await storage.read(lambda connection: _find_askers(connection, press))
+        if askers is not None:
+            return not askers or press.user in askers
+        await asyncio.sleep(pause_seconds)
+    raise StorageUnavailable("whom these buttons ask is not known yet")
+
+
+def _find_askers(connection: Connection, press: Press) -> frozenset[str] | None:
+    """Return the users whom a message answers, none where it is not kept; None while that is not known."""
+    context_id = find_context(connection, ContextKeys.of(press.context_keys))
+    if context_id is None:
+        return frozenset()
+    is_late = are_owed(connection, context_id)
+    offered = find_offered(connection, context_id, "slack", str(press.ts))
+    if offered is None:
+        # Earlier releases keep no buttons with a message.
+        is_known = has_arrived(connection, context_id, "slack", str(press.ts))
+        return None if is_late and not is_known else frozenset()
+    askers = [asker_of(each) for each in offered.asked]
+    return frozenset(each for each in askers if each is not None)
+
+
+async def _pressed_first(storage: Storage, key: str) -> str:
+    """Return the name of the button that counts; an empty one where that is forgotten."""
+    kept = await storage.read(lambda connection: connection.execute(_RAW, {"key": key}).scalar_one_or_none())
+    press = None if kept is None else read_press(stored(kept)[1])
+    return "" if press is None else press.name

@@ -1,0 +1,159 @@
+"""The files that people send: fetched within limits, and what cannot be fetched is said in words."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from botservice.core.messages import Attachment
+from botservice.core.quoting import quote_name
+from botservice.storage.database import Storage
+from transports.files.documents import Attempt, Fetched, Reading, read_document
+from transports.files.read_cache import FileText
+from transports.files.size_limits import SLACK_FILE_BYTES
+from transports.slack.client import SlackClient, SlackFailure
+from transports.slack.inbound_events import field, word
+from transports.slack.shared_documents import DocumentKind, SharedDocuments, kind_of
+from transports.slack.workspaces import Workspace
+
+logger = logging.getLogger(__name__)
+
+_MAX_FILES = 20
+_SLACK_HOSTS = ("slack.com", "slack-files.com", "slack-gov.com")
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file that came with a message, not fetched yet.
+
+    Attributes:
+        url: Where it lies; only Slack itself is ever asked with the token.
+    """
+
+    id: str | None
+    name: str | None
+    mime_type: str
+    url: str | None
+    size_bytes: int | None
+    must_be_asked_for: bool = False
+    document: DocumentKind | None = None
+
+    def __str__(self) -> str:
+        kind = self.document or {"image": "picture", "audio": "audio", "video": "video"}.get(
+            self.mime_type.partition("/")[0], "file"
+        )
+        size = f"{self.size_bytes / 1024**2:.1f} MB" if self.size_bytes and self.size_bytes >= 1024**2 else ""
+        return ", ".join(part for part in (kind, self.name and quote_name(self.name), size) if part)
+
+
+class Files:
+    """Fetches what came with a message."""
+
+    def __init__(
+        self, client: SlackClient, documents: SharedDocuments, reading: Reading, storage: Callable[[], Storage | None]
+    ) -> None:
+        self._client = client
+        self._documents = documents
+        self._reading = reading
+        self._storage = storage
+
+    async def fetch(self, workspace: Workspace, sent: Sequence[Mapping[str, Any]], *, event_id: int) -> Fetched:
+        """Return files, and in words what is in them or why they are not there."""
+        fetched = Fetched()
+        async with Attempt(self._storage(), event_id) as attempt:
+            for each in sent[:_MAX_FILES]:
+                file = read_file(each)
+                async with self._reading.memory_limit.taking(file.size_bytes or SLACK_FILE_BYTES):
+                    fetched.add(*await self._fetch_one(workspace, file, attempt))
+        fetched.remarks += _more_than_fetched(sent)
+        return fetched
+
+    async def _fetch_one(
+        self, workspace: Workspace, file: SentFile, attempt: Attempt
+    ) -> tuple[Attachment | None, FileText]:
+        if file.must_be_asked_for and file.id is not None:
+            file = await self._ask(workspace, file)
+        if file.document is not None:
+            return await self._read_paper(workspace, file, attempt)
+        return await self._download(workspace, file, attempt)
+
+    async def _download(
+        self, workspace: Workspace, file: SentFile, attempt: Attempt
+    ) -> tuple[Attachment | None, FileText]:
+        if file.size_bytes is not None and file.size_bytes > SLACK_FILE_BYTES:
+            return None, _too_large(file)
+        if file.url is None or not self._is_slacks(file.url):
+            return None, FileText(f"[{file}: it lies outside Slack]")
+        try:
+            data, content_type = await self._client.download(workspace.token, file.url, max_bytes=SLACK_FILE_BYTES)
+        except SlackFailure as failure:
+            logger.warning("slack.file_not_fetched", extra={"reason": failure.code})
+            return None, FileText(f"[{file}: it could not be fetched; ask for it to be sent again]")
+        if len(data) > SLACK_FILE_BYTES:
+            return None, _too_large(file)
+        if content_type == "text/html" and file.mime_type != "text/html":  # the page that asks people to sign in
+            logger.warning("slack.file_refused", extra={"advice": "the scope files:read is missing"})
+            return None, FileText(f"[{file}: Slack does not give it out]")
+        key = ("slack", f"{workspace.team_id}:{file.id}") if file.id is not None else None
+        attachment = Attachment(file.mime_type, file.name, data)
+        return await read_document(attachment, str(file), self._reading, key=key, attempt=attempt)
+
+    async def _read_paper(
+        self, workspace: Workspace, file: SentFile, attempt: Attempt
+    ) -> tuple[Attachment | None, FileText]:
+        """Return a canvas or a list as its words; it changes, so that it is read each time."""
+        read = None
+        if file.document is not None and file.id is not None:
+            read = await self._documents.read(workspace, file.document, file.id, file.name)
+        if read is None:
+            return None, FileText(f"[{file}: Slack does not give out its words]", unread=file.name or str(file))
+        return await read_document(read, str(file), self._reading, attempt=attempt)
+
+    async def _ask(self, workspace: Workspace, file: SentFile) -> SentFile:
+        """Return a file of which an event tells only that it is there."""
+        try:
+            answer = await self._client.ask(workspace.token, "files.info", file=file.id)
+        except SlackFailure as failure:
+            logger.warning("slack.file_unknown", extra={"reason": failure.code})
+            return file
+        found = field(answer, "file")
+        return read_file(found) if isinstance(found, Mapping) else file
+
+    def _is_slacks(self, url: str) -> bool:
+        """Return whether an address may be given the token."""
+        parts, own = urlsplit(url), urlsplit(self._client.base_url)
+        if parts.scheme == own.scheme and parts.netloc == own.netloc:
+            return True
+        host = (parts.hostname or "").lower()
+        return parts.scheme == "https" and any(host == each or host.endswith(f".{each}") for each in _SLACK_HOSTS)
+
+
+def read_file(file: Mapping[str, Any]) -> SentFile:
+    """Return what an event says of a file."""
+    name, kind, size = field(file, "name") or field(file, "title"), field(file, "mimetype"), field(file, "size")
+    url = field(file, "url_private_download") or field(file, "url_private")
+    is_external = field(file, "mode") == "external" or field(file, "is_external") is True
+    return SentFile(
+        word(field(file, "id")),
+        name if isinstance(name, str) and name else None,
+        kind if isinstance(kind, str) and "/" in kind else "application/octet-stream",
+        url if isinstance(url, str) and not is_external else None,
+        size if isinstance(size, int) and not isinstance(size, bool) else None,
+        must_be_asked_for=field(file, "file_access") == "check_file_info" or (url is None and not is_external),
+        document=kind_of(file),
+    )
+
+
+def named(sent: Sequence[Mapping[str, Any]]) -> Fetched:
+    """Return files that are not fetched, by their names: nobody asked for them, or not yet."""
+    return Fetched(remarks=[*(f"[{read_file(each)}]" for each in sent[:_MAX_FILES]), *_more_than_fetched(sent)])
+
+
+def _more_than_fetched(sent: Sequence[Mapping[str, Any]]) -> list[str]:
+    more = len(sent) - _MAX_FILES
+    return [f"[and {more} more files, which were not fetched]"] if more > 0 else []
+
+
+def _too_large(file: SentFile) -> FileText:
+    return FileText(f"[{file}: too large to fetch; the limit is {SLACK_FILE_BYTES // 1024**2} MB]")

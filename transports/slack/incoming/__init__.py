@@ -1,1 +1,0 @@
-"""What Slack delivers: taken in, stored, read."""

@@ -1,0 +1,310 @@
+"""Taking in what Slack delivers, whichever way it comes: stored when a method returns."""
+
+import logging
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from botservice.config.setting_choices import SlackListen
+from botservice.conversation.context import ContextKeys, find_context
+from botservice.core.errors import StorageUnavailable
+from botservice.people.access_records import note_departure, note_invitation
+from botservice.storage.database import Storage
+from botservice.turns.inbox import Inbox
+from botservice.turns.turn import EventKind, InboundEvent
+from transports.common.background_tasks import Errands
+from transports.slack.button_presses import Presses
+from transports.slack.home import Home
+from transports.slack.inbound_events import (
+    SlackMessage,
+    Way,
+    bots_of,
+    chat_of_bot,
+    enterprise_of,
+    field,
+    in_code_channel,
+    inviter_of,
+    items_of,
+    message_event,
+    order_of,
+    raw,
+    read_message,
+    renamed_session,
+    stop_event,
+    team_of,
+    timestamp,
+    viewer_of,
+    without_view,
+    word,
+)
+from transports.slack.interactions import Interactions
+from transports.slack.sessions import mark_renamed
+from transports.slack.suggested_prompts import Suggestions
+from transports.slack.workspaces import Installations, Views, Workspaces
+
+logger = logging.getLogger(__name__)
+
+_TRANSPORT = "slack"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedMessage:
+    """A message that was edited or deleted.
+
+    Attributes:
+        message: As it is now, or as it was before it went.
+        body: What delivers it as it is now, in the form of a message.
+    """
+
+    kind: EventKind
+    message: SlackMessage
+    body: Mapping[str, Any]
+    event_id: str
+    order_key: int
+
+    def event(self, *, is_thread: bool) -> InboundEvent:
+        """Return the change as an event of the thread that the message belongs to, or of the channel itself."""
+        keys = self.message.keys(is_thread=is_thread)
+        return InboundEvent(
+            key=f"slack:{self.message.team_id}:{self.event_id}{':thread' if 'thread_ts' in keys else ''}",
+            context_keys=keys,
+            order_key=self.order_key,
+            raw=raw(Way.MESSAGE, self.body),
+            kind=self.kind,
+            external_id=self.message.ts,
+        )
+
+
+def read_change(body: Mapping[str, Any]) -> ChangedMessage | None:
+    """Return what became of a message, or None if that changes nothing that anybody wrote."""
+    event = field(body, "event")
+    before, after = field(event, "previous_message"), field(event, "message")
+    match field(event, "subtype"):
+        case "message_changed" if field(after, "subtype") == "tombstone":  # deleted, with a thread below it
+            kind, now = EventKind.DELETE, before
+        case "message_changed":
+            kind, now = EventKind.EDIT, after
+        case "message_deleted":
+            kind, now = EventKind.DELETE, before
+        case _:
+            return None
+    if not isinstance(now, Mapping) or (kind is EventKind.EDIT and _says(before) == _says(after)):
+        return None  # a link was unfurled, or a reply came in its thread
+    place = {name: field(event, name) for name in ("channel", "channel_type", "record_type")}
+    whole = {**body, "event": {**now, "type": "message", **place}}
+    message, event_id = read_message(whole), word(field(body, "event_id"))
+    at = timestamp(field(event, "event_ts")) or timestamp(field(event, "ts"))
+    if message is None or event_id is None or at is None:
+        return None
+    return ChangedMessage(kind, message, whole, event_id, order_of(at))
+
+
+def _says(message: object) -> tuple[object, ...]:
+    return field(message, "text"), tuple(field(each, "id") for each in items_of(message, "files"))
+
+
+class Intake:
+    """Hands events to the inbox, and does what cannot wait for a turn."""
+
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        interactions: Interactions,
+        presses: Presses,
+        home: Home,
+        suggestions: Suggestions,
+        views: Views,
+        installations: Installations | None,
+        listening: SlackListen,
+    ) -> None:
+        self._workspaces = workspaces
+        self._interactions = interactions
+        self._presses = presses
+        self._home = home
+        self._suggestions = suggestions
+        self._views = views
+        self._installations = installations
+        self._listening = listening
+        self._inbox: Inbox | None = None
+        self._storage: Storage | None = None
+        self._errands = Errands()
+
+    def open(self, inbox: Inbox, storage: Storage) -> None:
+        """Begin to take in."""
+        self._inbox, self._storage = inbox, storage
+
+    async def close(self) -> None:
+        """Take in no more."""
+        self._inbox = None
+        await self._presses.close()
+        await self._errands.close()
+
+    async def take_event(self, body: Mapping[str, Any]) -> None:
+        """Store what an event brings, if anything.
+
+        Raises:
+            StorageUnavailable: it is not stored; InboxFull: nor will it be for now.
+        """
+        await self._note_grid(body)
+        match field(body, "event", "type"):
+            case "message" | "app_mention":
+                await self._take_message(body)
+            case "agent_session_stopped":
+                await self._accept(stop_event(body))
+            case "member_joined_channel" | "member_left_channel":
+                await self._take_membership(body)
+            case "reaction_added" | "reaction_removed":
+                await self._interactions.reactions.take(body, *self._opened())
+            case "agent_session_title_changed":
+                await self._note_title(body)
+            case "app_home_opened":
+                self._look(body)
+                self._show_home(body)
+            case "app_context_changed":
+                self._look(body)
+            case "app_uninstalled" | "tokens_revoked" as kind:
+                await self._forget_workspace(kind, body)
+            case _:
+                self._opened()
+
+    async def take_command(self, body: Mapping[str, Any]) -> None:
+        """Store a slash command."""
+        _, storage = self._opened()
+        await self._note_grid(body)
+        await self._accept(await self._interactions.command(body, storage))
+
+    async def take_interaction(self, body: Mapping[str, Any]) -> None:
+        """Store what was pressed or submitted, or open the dialog that was asked for."""
+        inbox, storage = self._opened()
+        await self._note_grid(body)
+        if not await self._presses.take(body, inbox, storage):
+            await self._accept(await self._interactions.interaction(body, storage))
+
+    async def _take_message(self, body: Mapping[str, Any]) -> None:
+        body = await self._with_place(body)
+        message = read_message(body)
+        if message is None:
+            await self._take_change(read_change(without_view(body)))
+            return
+        if message.is_direct:
+            self._look(body, "app_context")
+        body = without_view(body)
+        bots = bots_of(body, self._workspaces.known_bot(message.team_id))
+        if message.user_id in bots:
+            self._opened()
+        elif self._is_meant(message, bots) or (message.is_reply and await self._takes_part(message)):
+            await self._accept(message_event(message, body, is_thread=True))
+        elif self._listening is SlackListen.CHANNELS:
+            await self._accept(message_event(message, body, is_thread=message.is_reply))
+
+    async def _with_place(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a message's event, or that of a change, with the kind of its channel if that is a code channel."""
+        changed = read_change(body)
+        message = read_message(body) or (None if changed is None else changed.message)
+        if message is None or message.is_direct:
+            return body
+        is_code_channel = await self._workspaces.has_code_channel(message.team_id, message.channel_id)
+        return in_code_channel(body) if is_code_channel else body
+
+    async def _take_membership(self, body: Mapping[str, Any]) -> None:
+        """Take note of who has brought the bot into a channel, or that it is gone."""
+        _, storage = self._opened()
+        team, channel = team_of(body) or "", word(field(body, "event", "channel")) or ""
+        chat = chat_of_bot(body, self._workspaces.known_bot(team))
+        if chat is None:
+            return
+        self._workspaces.forget_channel(team, channel)
+        inviter, now = inviter_of(body), storage.now()
+        if field(body, "event", "type") != "member_joined_channel":
+            await storage.write(lambda connection: note_departure(connection, chat))
+        elif inviter is not None:
+            await storage.write(lambda connection: note_invitation(connection, chat, inviter, now))
+
+    async def _note_grid(self, body: Mapping[str, Any]) -> None:
+        team, enterprise = team_of(body), enterprise_of(body)
+        if team is not None and enterprise is not None and team != enterprise:
+            self._opened()
+            await self._workspaces.note_grid(team, enterprise)
+
+    async def _note_title(self, body: Mapping[str, Any]) -> None:
+        """Take note that a session has the title that a person gave it."""
+        _, storage = self._opened()
+        renamed = renamed_session(body)
+        if renamed is not None:
+            keys, thread_ts = renamed
+            now = storage.now()
+            await storage.write(lambda connection: mark_renamed(connection, keys, thread_ts, now))
+
+    def _is_meant(self, message: SlackMessage, bots: frozenset[str]) -> bool:
+        """Return whether the bot is named, or may be: reading decides where its name is not known yet."""
+        is_alone = message.is_direct or message.is_in_code_channel
+        return is_alone or bool(message.mentioned & bots if bots else message.mentioned)
+
+    async def _take_change(self, changed: ChangedMessage | None) -> None:
+        """Store what became of a message, for every conversation that may hold it."""
+        inbox, _ = self._opened()
+        if changed is None:
+            return
+        message = changed.message
+        if message.is_direct:
+            await inbox.accept(_TRANSPORT, [changed.event(is_thread=False)])
+            return
+        places = [is_thread for is_thread in (True, False) if await self._takes_part(message, is_thread=is_thread)]
+        await inbox.accept(_TRANSPORT, [changed.event(is_thread=is_thread) for is_thread in places])
+
+    async def _takes_part(self, message: SlackMessage, *, is_thread: bool = True) -> bool:
+        """Return whether the bot takes part in a message's thread, or listens to its channel."""
+        _, storage = self._opened()
+        keys = ContextKeys.of(message.keys(is_thread=is_thread))
+        return await storage.read(lambda connection: find_context(connection, keys)) is not None
+
+    async def _accept(self, event: InboundEvent | None) -> None:
+        inbox, _ = self._opened()
+        if event is not None:
+            await inbox.accept(_TRANSPORT, [event])
+
+    def _opened(self) -> tuple[Inbox, Storage]:
+        """Return where events go."""
+        if self._inbox is None or self._storage is None:
+            raise StorageUnavailable("this process takes in nothing at the moment")
+        return self._inbox, self._storage
+
+    def _look(self, body: Mapping[str, Any], name: str = "context") -> None:
+        """Take note of what a person looks at, if an event tells it; nothing of it is stored."""
+        event = field(body, "event")
+        self._opened()
+        if not isinstance(event, Mapping) or name not in event:
+            return
+        team, user = team_of(body), viewer_of(body)
+        if team is not None and user is not None:
+            self._views.note(team, user, event[name])
+
+    def _show_home(self, body: Mapping[str, Any]) -> None:
+        _, storage = self._opened()
+        event = field(body, "event")
+        team, user, channel = team_of(body), word(field(event, "user")), word(field(event, "channel"))
+        if team is None or user is None:
+            return
+        if field(event, "tab") == "home":
+            page = self._home.show(storage, team, user)
+            self._errands.send(self._show(page), name="slack-home")
+        elif field(event, "tab") == "messages" and channel is not None:
+            page = self._suggestions.show(storage, team, user, channel)
+            self._errands.send(self._show(page), name="slack-suggestions")
+
+    async def _show(self, page: Awaitable[None]) -> None:
+        try:
+            await page
+        except Exception:  # a border: a page that is not shown costs nobody an answer
+            logger.exception("slack.home_not_shown")
+
+    async def _forget_workspace(self, kind: str, body: Mapping[str, Any]) -> None:
+        if kind == "tokens_revoked" and not field(body, "event", "tokens", "bot"):
+            return
+        team = word(field(body, "team_id"))
+        self._opened()
+        if self._installations is not None:
+            await self._installations.remove(team, word(field(body, "enterprise_id")))
+        if team is not None:  # from now on, looking it up raises NotInstalled
+            self._workspaces.forget(team)
+        logger.info("slack.uninstalled", extra={"team": team})

@@ -1,0 +1,275 @@
+"""Commands, dialogs and buttons, as events to be stored."""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from cachetools import FIFOCache
+from sqlalchemy import Connection, bindparam, select
+
+from botservice.conversation.feedback import write_feedback as write_feedback_of
+from botservice.core.errors import BotServiceError
+from botservice.core.messages import Author
+from botservice.storage.database import Storage
+from botservice.storage.tables.conversations import contexts, turns
+from botservice.texts import in_language
+from botservice.turns.turn import EventKind, InboundEvent
+from transports.slack.client import SlackClient
+from transports.slack.content import words_of
+from transports.slack.formatting import FEEDBACK
+from transports.slack.inbound_events import (
+    Way,
+    account_of,
+    context_keys,
+    field,
+    items_of,
+    raw,
+    team_of,
+    timestamp,
+    word,
+)
+from transports.slack.reactions import Reactions
+from transports.slack.workspaces import People, Workspaces
+
+logger = logging.getLogger(__name__)
+
+ASK_CALLBACK: Final = "ask_about_message"
+ASK_ANYTHING: Final = "ask_anything"
+QUESTION_BLOCK: Final = "question"
+QUESTION_INPUT: Final = "text"
+
+_VALUE = re.compile(r"(good|bad):(\d{1,18})")
+_KEYS_OF_TURN = (
+    select(contexts.c.context_keys)
+    .join(turns, turns.c.context_id == contexts.c.id)
+    .where(turns.c.id == bindparam("turn"))
+)
+
+# Slack waits three seconds for the answer to a command, and its dialogs open for as long.
+_CALL_SECONDS = 2.0
+_MAX_QUOTE_CHARACTERS = 1500
+_MAX_CONVERSATIONS = 10_000
+_MAX_KEPT_CHARACTERS = 3000
+
+
+async def write_feedback(storage: Storage, team: str, channel: str, user: str, value: str) -> None:
+    """Store what a person thinks of an answer; a second press takes the place of the first."""
+    found = _VALUE.fullmatch(value)
+    if found is None:
+        return
+    verdict, turn_id = found[1], int(found[2])
+    account = account_of(team, user)
+
+    def write(connection: Connection) -> bool:
+        keys: Any = connection.execute(_KEYS_OF_TURN, {"turn": turn_id}).scalar_one_or_none()
+        if keys is None or (keys.get("team_id"), keys.get("channel_id")) != (team, channel):
+            return False  # the turn was forgotten, or another database wrote the button
+        return write_feedback_of(connection, turn_id, Author("slack", account), verdict, storage.now())
+
+    is_stored = await storage.write(write)
+    logger.info("slack.feedback", extra={"turn_of_answer": turn_id, "is_stored": is_stored})
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """A pressed button.
+
+    Attributes:
+        ts: The message that it stands under.
+        at: When it was pressed.
+        root: The thread that the message stands in.
+        is_ephemeral: Whether nobody but the presser sees the message.
+    """
+
+    name: str
+    value: str | None
+    team: str
+    channel: str
+    user: str
+    user_name: str | None
+    ts: str | None
+    at: str | None
+    root: str | None
+    response_url: str | None
+    is_ephemeral: bool
+
+    @property
+    def context_keys(self) -> dict[str, str]:
+        """What the conversation is called that the message belongs to."""
+        return context_keys(self.team, self.channel, self.root)
+
+
+def read_press(body: Mapping[str, Any]) -> Press | None:
+    """Return the button of ours that was pressed; None for anything else."""
+    action = next(iter(items_of(body, "actions")), None)
+    name, team = field(action, "action_id"), team_of(body)
+    user, channel = field(body, "user"), word(field(body, "channel", "id"))
+    user_id, value, url = word(field(user, "id")), field(action, "value"), field(body, "response_url")
+    if field(body, "type") != "block_actions" or not isinstance(name, str) or field(action, "url"):
+        return None
+    if team is None or user_id is None or channel is None:
+        return None
+    message, container = field(body, "message"), field(body, "container")
+    return Press(
+        name,
+        value if isinstance(value, str) else None,
+        team,
+        channel,
+        user_id,
+        word(field(user, "name")) or word(field(user, "username")),
+        timestamp(field(container, "message_ts")) or timestamp(field(message, "ts")),
+        timestamp(field(action, "action_ts")),
+        timestamp(field(container, "thread_ts")) or timestamp(field(message, "thread_ts")),
+        url if isinstance(url, str) else None,
+        field(container, "is_ephemeral") is True,
+    )
+
+
+class Interactions:
+    """Reads what people do besides writing. What is asked privately belongs to their conversation with the bot."""
+
+    def __init__(self, client: SlackClient, workspaces: Workspaces, people: People) -> None:
+        self._client = client
+        self._workspaces = workspaces
+        self._people = people
+        self.reactions = Reactions(workspaces, people)
+        self._direct: FIFOCache[tuple[str, str], str] = FIFOCache(_MAX_CONVERSATIONS)
+
+    async def command(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
+        """Return a slash command as an event, or None if it says nothing."""
+        team, user, trigger = team_of(body), word(field(body, "user_id")), word(field(body, "trigger_id"))
+        if team is None or user is None or trigger is None:
+            return None
+        channel = await self.conversation(team, user)
+        is_stop = str(field(body, "text") or "").strip().lower().lstrip("/") == "stop"
+        return _event(f"{team}:command:{trigger}", team, channel, Way.COMMAND, body, storage.now(), is_stop=is_stop)
+
+    async def interaction(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
+        """Return what a person did as an event, or None if that is done with."""
+        match field(body, "type"):
+            case "message_action" | "shortcut":
+                await self._ask(body)
+            case "view_submission":
+                return await self._question(body, storage)
+            case "block_actions":
+                await _rate(body, storage)
+        return None
+
+    async def _ask(self, body: Mapping[str, Any]) -> None:
+        """Open the dialog that asks what a person wants to know: of a message, or at all."""
+        team, trigger = team_of(body), word(field(body, "trigger_id"))
+        message, user = field(body, "message"), word(field(body, "user", "id"))
+        name = field(body, "callback_id")
+        is_about = name == ASK_CALLBACK and message is not None
+        if not (is_about or name == ASK_ANYTHING) or team is None or user is None or trigger is None:
+            return
+        kept = _about(body, message) if is_about else ""
+        workspace = await self._workspaces.find(team)
+        async with asyncio.timeout(_CALL_SECONDS):
+            person = await self._people.find(workspace, user)
+            view = question_dialog(kept, person.language)
+            await self._client.call(workspace.token, "views.open", trigger_id=trigger, view=view)
+
+    async def _question(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
+        view = field(body, "view")
+        team, user, view_id = team_of(body), word(field(body, "user", "id")), word(field(view, "id"))
+        if field(view, "callback_id") != ASK_CALLBACK or team is None or user is None or view_id is None:
+            return None
+        channel = await self.conversation(team, user)
+        return _event(f"{team}:view:{view_id}", team, channel, Way.QUESTION, body, storage.now())
+
+    async def conversation(self, team: str, user: str) -> str:
+        """Return the channel in which a person and the bot are alone; Slack is asked once."""
+        known = self._direct.get((team, user))
+        if known is not None:
+            return known
+        async with asyncio.timeout(_CALL_SECONDS):
+            workspace = await self._workspaces.find(team)
+            answer = await self._client.call(workspace.token, "conversations.open", users=user)
+        channel = word(field(answer, "channel", "id"))
+        if channel is None:
+            raise BotServiceError("Slack does not name the conversation")
+        self._direct[team, user] = channel
+        return channel
+
+
+async def tell_presser(client: SlackClient, press: Press, text: str) -> None:
+    """Tell whoever pressed a button something that nobody else sees; nothing depends on it."""
+    if press.response_url is None:
+        return
+    place = {} if press.root is None else {"thread_ts": press.root}
+    body = {"response_type": "ephemeral", "replace_original": False, "text": text, **place}
+    try:
+        await client.respond(press.response_url, body)
+    except BotServiceError as error:
+        logger.info("slack.presser_not_told", extra={"reason": str(error)})
+
+
+async def _rate(body: Mapping[str, Any], storage: Storage) -> None:
+    press = read_press(body)
+    if press is not None and press.name == FEEDBACK:
+        await write_feedback(storage, press.team, press.channel, press.user, press.value or "")
+
+
+def _about(body: Mapping[str, Any], message: object) -> str:
+    """Return what a dialog keeps of the message that it was opened for."""
+    text = words_of(message)
+    about = {
+        "text": text[:_MAX_QUOTE_CHARACTERS],
+        "user": word(field(message, "user")),
+        "ts": timestamp(field(message, "ts")),
+        "channel": word(field(body, "channel", "id")),
+        "response_url": field(body, "response_url"),
+    }
+    kept = json.dumps(about)
+    # What Slack keeps for a dialog; escapes may be long.
+    return kept if len(kept) <= _MAX_KEPT_CHARACTERS else json.dumps(about | {"text": text[:200]})
+
+
+def _event(
+    key: str, team: str, channel: str, way: Way, body: Mapping[str, Any], now: datetime, *, is_stop: bool = False
+) -> InboundEvent:
+    at = round(now.timestamp() * 1_000_000)  # these have no timestamp of Slack's own
+    return InboundEvent(
+        key=f"slack:{key}",
+        context_keys=context_keys(team, channel),
+        order_key=at,
+        raw=raw(way, body, channel=channel, at=at),
+        kind=EventKind.STOP if is_stop else EventKind.MESSAGE,
+    )
+
+
+def question_dialog(kept: str, language: str | None) -> dict[str, Any]:
+    """Return the dialog that asks for a question.
+
+    Args:
+        kept: What stands with it of the message that it is about; "" where it is about none.
+    """
+    say = partial(in_language, language=language)
+    return {
+        "type": "modal",
+        "callback_id": ASK_CALLBACK,
+        "private_metadata": kept,
+        "title": {"type": "plain_text", "text": say("question.title" if kept else "question.anything")},
+        "submit": {"type": "plain_text", "text": say("question.submit")},
+        "close": {"type": "plain_text", "text": say("question.close")},
+        "blocks": [
+            {
+                "type": "input",
+                "block_id": QUESTION_BLOCK,
+                "label": {"type": "plain_text", "text": say("question.label")},
+                "element": {
+                    "type": "plain_text_input",
+                    "action_id": QUESTION_INPUT,
+                    "multiline": True,
+                    "max_length": 3000,
+                },
+            }
+        ],
+    }

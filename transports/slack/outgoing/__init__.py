@@ -1,1 +1,0 @@
-"""What Slack shows: planned, cut, formatted, sent."""

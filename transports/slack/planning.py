@@ -1,0 +1,153 @@
+"""From an answer to the messages that make it visible. Pure: the same answer gives the same messages."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from botservice.commands.catalogue import as_typed as name_commands
+from botservice.commands.standard import standard_commands
+from botservice.core.messages import CommandCall, Message, Role
+from botservice.texts import DEFAULT_LANGUAGE
+from botservice.texts.formatted import with_commands
+from botservice.turns.buttons import write_buttons
+from botservice.turns.command_parsing import parse_command
+from botservice.turns.transport import BUTTONS, Payload
+from botservice.turns.turn import StoredEvent
+from transports.common.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
+from transports.files.stored import name_file
+from transports.slack.formatting import Pings, format_answer
+from transports.slack.inbound_events import (
+    COMMAND_PREFIX,
+    SlackMessage,
+    Way,
+    command_of,
+    field,
+    read_message,
+    stored,
+    timestamp,
+)
+from transports.slack.references import question_about
+from transports.slack.rich_text import format_service_text
+
+# Answers to these concern the asker alone: in channels, nobody else reads them.
+_PERSONAL: Final = frozenset({"access", "export", "link", "memory", "unlink", "usage", "why"})
+_NAMES: Final = frozenset(command.name for command in standard_commands())
+_MENTIONS: Final = re.compile(r"<@[^<>]*>")
+_FORGET: Final = re.compile(rb"forget")  # as a command, or on the button that asks whether to go on
+# A payload is {"text" or "file", "thread_ts", "question", …}; files are named by the digest of their bytes.
+
+
+def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) -> list[Payload]:
+    """Return the messages that make answer visible: its text in pieces, then its files.
+
+    What the service itself says names commands with "!", because Slack keeps what begins with "/" for itself.
+    """
+    asked = [_read(event) for event in events]
+    place = _place(asked)
+    is_notice, is_for_service = answer.role is Role.SYSTEM, _is_for_service(asked)
+    text = as_typed(answer.text) if is_notice or is_for_service else answer.text
+    is_long = len(text) > MAX_CHARACTERS
+    texts: list[dict[str, Any]]
+    if answer.formatted is not None:
+        texts = format_service_text(with_commands(answer.formatted, COMMAND_PREFIX))
+    else:
+        texts = [{"text": each} for each in format_answer(head_of(text) if is_long else text, pings)]
+    is_long = is_long or len(texts) > MAX_MESSAGES
+    pieces = texts[: MAX_MESSAGES - 1] if is_long else texts
+    if pieces and answer.buttons:
+        pieces[-1]["choices"] = [
+            {"text": button.text, "value": button.says, "url": button.url} for button in answer.buttons
+        ]
+        pieces[-1][BUTTONS] = write_buttons(answer.buttons)
+    if pieces and is_notice:
+        pieces[-1]["is_notice"] = True
+    elif pieces and not is_for_service:
+        pieces[-1]["asks_feedback"] = answer.language or DEFAULT_LANGUAGE
+    if pieces and (is_notice or is_for_service) and _is_forgetting(events):
+        pieces[-1]["forgets_in"] = answer.language or DEFAULT_LANGUAGE
+    asker = _asker_alone(asked)
+    if asker is not None:
+        place["only_for"] = asker
+    whole = [] if not is_long else [{"file": whole_file(answer.text), "comment": note(answer.language)}]
+    payloads = [*pieces, *whole, *({"file": name_file(each)} for each in answer.attachments)]
+    return [payload | place for payload in payloads]
+
+
+def as_typed(text: str) -> str:
+    """Return words of the service in which commands are named as people type them in Slack: with "!"."""
+    return name_commands(text, _NAMES, COMMAND_PREFIX)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An event that is answered."""
+
+    key: str
+    way: Way | None
+    body: Mapping[str, Any]
+    kept: Mapping[str, Any]
+    message: SlackMessage | None
+
+
+def _read(event: StoredEvent) -> _Asked:
+    way, body, kept = stored(event.raw)
+    return _Asked(event.key, way, body, kept, read_message(body) if way is Way.MESSAGE else None)
+
+
+def _place(asked: Sequence[_Asked]) -> dict[str, Any]:
+    """Return where the answer to events belongs, beside what the context says."""
+    if not asked:
+        return {}
+    way, body, kept, message = asked[-1].way, asked[-1].body, asked[-1].kept, asked[-1].message
+    place: dict[str, Any] = {"question": asked[-1].key}
+    if message is not None:
+        place |= {"thread_ts": message.answer_ts, "asked_at": message.ts}
+    elif way is Way.BUTTON and field(body, "container", "is_ephemeral") is True and "thread_ts" not in kept:
+        place["response_url"] = field(body, "response_url")
+        place["response_thread_ts"] = timestamp(field(body, "container", "thread_ts"))
+    elif way is Way.BUTTON:
+        place["thread_ts"] = timestamp(kept.get("thread_ts"))
+        place["asked_at"] = timestamp(field(body, "container", "message_ts"))
+    elif way is Way.COMMAND and field(body, "channel_id") != kept.get("channel"):
+        place["response_url"] = field(body, "response_url")
+    elif way is Way.QUESTION:
+        place["response_url"] = question_about(field(body, "view")).get("response_url")
+    return {name: value for name, value in place.items() if isinstance(value, str) and value}
+
+
+def _asker_alone(asked: Sequence[_Asked]) -> str | None:
+    """Return who asked, in a channel, what concerns them alone; None for anything else."""
+    askers = {_asker_of_personal(each.message) for each in asked}
+    return askers.pop() if len(askers) == 1 else None
+
+
+def _asker_of_personal(message: SlackMessage | None) -> str | None:
+    if message is None or message.is_direct:
+        return None
+    command = _command_in(message)
+    return message.user_id if command is not None and command.name in _PERSONAL else None
+
+
+def _command_in(message: SlackMessage) -> CommandCall | None:
+    """Return the command that a message gives beside whom it names."""
+    return command_of(_MENTIONS.sub(" ", message.text)) if message.is_typed else None
+
+
+def _is_for_service(asked: Sequence[_Asked]) -> bool:
+    """Return whether everything that was asked is a command of the service, or looks like one."""
+    return bool(asked) and all(_command_like(each) for each in asked)
+
+
+def _command_like(asked: _Asked) -> bool:
+    if asked.message is not None:
+        return _command_in(asked.message) is not None
+    if asked.way is Way.COMMAND:
+        said = parse_command(f"/{str(field(asked.body, 'text') or '').strip().lstrip('/')}")
+        return said is None or said.name in _NAMES
+    return asked.way is Way.BUTTON
+
+
+def _is_forgetting(events: Sequence[StoredEvent]) -> bool:
+    """Return whether one of the events may be a request to forget."""
+    return any(_FORGET.search(event.raw) is not None for event in events)

@@ -1,0 +1,150 @@
+"""Reactions of people at answers: a thumb up or down is what they think of it.
+
+Slack tells of them where the app is subscribed to them; it does not say in which thread a message stands.
+Source: docs.slack.dev/reference/events/reaction_added.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cachetools import FIFOCache
+from sqlalchemy import Connection, bindparam, exists, func, select
+
+from botservice.conversation.feedback import write_feedback
+from botservice.core.errors import BotServiceError
+from botservice.core.messages import Author, InboundMessage
+from botservice.storage.database import Storage
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED
+from botservice.storage.tables.conversations import contexts, deliveries, messages
+from botservice.storage.tables.slack import feedback
+from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.inbox import Inbox
+from botservice.turns.turn import DeliveryStatus
+from transports.slack.inbound_events import account_of, bots_of, field, order_of, team_of, timestamp, word
+from transports.slack.workspaces import People, Workspaces
+
+logger = logging.getLogger(__name__)
+
+_THUMBS: Final = {"+1": "good", "thumbsup": "good", "-1": "bad", "thumbsdown": "bad"}
+_CALL_SECONDS: Final = 1.0  # of the three that Slack waits
+_PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5)
+_MAX_DELIVERIES: Final = 100_000  # so far back an answer is looked for: nothing finds one by its timestamp alone
+_MAX_KNOWN: Final = 10_000
+_ON_ITS_WAY = (
+    select(deliveries.c.id)
+    .where(DELIVERY_IS_OWED, deliveries.c.transport == "slack", deliveries.c.status == DeliveryStatus.ATTEMPTING.value)
+    .limit(1)
+)
+_NEWEST = select(func.max(deliveries.c.id)).scalar_subquery()
+_TURNS_OF_ANSWERS = (
+    select(deliveries.c.turn_id, contexts.c.context_keys)
+    .join(contexts, contexts.c.id == deliveries.c.context_id)
+    .where(
+        deliveries.c.id > _NEWEST - _MAX_DELIVERIES,
+        deliveries.c.external_id == bindparam("ts"),
+        deliveries.c.transport == "slack",
+        exists().where(messages.c.answers_turn_id == deliveries.c.turn_id),
+        ~exists().where(pending_calls.c.delivery_id == deliveries.c.id),
+    )
+)
+_VERDICT = select(feedback.c.verdict).where(
+    feedback.c.turn_id == bindparam("turn"), feedback.c.platform == "slack", feedback.c.person_id == bindparam("person")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """A thumb that a person put at a message, or took away from it."""
+
+    team: str
+    channel: str
+    ts: str
+    user: str
+    verdict: str
+    is_there: bool
+    order: int
+
+
+def reaction_of(body: Mapping[str, Any], known_bot: str | None) -> Reaction | None:
+    """Return a person's thumb at a message of the bot, or None if an event is about anything else."""
+    event = field(body, "event")
+    item, name, bots = field(event, "item"), field(event, "reaction"), bots_of(body, known_bot)
+    team, channel, ts = team_of(body), word(field(item, "channel")), timestamp(field(item, "ts"))
+    user, writer, at = word(field(event, "user")), word(field(event, "item_user")), timestamp(field(event, "event_ts"))
+    verdict = _THUMBS.get(name.partition("::")[0]) if isinstance(name, str) else None  # "+1::skin-tone-3"
+    if team is None or channel is None or ts is None or user is None or at is None or verdict is None:
+        return None
+    if user in bots or (bots and writer is not None and writer not in bots):
+        return None
+    return Reaction(team, channel, ts, user, verdict, field(event, "type") == "reaction_added", order_of(at))
+
+
+class Reactions:
+    """Keeps what people think of answers. Of what Slack delivers late or again, the latest stays."""
+
+    def __init__(self, workspaces: Workspaces, people: People) -> None:
+        self._workspaces = workspaces
+        self._people = people
+        self._latest: FIFOCache[tuple[str, str, str, str], int] = FIFOCache(_MAX_KNOWN)
+        self._lock = asyncio.Lock()
+
+    async def take(self, body: Mapping[str, Any], inbox: Inbox, storage: Storage) -> None:
+        """Store a person's verdict on an answer; on any other message nothing is kept."""
+        reaction = reaction_of(body, self._workspaces.known_bot(team_of(body) or ""))
+        found = None if reaction is None else await _wait_for_turn(storage, reaction)
+        if reaction is None or found is None or await self._is_bot(reaction):
+            return
+        author = Author("slack", account_of(reaction.team, reaction.user))
+        said = InboundMessage("", author, is_private=reaction.channel.startswith("D"))
+        ruling = await inbox.access.judge(storage, said, found[1], storage.now())
+        if ruling.is_admitted:
+            async with self._lock:
+                await self._keep(storage, reaction, author)
+
+    async def _keep(self, storage: Storage, reaction: Reaction, author: Author) -> None:
+        key, now = (reaction.team, reaction.channel, reaction.ts, reaction.user), storage.now()
+        if reaction.order <= self._latest.get(key, -1):
+            return
+
+        def write(connection: Connection) -> bool:
+            found = _find_turn(connection, reaction)  # it may have been forgotten since
+            if found is None:
+                return False
+            if reaction.is_there:
+                return write_feedback(connection, found[0], author, reaction.verdict, now)
+            stands = connection.execute(_VERDICT, {"turn": found[0], "person": author.id}).scalar_one_or_none()
+            return stands == reaction.verdict and write_feedback(connection, found[0], author, None, now)
+
+        logger.info("slack.reaction", extra={"is_stored": await storage.write(write)})
+        self._latest[key] = reaction.order
+
+    async def _is_bot(self, reaction: Reaction) -> bool:
+        """Return whether a program reacted; where Slack takes its time, a person did."""
+        try:
+            async with asyncio.timeout(_CALL_SECONDS):
+                workspace = await self._workspaces.find(reaction.team)
+                return (await self._people.find(workspace, reaction.user)).is_bot
+        except (BotServiceError, TimeoutError):
+            return False
+
+
+async def _wait_for_turn(storage: Storage, reaction: Reaction) -> tuple[int, dict[str, str]] | None:
+    """Return the turn that a message answers; a quick person may come before it is stored which message that is."""
+    for pause_seconds in (*_PAUSES_SECONDS, 0.0):
+        is_coming = await storage.read(lambda connection: connection.execute(_ON_ITS_WAY).first() is not None)
+        found = await storage.read(lambda connection: _find_turn(connection, reaction))
+        if found is not None or not is_coming:
+            return found
+        await asyncio.sleep(pause_seconds)
+    return None
+
+
+def _find_turn(connection: Connection, reaction: Reaction) -> tuple[int, dict[str, str]] | None:
+    """Return the turn that a message answers, and what its conversation is called."""
+    for turn_id, keys in connection.execute(_TURNS_OF_ANSWERS, {"ts": reaction.ts}):
+        if (keys.get("team_id"), keys.get("channel_id")) == (reaction.team, reaction.channel):
+            return turn_id, keys
+    return None

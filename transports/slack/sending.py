@@ -1,0 +1,308 @@
+"""Making an answer's messages visible, one call each, with a second try where a simpler one may pass."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from botservice.core.errors import DeliveryError, DeliveryRefused
+from botservice.storage.database import Storage
+from botservice.turns.turn import Delivery
+from transports.common.pacing import Pace
+from transports.files.stored import ending_of, read_stored_file
+from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_delivery_error
+from transports.slack.deleted_questions import is_all_deleted
+from transports.slack.ending import Ending
+from transports.slack.escaping import escape_hidden
+from transports.slack.figures import Figure, as_blocks, drawn, find_figures, in_words, suspect
+from transports.slack.formatting import button_row, feedback_buttons, find_address, mark_of, markdown, may_hold_figures
+from transports.slack.growing_answer import Streams
+from transports.slack.inbound_events import field, word
+from transports.slack.lost_answers import LostAnswers
+from transports.slack.refusals import Feature, Refusals
+from transports.slack.rich_text import escape_words, rich_text
+from transports.slack.workspaces import Workspace, Workspaces
+
+logger = logging.getLogger(__name__)
+
+_QUESTION_GONE = ("message_not_found", "thread_not_found")
+_GONE = ("message_not_found", "cant_update_message", "edit_window_closed")
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A text as it is sent."""
+
+    parameters: dict[str, Any]
+    needs: frozenset[Feature] = frozenset()
+
+
+class Sender:
+    """Sends deliveries: once, as far as Slack can be asked whether they have arrived."""
+
+    def __init__(
+        self,
+        client: SlackClient,
+        workspaces: Workspaces,
+        streams: Streams,
+        pace: Pace,
+        storage: Callable[[], Storage | None],
+        refusals: Refusals,
+        ending: Ending,
+        *,
+        previews: bool = False,
+    ) -> None:
+        self._client = client
+        self._workspaces = workspaces
+        self._streams = streams
+        self._pace = pace
+        self._storage = storage
+        self._lost_answers = LostAnswers(client)
+        self._refusals = refusals
+        self._ending = ending
+        self._previews = previews
+        self._looks = {"unfurl_links": previews, "unfurl_media": previews}
+
+    async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
+        """Make a delivery visible and return its timestamp."""
+        try:
+            workspace = await self._workspaces.find(context_keys["team_id"])
+        except NotInstalled as error:
+            raise DeliveryRefused(str(error)) from error
+        except SlackFailure as failure:
+            raise DeliveryError(str(failure), retry_after_seconds=failure.retry_after_seconds) from failure
+        place: dict[str, Any] = {
+            "channel": context_keys["channel_id"],
+            "thread_ts": delivery.payload.get("thread_ts") or context_keys.get("thread_ts"),
+        }
+        try:
+            if await self._is_taken_back(delivery):
+                if delivery.external_id is not None:
+                    await self._take_away(workspace, place, delivery.external_id, context_keys)
+                raise DeliveryRefused("its question was deleted")
+            return await self._send(workspace, place, delivery, context_keys)
+        except SlackFailure as failure:
+            if failure.is_token_gone:
+                self._workspaces.forget(workspace.team_id)
+            if failure.code == "ratelimited":
+                self._pace.refused(place["channel"], failure.retry_after_seconds or 1.0)
+            self._lost_answers.note(delivery, failure)
+            raise as_delivery_error(failure) from failure
+
+    async def _send(
+        self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]
+    ) -> str | None:
+        response_url = delivery.payload.get("response_url")
+        if isinstance(response_url, str) and "text" in delivery.payload and await self._respond(response_url, delivery):
+            return None
+        if "only_for" in delivery.payload:
+            if "text" in delivery.payload and await self._whisper(workspace, place, delivery):
+                return None
+            place = await self._alone(workspace, delivery)
+        if "file" in delivery.payload:
+            if delivery.external_id is not None:
+                await self._take_away(workspace, place, delivery.external_id, context_keys)
+            return await self._send_file(workspace, place, delivery, context_keys)
+        if delivery.external_id is not None:
+            shown = await self._end_stream(workspace, place, delivery, context_keys)
+            if shown is not None:
+                return shown
+        if delivery.attempts and (arrived := await self._lost_answers.find(workspace, place, delivery)) is not None:
+            return arrived
+        await self._pace.turn(place["channel"], delivery.turn_id)
+        await delivery.confirm()
+        ts = (await self._post(workspace, place, delivery)).get("ts")
+        return ts if isinstance(ts, str) else None
+
+    async def _is_taken_back(self, delivery: Delivery) -> bool:
+        """Return whether a delivery answers what was deleted since; what was sent may still be corrected."""
+        storage, turn_id = self._storage(), delivery.turn_id
+        if storage is None or delivery.is_replacing or "asked_at" not in delivery.payload:
+            return False
+        return await storage.read(lambda connection: is_all_deleted(connection, turn_id), is_short=True)
+
+    async def _post(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery) -> dict[str, Any]:
+        """Post a message; where nothing can be replied to, a person alone is answered without a thread."""
+        try:
+            return await self._in_some_form(workspace, "chat.postMessage", delivery, **place, **self._looks)
+        except SlackFailure as failure:
+            if failure.code != "cannot_reply_to_message" or not place["channel"].startswith("D"):
+                raise
+        return await self._in_some_form(
+            workspace, "chat.postMessage", delivery, channel=place["channel"], **self._looks
+        )
+
+    async def _respond(self, url: str, delivery: Delivery) -> bool:
+        """Answer where only the asker sees it; return whether that was possible."""
+        text = str(delivery.payload["text"])
+        rich = _rich(delivery)
+        words = in_words(text, find_figures(text)) if rich is None else escape_words(text)
+        blocks = [markdown(escape_hidden(words)) if rich is None else rich, *_below(delivery)]
+        body = {"response_type": "ephemeral", "replace_original": False, "text": words, "blocks": blocks, **self._looks}
+        if "response_thread_ts" in delivery.payload:
+            body["thread_ts"] = delivery.payload["response_thread_ts"]
+        try:
+            await self._client.respond(url, body)
+        except SlackFailure as failure:
+            if failure.is_later:
+                raise
+            logger.info("slack.response_url_expired")  # the conversation with the bot takes it
+            return False
+        return True
+
+    async def _whisper(self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery) -> bool:
+        """Answer in a channel so that only the asker sees it; return whether that was possible."""
+        if not await self._refusals.takes(workspace.team_id, Feature.EPHEMERAL):
+            return False
+        text = str(delivery.payload["text"])
+        await self._pace.turn(place["channel"], delivery.turn_id)
+        await delivery.confirm()
+        rich = _rich(delivery)
+        words = text if rich is None else escape_words(text)
+        form = {"text": words, "blocks": [markdown(escape_hidden(text)) if rich is None else rich, *_below(delivery)]}
+        user = delivery.payload["only_for"]
+        try:
+            await self._client.call(workspace.token, "chat.postEphemeral", **place, user=user, **form)
+        except SlackFailure as failure:
+            if failure.is_later or failure.code in _QUESTION_GONE:
+                raise
+            if failure.is_not_here:
+                await self._refusals.note(workspace.team_id, Feature.EPHEMERAL, failure)
+            return False
+        return True
+
+    async def _alone(self, workspace: Workspace, delivery: Delivery) -> dict[str, Any]:
+        """Return the direct conversation with the person who asked."""
+        answer = await self._client.call(workspace.token, "conversations.open", users=delivery.payload["only_for"])
+        channel = word(field(answer, "channel", "id"))
+        if channel is None:
+            raise DeliveryRefused("Slack does not name the conversation with whoever asked")
+        return {"channel": channel, "thread_ts": None}
+
+    async def _end_stream(
+        self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]
+    ) -> str | None:
+        """Turn the stream into the answer and return its timestamp, or None if the stream is gone."""
+        text, ts = escape_hidden(str(delivery.payload["text"])), str(delivery.external_id)
+        stream = self._streams.pop((place["channel"], ts), None)  # whatever comes of it, it is not what was known
+        if not self._previews and find_address(text) is not None:
+            # Only chat.postMessage can be told to fetch nothing (docs.slack.dev), so the stream gives way to a message.
+            await self._take_away(workspace, place, ts, context_keys)
+            return None
+        if stream is not None and _rich(delivery) is None and stream.can_become(text):
+            below = {"blocks": _below(delivery) or None, "metadata": mark_of(delivery)}
+            if await self._ending.complete(workspace, stream, text, context_keys, **below):
+                return ts
+        await self._ending.stop(workspace, place, ts, context_keys)
+        try:
+            await self._in_some_form(workspace, "chat.update", delivery, channel=place["channel"], ts=ts)
+        except SlackFailure as failure:
+            if failure.code not in _GONE:
+                raise
+            return None
+        return ts
+
+    async def _take_away(
+        self, workspace: Workspace, place: Mapping[str, Any], ts: str, context_keys: Mapping[str, str]
+    ) -> None:
+        """Take away a stream whose place a message or a file takes."""
+        await self._ending.stop(workspace, place, ts, context_keys)
+        try:
+            await self._client.call(workspace.token, "chat.delete", channel=place["channel"], ts=ts)
+        except SlackFailure as failure:
+            if failure.is_later:
+                raise
+            logger.info("slack.stream_left", extra={"reason": failure.code})
+
+    async def _in_some_form(
+        self, workspace: Workspace, method: str, delivery: Delivery, **place: Any
+    ) -> dict[str, Any]:
+        """Send a text, simpler and simpler: with figures, with blocks, as markdown, as plain text."""
+        plain = str(delivery.payload["text"])
+        text, refused = escape_hidden(plain), frozenset[Feature]()
+        figures: list[Figure] = []
+        rich, below = _rich(delivery), _below(delivery)
+        if rich is None and may_hold_figures(text):
+            refused = await self._refusals.of(workspace.team_id)
+            figures = find_figures(text, refused)
+            plain = in_words(plain, find_figures(plain, refused))
+        forms = _forms_of(text, plain, figures, below, has_blocks=method == "chat.update")
+        if rich is not None:
+            words = escape_words(plain)
+            last = {"text": words} if method == "chat.update" else {"text": words, "mrkdwn": False}
+            forms = [_Form({"text": words, "blocks": [rich, *below]}), _Form(last)]
+        for number, form in enumerate(forms, start=1):
+            try:
+                return await self._client.call(
+                    workspace.token, method, **place, **form.parameters, metadata=mark_of(delivery)
+                )
+            except SlackFailure as failure:
+                if not failure.is_about_form or number == len(forms):
+                    raise
+                if form.needs and failure.is_about_figures:
+                    await self._refusals.note(workspace.team_id, suspect(form.needs), failure)
+                logger.warning("slack.sent_differently", extra={"delivery": delivery.id, "reason": failure.code})
+        raise DeliveryRefused("Slack takes this message in no form")
+
+    async def _send_file(
+        self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]
+    ) -> str | None:
+        file: Any = delivery.payload["file"]
+        if "url" in file:
+            link = replace(delivery, payload={**delivery.payload, "text": str(file["url"])})
+            answer = await self._in_some_form(workspace, "chat.postMessage", link, **place, **self._looks)
+            return str(answer.get("ts"))
+        data = await read_stored_file(self._storage(), context_keys, file)
+        name = str(file.get("name") or f"file{ending_of(str(file['mime_type']))}")
+        if (arrived := await self._lost_answers.find(workspace, place, delivery, file=(name, len(data)))) is not None:
+            return arrived
+        upload = await self._client.ask(
+            workspace.token, "files.getUploadURLExternal", filename=name, length=str(len(data))
+        )
+        await self._client.upload(str(upload.get("upload_url")), data)
+        await self._pace.turn(place["channel"], delivery.turn_id)
+        await delivery.confirm()
+        await self._client.call(
+            workspace.token,
+            "files.completeUploadExternal",
+            files=[{"id": upload.get("file_id"), "title": name}],
+            channel_id=place["channel"],
+            thread_ts=place["thread_ts"],
+            initial_comment=delivery.payload.get("comment"),
+        )
+        return None
+
+
+def _forms_of(
+    text: str, plain: str, figures: Sequence[Figure], below: Sequence[dict[str, Any]], *, has_blocks: bool = False
+) -> list[_Form]:
+    """Return the forms of a text: with its figures drawn, with blocks, as markdown, as plain text.
+
+    Args:
+        plain: The text for notifications and old clients, in which nothing is escaped.
+        below: The blocks that stand under it, such as buttons.
+        has_blocks: Whether what it replaces keeps its blocks unless it gets new ones.
+    """
+    words, needs = (in_words(text, figures), drawn(figures)) if figures else (text, frozenset())
+    forms = [_Form({"markdown_text": words}), _Form({"text": plain})]
+    if below or has_blocks:
+        forms.insert(0, _Form({"text": plain, "blocks": [markdown(words), *below]}))
+    if needs:
+        forms.insert(0, _Form({"text": plain, "blocks": [*as_blocks(text, figures), *below]}, needs))
+    return forms
+
+
+def _rich(delivery: Delivery) -> dict[str, Any] | None:
+    """Return what the service itself says as a block; None for an answer in Markdown."""
+    elements = delivery.payload.get("rich")
+    return rich_text(elements) if isinstance(elements, list) else None
+
+
+def _below(delivery: Delivery) -> list[dict[str, Any]]:
+    """Return the blocks that stand under a text: what may be pressed, and what people think of it."""
+    buttons, language = delivery.payload.get("choices"), delivery.payload.get("asks_feedback")
+    row = button_row(buttons) if isinstance(buttons, list) else None
+    blocks = [] if row is None else [row]
+    if language:
+        blocks.append(feedback_buttons(delivery.turn_id, str(language)))  # "True" where an earlier release wrote it
+    return blocks

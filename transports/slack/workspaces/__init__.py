@@ -1,1 +1,0 @@
-"""The workspaces in which the bot is installed, and the people there."""

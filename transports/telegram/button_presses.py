@@ -1,0 +1,201 @@
+"""Pressed buttons: the person who was asked says, once, what stands behind one; other presses do no harm."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import Connection, bindparam, exists, select
+from telegram.error import TelegramError
+
+from botservice.conversation.context import ContextKeys, find_context
+from botservice.core.messages import Author, Button, CommandCall, InboundMessage
+from botservice.storage.database import Storage
+from botservice.storage.tables.conditions import CALL_IS_OPEN
+from botservice.storage.tables.conversations import deliveries
+from botservice.storage.tables.waiting import pending_calls
+from botservice.texts import in_language
+from botservice.turns.buttons import read_buttons
+from botservice.turns.command_parsing import parse_command
+from botservice.turns.parsing_decisions import order_of
+from botservice.turns.turn import EventKind, InboundEvent
+from transports.common.offered_buttons import are_coming, find_offered
+from transports.telegram.chosen_button import Choice, Choices
+from transports.telegram.client import BotClient
+from transports.telegram.inbound_events import BotIdentity, asker_of, field, integer, language_of, shown_id, string
+from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
+
+logger = logging.getLogger(__name__)
+
+_PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
+_MOST_TOLD: Final = 200  # characters; Bot API, answerCallbackQuery
+_PRESSED: Final = "pressed"  # the field of a stored update that says what a button stands for
+_WAS_ASKED = select(
+    exists()
+    .where(pending_calls.c.context_id == bindparam("context"), pending_calls.c.delivery_id == deliveries.c.id)
+    .where(deliveries.c.external_id == bindparam("message"), deliveries.c.transport == "telegram")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """A pressed button.
+
+    Attributes:
+        query_id: What has to be answered, or the button keeps showing that it waits.
+        event: What is to be stored, or None if the press counts for nothing.
+        told: What the presser is told at once.
+        presser: Who pressed it, and in which language they are spoken to.
+        is_on_copy: Whether it stood under a message of which nobody knows: what it says will not change.
+    """
+
+    query_id: str
+    event: InboundEvent | None = None
+    told: str = ""
+    choice: Choice | None = None
+    says: str = ""
+    presser: Author | None = None
+    language: str | None = None
+    is_on_copy: bool = False
+
+
+async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Storage) -> Press | None:
+    """Return what an update's press means by what is stored of the keyboard, or None if it cannot even be answered."""
+    query = update["callback_query"]
+    query_id, update_id = field(query, "id"), integer(field(update, "update_id"))
+    if not isinstance(query_id, str) or update_id is None:
+        return None
+    message, presser = field(query, "message"), field(query, "from")
+    chat_id, message_id = integer(field(field(message, "chat"), "id")), shown_id(message)
+    place, presser_id = parse_data(field(query, "data")), integer(field(presser, "id"))
+    gone = Press(query_id, told=in_language("buttons.gone", language_of(query)))
+    if chat_id is None or message_id is None or place is None or presser_id is None:
+        return gone
+    keys = {"transport": "telegram", "chat_id": str(chat_id)} | place[1]
+    found = await _wait_for_keyboard(storage, keys, message_id, field(message, "text"))
+    if place[0] >= len(found.buttons):
+        return Press(query_id, told=in_language("approval.over", language_of(query))) if found.was_question else gone
+    button = found.buttons[place[0]]
+    is_order = order_of(button.says) is not None  # who may give one is judged where it is carried out
+    if chat_id < 0 and found.askers and presser_id not in found.askers and not is_order:
+        return Press(query_id, told=in_language("buttons.not_asked", language_of(query)))
+    event = InboundEvent(
+        key=f"telegram:{bot.id}:pressed:{chat_id}:{message_id}",
+        context_keys=keys,
+        order_key=update_id,
+        raw=json.dumps({**update, _PRESSED: button.says}).encode(),
+        kind=EventKind.STOP if parse_command(button.says) == CommandCall("stop") else EventKind.MESSAGE,
+    )
+    chosen = in_topic(make_chosen(found.buttons, place[0]), keys)
+    return Press(
+        query_id,
+        event,
+        choice=Choice(keys, message_id, str(presser_id), make_disabled(found.buttons, place[0]), chosen),
+        says=button.says,
+        presser=Author("telegram", str(presser_id), _name(presser)),
+        language=language_of(query),
+        is_on_copy=found.is_copy,
+    )
+
+
+def pressed_message(update: Mapping[str, Any], received_at: datetime) -> InboundMessage | None:
+    """Return what a stored press says, or None if that is not known."""
+    said, query = update.get(_PRESSED), update.get("callback_query")
+    if not isinstance(said, str) or not isinstance(query, Mapping):
+        return None
+    presser = field(query, "from")
+    chat_id = integer(field(field(field(query, "message"), "chat"), "id")) or 0
+    return InboundMessage(
+        said,
+        Author("telegram", str(integer(field(presser, "id"))), _name(presser)),
+        created_at=received_at,
+        command=parse_command(said),
+        language=language_of(query),
+        is_private=chat_id > 0,
+        own_text="",  # the text of a button is not the presser's own
+    )
+
+
+async def acknowledge(client: BotClient, press: Press, *, is_new: bool, choices: Choices) -> None:
+    """Have the pressed button stop waiting, and what was chosen be seen. Nothing depends on it."""
+    try:
+        await client.call("answerCallbackQuery", callback_query_id=press.query_id, text=press.told[:_MOST_TOLD] or None)
+    except TelegramError as error:
+        logger.debug("telegram.press_not_shown", extra={"method": "answerCallbackQuery", "reason": error.message})
+    if is_new and press.choice is not None:
+        await choices.show(press.choice)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What is stored of the buttons under a message.
+
+    Attributes:
+        askers: The ids of those whom the message answers.
+        was_question: Whether it asked for an approval that is no longer awaited.
+        is_coming: Whether some buttons are on their way at this moment.
+        is_copy: Whether the message asks what another one does, too.
+    """
+
+    buttons: Sequence[Button] = ()
+    askers: frozenset[int] = frozenset()
+    was_question: bool = False
+    is_copy: bool = False
+    is_coming: bool = False
+
+
+async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_id: str, text: object) -> _Found:
+    """Return the buttons under a message.
+
+    A quick presser may come before it is stored which message the buttons went out with: that is waited for.
+    """
+    find = partial(_find_keyboard, keys=keys, message_id=message_id, said=string(text))
+    for pause_seconds in _PAUSES_SECONDS:
+        found = await storage.read(find)
+        if not found.is_coming:
+            return found
+        await asyncio.sleep(pause_seconds)
+    return await storage.read(find)
+
+
+def _find_keyboard(connection: Connection, keys: Mapping[str, str], message_id: str, said: str | None) -> _Found:
+    """Return what is stored of a message's buttons."""
+    context_id = find_context(connection, ContextKeys.of(keys))
+    if context_id is None:
+        return _Found()
+    sought = {"context": context_id, "message": message_id}
+    is_coming = are_coming(connection, context_id)
+    offered = find_offered(connection, context_id, "telegram", message_id)
+    if offered is None:
+        copied = _find_copied(connection, context_id, said)
+        was_question = bool(connection.execute(_WAS_ASKED, sought).scalar_one())
+        is_copy = bool(copied) and not is_coming
+        return _Found(copied, was_question=was_question, is_copy=is_copy, is_coming=is_coming)
+    askers = [asker_of(json.loads(raw)) for raw in offered.asked]
+    return _Found(offered.buttons, frozenset(each for each in askers if each is not None))
+
+
+def _find_copied(connection: Connection, context_id: int, text: str | None) -> Sequence[Button]:
+    """Return the buttons of the question that waits in a context and says word for word what a message says.
+
+    It stands in a chat twice where it was not heard that the first had arrived: both may be answered.
+    """
+    if not text:
+        return ()
+    asked = select(pending_calls.c.delivery_id).where(CALL_IS_OPEN, pending_calls.c.context_id == context_id)
+    query = select(deliveries.c.payload, deliveries.c.buttons).where(
+        deliveries.c.id.in_(asked), deliveries.c.transport == "telegram", deliveries.c.buttons.is_not(None)
+    )
+    for row in connection.execute(query):
+        if isinstance(row.payload, Mapping) and str(row.payload.get("text")).strip() == text.strip():
+            return read_buttons(row.buttons)
+    return ()
+
+
+def _name(person: object) -> str | None:
+    names = [field(person, "first_name"), field(person, "last_name")]
+    return " ".join(name for name in names if isinstance(name, str) and name) or None

@@ -1,0 +1,136 @@
+"""The files that people send: fetched within limits, and what cannot be fetched is said in words."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from telegram.error import BadRequest, TelegramError
+
+from botservice.core.messages import Attachment
+from botservice.core.quoting import quote_name
+from botservice.storage.database import Storage
+from transports.files.documents import Attempt, Fetched, Reading, read_document
+from transports.files.read_cache import FileText
+from transports.files.size_limits import TELEGRAM_FILE_BYTES
+from transports.telegram.client import BotClient, LocalFileError
+from transports.telegram.inbound_events import field, integer, string
+
+logger = logging.getLogger(__name__)
+
+# A bot may fetch files of up to 20 MB. Source: core.telegram.org/bots/api#getfile.
+_TRIES = 3
+_SHARE_FOLDER = "let this service read the server's folder, under the same path, or run the server without --local"
+
+
+@dataclass(frozen=True, slots=True)
+class SentFile:
+    """A file that came with a message, not fetched yet.
+
+    Attributes:
+        size_bytes: As Telegram says, or None if it does not.
+        unique_id: Names the same file wherever it is sent; nothing is fetched by it.
+    """
+
+    kind: str
+    file_id: str
+    mime_type: str
+    name: str | None = None
+    size_bytes: int | None = None
+    duration_seconds: int | None = None
+    unique_id: str | None = None
+
+    def __str__(self) -> str:
+        name = self.name and quote_name(self.name)
+        duration = "" if self.duration_seconds is None else f"{self.duration_seconds} s"
+        size = f"{self.size_bytes / 1024**2:.1f} MB" if self.size_bytes and self.size_bytes >= 1024**2 else ""
+        return ", ".join(fact for fact in (self.kind, name, duration, size) if fact)
+
+
+class Files:
+    """Fetches what came with a message."""
+
+    def __init__(self, client: BotClient, reading: Reading, storage: Callable[[], Storage | None]) -> None:
+        self._client = client
+        self._reading = reading
+        self._storage = storage
+
+    async def fetch(self, *groups: Sequence[SentFile], event_id: int) -> list[Fetched]:
+        """Return the files of each group, and in words what is in them or why they are not there."""
+        found = [Fetched() for _ in groups]
+        async with Attempt(self._storage(), event_id) as attempt:
+            for fetched, files in zip(found, groups, strict=True):
+                for file in files:
+                    async with self._reading.memory_limit.taking(file.size_bytes or TELEGRAM_FILE_BYTES):
+                        fetched.add(*await self._fetch_one(file, attempt))
+        return found
+
+    async def _fetch_one(self, file: SentFile, attempt: Attempt) -> tuple[Attachment | None, FileText]:
+        if file.size_bytes is not None and file.size_bytes > TELEGRAM_FILE_BYTES:
+            return None, _too_large(file)
+        try:
+            data = await self._download(file.file_id)
+        except BadRequest as error:
+            if "too big" in error.message.lower():
+                return None, _too_large(file)
+            logger.warning("telegram.file_refused", extra={"reason": error.message})
+            return None, FileText(f"[{file}: Telegram does not give it out; ask for it to be sent again]")
+        except LocalFileError as error:
+            logger.warning("telegram.local_file_unreadable", extra={"reason": error.message, "advice": _SHARE_FOLDER})
+            return None, FileText(f"[{file}: this service cannot read the files of its own Bot API server]")
+        except TelegramError as error:
+            logger.warning("telegram.file_not_fetched", extra={"reason": type(error).__name__})
+            return None, FileText(f"[{file}: it could not be fetched; ask for it to be sent again]")
+        key = ("telegram", file.unique_id) if file.unique_id is not None else None
+        attachment = Attachment(file.mime_type, file.name, data)
+        return await read_document(attachment, str(file), self._reading, key=key, attempt=attempt)
+
+    async def _download(self, file_id: str) -> bytes:
+        """Return a file's bytes; what is lost on the way is fetched again, a few times."""
+        for is_last in (*[False] * (_TRIES - 1), True):
+            try:
+                found: dict[str, Any] = await self._client.call("getFile", file_id=file_id)
+                return await self._client.download(str(found["file_path"]))
+            except (BadRequest, LocalFileError):
+                raise
+            except TelegramError:
+                if is_last:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+
+def sent_files(message: Mapping[str, Any]) -> Iterator[SentFile]:
+    """Yield what came with a message, as far as it can be fetched."""
+    sizes = message.get("photo") or field(message.get("live_photo"), "photo")
+    pictures = [each for each in sizes if string(field(each, "file_id"))] if isinstance(sizes, list) else []
+    if pictures:
+        largest = max(pictures, key=lambda each: (integer(each.get("width")) or 0) * (integer(each.get("height")) or 0))
+        yield SentFile("picture", largest["file_id"], "image/jpeg", None, integer(largest.get("file_size")))
+    for kind, name, mime_type in _KINDS:
+        file = message.get(kind)
+        file_id = string(field(file, "file_id"))
+        # An animation comes a second time, as a document.
+        if file_id and not (kind == "document" and message.get("animation") is not None):
+            yield SentFile(
+                name,
+                file_id,
+                string(field(file, "mime_type")) or mime_type,
+                string(field(file, "file_name")),
+                integer(field(file, "file_size")),
+                integer(field(file, "duration")),
+                string(field(file, "file_unique_id")),
+            )
+
+
+_KINDS = (
+    ("voice", "voice message", "audio/ogg"),
+    ("audio", "audio", "audio/mpeg"),
+    ("video_note", "video message", "video/mp4"),
+    ("video", "video", "video/mp4"),
+    ("animation", "animation", "video/mp4"),
+    ("document", "file", "application/octet-stream"),
+)
+
+
+def _too_large(file: SentFile) -> FileText:
+    return FileText(f"[{file}: too large for a bot to fetch; Telegram's limit is {TELEGRAM_FILE_BYTES // 1024**2} MB]")

@@ -1,1 +1,0 @@
-"""What Telegram delivers: taken in, stored, read."""

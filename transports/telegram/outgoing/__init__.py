@@ -1,1 +1,0 @@
-"""What Telegram shows: planned, cut, formatted, sent."""

@@ -1,0 +1,150 @@
+"""Taking in by polling: the offset moves only when what was delivered is stored."""
+
+import asyncio
+import contextlib
+import logging
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
+
+from botservice.core.errors import BotServiceError, StorageUnavailable
+from botservice.storage.claims import Claim, Claims
+from botservice.storage.database import Storage
+from transports.telegram.client import BotClient
+from transports.telegram.failures import reason_of, wait_of
+
+logger = logging.getLogger(__name__)
+
+Accept = Callable[[Sequence[object]], Awaitable[None]]
+
+_FIRST_PAUSE_SECONDS = 0.5
+_LONGEST_PAUSE_SECONDS = 30.0
+_CONFLICT_PAUSE_SECONDS = 5.0
+_STORAGE_PAUSE_SECONDS = 1.0
+_STANDBY_SECONDS = 1.0
+_GIVING_WAY_SECONDS = 3.0  # so that who waits in standby surely comes
+_GIVEN_WAY_SECONDS = 30.0
+_FIRST_POLLER, _POLLERS = -1_000, 1 << 30  # no context has such ids: one for each bot
+
+
+class Poller:
+    """Asks Telegram for updates, for ever, and hands them on in the order in which they came."""
+
+    def __init__(self, client: BotClient, accept: Accept, allowed: list[str]) -> None:
+        self._client = client
+        self._accept = accept
+        self._allowed = allowed
+        self._offset: int | None = None
+        self._failures = 0
+        self._gives_way = False
+        self._gave_way_at = -math.inf
+
+    async def run_alone(self, claims: Claims, bot_id: int) -> None:
+        """Poll until cancelled, whenever no other process on the same database takes in for the bot.
+
+        Telegram lets one poll, and none while there is a webhook: a process that keeps one comes first.
+        """
+        while True:
+            async with _place_of(claims, bot_id) as claim:
+                await self._run(claim)
+            if self._gives_way:
+                await asyncio.sleep(_GIVING_WAY_SECONDS)
+                self._gave_way_at = time.monotonic()
+
+    async def _run(self, claim: Claim) -> None:
+        """Poll as long as the claim is held, from the first update that Telegram still has: others polled meanwhile."""
+        self._offset, self._gives_way = None, False
+        while claim.is_held and not self._gives_way:
+            try:
+                updates = await self._client.next_updates(self._offset, self._allowed)
+            except TelegramError as error:
+                if claim.is_held:  # otherwise the process that polls now has ended it
+                    await self._recover(error)
+                continue
+            self._failures = 0
+            if updates:
+                await self._store(updates)
+
+    async def _store(self, updates: Sequence[object]) -> None:
+        """Store updates. What is not stored is still Telegram's: it comes again, with what was said since."""
+        try:
+            await self._accept(updates)
+        except BotServiceError as error:
+            logger.warning("telegram.not_stored", extra={"updates": len(updates), "reason": str(error)})
+            await asyncio.sleep(_STORAGE_PAUSE_SECONDS)
+            return
+        ids = [each["update_id"] for each in updates if isinstance(each, dict) and _is_id(each.get("update_id"))]
+        if ids:
+            self._offset = max(ids) + 1
+        else:  # nothing to confirm with: do not ask for the same thing without a pause
+            await asyncio.sleep(_FIRST_PAUSE_SECONDS)
+
+    async def _recover(self, error: TelegramError) -> None:
+        self._failures += 1
+        pause = min(_FIRST_PAUSE_SECONDS * 2.0 ** min(self._failures - 1, 10), _LONGEST_PAUSE_SECONDS)
+        if isinstance(error, RetryAfter):
+            pause = wait_of(error)
+        elif isinstance(error, Conflict):
+            pause = await self._resolve(error)
+        elif isinstance(error, InvalidToken):
+            pause = _LONGEST_PAUSE_SECONDS
+            logger.error("telegram.token_refused", extra={"advice": "TELEGRAM_BOT_TOKEN is not valid any more"})
+        elif self._failures > 1:  # a single long poll that is cut off is nothing to speak of
+            logger.warning("telegram.unreachable", extra={"reason": reason_of(error), "wait_seconds": pause})
+        await asyncio.sleep(pause)
+
+    async def _resolve(self, error: Conflict) -> float:
+        """Say what to do about a 409, remove a webhook that no process here keeps, and return how long to wait."""
+        if "webhook" not in error.message.lower():
+            advice = "another process polls with this TELEGRAM_BOT_TOKEN: stop it, or set PUBLIC_URL to use a webhook"
+            logger.error("telegram.conflict", extra={"advice": advice})
+            return _CONFLICT_PAUSE_SECONDS
+        if time.monotonic() - self._gave_way_at > _GIVEN_WAY_SECONDS:  # not just now: a process may keep it
+            self._gives_way = True
+            return 0.0
+        logger.warning("telegram.webhook_removed", extra={"advice": "PUBLIC_URL is not set, so the bot is polled"})
+        try:
+            await self._client.call("deleteWebhook")
+        except TelegramError as failure:
+            logger.warning("telegram.unreachable", extra={"reason": type(failure).__name__})
+            return _CONFLICT_PAUSE_SECONDS
+        return 0.0
+
+
+async def keep_from_polling(storage: Storage, bot_id: int) -> None:
+    """Hold the right to poll for a bot until cancelled, whenever no other process does: it has a webhook here."""
+    while True:
+        async with _place_of(storage.claims, bot_id) as claim:
+            while claim.is_held:  # whoever loses it is told by nobody
+                await storage.activity.pause(_STANDBY_SECONDS)
+        await storage.activity.pause(_STANDBY_SECONDS)
+
+
+def poller_of(bot_id: int) -> int:
+    """Return what is claimed to poll for a bot."""
+    return _FIRST_POLLER - bot_id % _POLLERS
+
+
+@contextlib.asynccontextmanager
+async def _place_of(claims: Claims, bot_id: int) -> AsyncIterator[Claim]:
+    """Yield the right to poll for a bot, as soon as no other process has it."""
+    while (claim := await _try_claim(claims, bot_id)) is None:  # noqa: ASYNC110 - nobody tells of another process
+        await asyncio.sleep(_STANDBY_SECONDS)
+    try:
+        yield claim
+    finally:
+        await asyncio.shield(claims.release(claim))
+
+
+async def _try_claim(claims: Claims, bot_id: int) -> Claim | None:
+    """Return the right to poll for a bot, or None if another process has it, or the database is away."""
+    try:
+        return await claims.try_claim(poller_of(bot_id))
+    except StorageUnavailable:
+        return None
+
+
+def _is_id(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)

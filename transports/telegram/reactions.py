@@ -1,0 +1,111 @@
+"""Reactions of people at answers: a thumb up or down is what they think of it.
+
+Telegram tells of them in private chats, and in groups where the bot is an administrator; it does not say in which
+topic a message stands, so those in topics count for nothing. Nobody knows whose an anonymous one is.
+Source: core.telegram.org/bots/api#messagereactionupdated.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, exists, select
+
+from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.feedback import write_feedback
+from botservice.core.messages import Author
+from botservice.storage.database import Storage
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED
+from botservice.storage.tables.conversations import deliveries, messages
+from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.turn import DeliveryStatus
+from transports.telegram.inbound_events import field, integer
+
+logger = logging.getLogger(__name__)
+
+_THUMBS: Final = {"👍": "good", "👎": "bad"}
+_PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5)
+_ON_ITS_WAY = (
+    select(deliveries.c.id)
+    .where(
+        DELIVERY_IS_OWED,
+        deliveries.c.context_id == bindparam("context"),
+        deliveries.c.status == DeliveryStatus.ATTEMPTING.value,
+    )
+    .limit(1)
+)
+_TURN_OF_ANSWER = select(deliveries.c.turn_id).where(
+    deliveries.c.context_id == bindparam("context"),
+    deliveries.c.external_id == bindparam("message"),
+    deliveries.c.transport == "telegram",
+    exists().where(messages.c.answers_turn_id == deliveries.c.turn_id),
+    ~exists().where(pending_calls.c.delivery_id == deliveries.c.id),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """A person's verdict on a message; None takes back the one before."""
+
+    chat_id: int
+    message_id: int
+    person_id: int
+    verdict: str | None
+
+
+def reaction_of(update: object) -> Reaction | None:
+    """Return the verdict on a message that an update brings, or None if it brings none."""
+    changed = field(update, "message_reaction")
+    chat_id, message_id = integer(field(field(changed, "chat"), "id")), integer(field(changed, "message_id"))
+    person_id = integer(field(field(changed, "user"), "id"))
+    before, after = (_verdict(field(changed, name)) for name in ("old_reaction", "new_reaction"))
+    if chat_id is None or message_id is None or person_id is None or before == after:
+        return None
+    return Reaction(chat_id, message_id, person_id, after)
+
+
+async def keep_reaction(storage: Storage, reaction: Reaction) -> None:
+    """Store a person's verdict on an answer; on any other message nothing is kept."""
+    keys, message_id = ContextKeys.of({"transport": "telegram", "chat_id": str(reaction.chat_id)}), reaction.message_id
+    turn_id = await _wait_for_turn(storage, keys, message_id)
+    if turn_id is None:
+        return
+    author, now = Author("telegram", str(reaction.person_id)), storage.now()
+
+    def write(connection: Connection) -> bool:
+        is_there = _find_turn(connection, keys, message_id)[0] == turn_id  # it may have been forgotten since
+        return is_there and write_feedback(connection, turn_id, author, reaction.verdict, now)
+
+    logger.info("telegram.feedback", extra={"is_stored": await storage.write(write)})
+
+
+async def _wait_for_turn(storage: Storage, keys: ContextKeys, message_id: int) -> int | None:
+    """Return the turn that a message answers; a quick person may come before it is stored which message that is."""
+    for pause_seconds in (*_PAUSES_SECONDS, 0.0):
+        turn_id, is_coming = await storage.read(lambda connection: _find_turn(connection, keys, message_id))
+        if turn_id is not None or not is_coming:
+            return turn_id
+        await asyncio.sleep(pause_seconds)
+    return None
+
+
+def _find_turn(connection: Connection, keys: ContextKeys, message_id: int) -> tuple[int | None, bool]:
+    """Return the turn that a message answers, and whether any message is on its way there at this moment.
+
+    That is asked first: what has arrived between the two questions is found by the second.
+    """
+    context_id = find_context(connection, keys)
+    if context_id is None:
+        return None, False
+    is_coming = connection.execute(_ON_ITS_WAY, {"context": context_id}).first() is not None
+    found = connection.execute(_TURN_OF_ANSWER, {"context": context_id, "message": str(message_id)}).scalars().first()
+    return found, is_coming
+
+
+def _verdict(reactions: object) -> str | None:
+    """Return what reactions of one person say, where they say one thing."""
+    emojis = [field(each, "emoji") for each in reactions] if isinstance(reactions, list) else []
+    words = [each.rstrip("\ufe0f") for each in emojis if isinstance(each, str)]
+    found = {_THUMBS[each] for each in words if each in _THUMBS}
+    return found.pop() if len(found) == 1 else None

@@ -1,1 +1,0 @@
-"""Who gets in: tokens, logins, sessions, and the gate before every page."""

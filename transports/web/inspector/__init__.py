@@ -1,1 +1,0 @@
-"""The inspector: what is kept of every conversation, as pages for the owner."""

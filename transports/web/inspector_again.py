@@ -1,0 +1,151 @@
+"""The page that asks a turn's question again, with both answers side by side."""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from botservice.conversation.masked_secrets import mask
+from botservice.core.errors import BotServiceError
+from botservice.devtools.again_answers import Answer, Comparison
+from botservice.devtools.again_asker import Asker
+from botservice.devtools.asked_again import Record
+from botservice.devtools.changed_conditions import SECTIONS, Changes
+from botservice.devtools.comparison_table import say_answer, say_call, say_cost, say_difference, say_tokens
+from botservice.llm.chat import ChatMessage
+from transports.web.backend import Refusal
+from transports.web.gate import path_number, read_form
+from transports.web.inspector_desk import Desk, refusing
+from transports.web.inspector_steps import show_text
+
+_MAX_FORM_BYTES: Final = 400_000
+_MAX_SECONDS: Final = 300.0
+_NAMES: Final = {
+    "notes": "notes of the chat",
+    "window": "newest messages",
+    "earlier": "earlier steps",
+    "person": "what is known of the person",
+    "waiting": "calls that wait",
+    "found": "what was found by searching",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An answer as the page shows it."""
+
+    title: str
+    text: str
+    is_bad: bool
+    calls: Sequence[tuple[str, str]]
+    facts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The choices in the form of the page."""
+
+    prompt: str
+    model: str
+    without: frozenset[str]
+    call: int
+
+
+class AgainPage:
+    """The endpoints of the page."""
+
+    def __init__(self, desk: Desk, asker: Asker | None) -> None:
+        self._desk = desk
+        self._asker = asker
+
+    async def form(self, request: Request) -> Response:
+        """Answer with what was asked, to be changed."""
+        call = _number(request.query_params.get("call", "1"))
+        asker, record = await self._read(request, call)
+        return self._show(record, Wish(asker.own_words(record), "", frozenset(), call))
+
+    async def ask(self, request: Request) -> Response:
+        """Ask again as the form says, and answer with both answers."""
+        fields = await read_form(request, _MAX_FORM_BYTES, keeps_blank=True)
+        call = _number(fields.get("call", ["1"])[0])
+        asker, record = await self._read(request, call)
+        own = asker.own_words(record)
+        text = fields.get("prompt", [own])[0].replace("\r\n", "\n")
+        without = frozenset(fields.get("without", [])) & set(SECTIONS)
+        wish = Wish(text, fields.get("model", [""])[0].strip(), without, call)
+        is_changed = text.strip() != own.strip()
+        changes = Changes(text if is_changed else None, tuple(each for each in SECTIONS if each in without))
+        try:
+            async with asyncio.timeout(_MAX_SECONDS):
+                compared = await asker.ask(
+                    self._desk.storage, record.context_id, record.turn_id, changes, call=call, model=wish.model or None
+                )
+        except TimeoutError:
+            return self._show(record, wish, problem=f"The model did not answer within {_MAX_SECONDS:.0f} seconds.")
+        except BotServiceError as error:
+            return self._show(record, wish, problem=str(error))
+        return self._show(record, wish, compared)
+
+    async def _read(self, request: Request, call: int) -> tuple[Asker, Record]:
+        """Return who asks, and what is recorded of the turn that a request names."""
+        context_id, turn_id = path_number(request, "context"), path_number(request, "turn")
+        if self._asker is None:
+            raise Refusal(404, "There is no model here to ask again.")
+        with refusing("This cannot be asked again: "):
+            return self._asker, await self._asker.read(self._desk.storage, context_id, turn_id, call)
+
+    def _show(
+        self, record: Record, wish: Wish, compared: Comparison | None = None, *, problem: str | None = None
+    ) -> Response:
+        parts = [(each, _NAMES[each]) for each in SECTIONS if each in record.sections]
+        return self._desk.pages.show(
+            "inspect_again.html",
+            context_id=record.context_id,
+            turn_id=record.turn_id,
+            question=show_text(record.task),
+            calls=record.calls,
+            wish=wish,
+            parts=parts,
+            problem=problem,
+            sides=[] if compared is None else _sides(compared),
+            changed=[] if compared is None else [*compared.changed, *([wish.model] if wish.model else [])],
+            difference=[] if compared is None else say_difference(compared),
+            prompt=[_message(each) for each in (record.prompt if compared is None else compared.prompt)],
+        )
+
+
+def _sides(compared: Comparison) -> list[Side]:
+    currency = compared.currency
+    return [_side("Then", compared.then, currency), _side("Again", compared.again, currency)]
+
+
+def _side(title: str, answer: Answer, currency: str) -> Side:
+    facts = {
+        "Model": ", ".join(answer.models) or "-",
+        "Calls": str(answer.calls),
+        "Tokens": say_tokens(answer),
+        "Cost": say_cost(answer.cost, currency),
+        "Time": "-" if answer.seconds is None else f"{answer.seconds:.2f} s",
+    }
+    calls = [(show_text(say_call(each)), show_text(each.result)) for each in answer.tool_calls]
+    return Side(title, show_text(say_answer(answer)), answer.error is not None, calls, facts)
+
+
+def _message(message: ChatMessage) -> tuple[str, str]:
+    """Return the role of a message and what it says; secrets among arguments of calls are not shown."""
+    content = message.get("content")
+    parts = [content] if isinstance(content, str) else [_part(each) for each in content or ()]
+    calls = [json.dumps(mask(each), ensure_ascii=False) for each in message.get("tool_calls") or ()]
+    return str(message.get("role")), show_text("\n".join([*parts, *calls]))
+
+
+def _part(part: Mapping[str, object]) -> str:
+    return str(part.get("text")) if part.get("type") == "text" else "[image]"
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdecimal() and 0 < len(text) < 4 else 1

@@ -1,0 +1,312 @@
+"""The timeline of a turn: from being accepted to being delivered, with everything between that took time."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from botservice.conversation.field_values import Timing, ToolResult
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.readable import listed
+from botservice.conversation.replay import visible
+from botservice.conversation.steps import ActionStep, FailedStep, PlanningStep, TaskStep
+from botservice.core.messages import TokenUsage
+from botservice.devtools.turn_details import TurnDetails
+from botservice.turns.turn import Outcome, TurnStatus
+from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
+from transports.web.inspector_spans import SHORTEST_GAP, Kind, Span, sum_of_waits, with_gaps
+from transports.web.inspector_steps import number_actions
+
+_NOTES: Final = {
+    Kind.QUEUE: "until a worker was free and the earlier messages of the conversation were done",
+    Kind.STORE: "in the database, and callbacks",
+    Kind.RETRY: "after an error",
+    Kind.GAP: "nothing is recorded of this time",
+}
+
+_CUT: Final = "what was done at that moment was cut off, and is not kept"
+
+
+def draw_timeline(
+    details: TurnDetails, steps: Sequence[MemoryItem], waiting: Sequence[WaitingCall], costs: Sequence[float]
+) -> Span:
+    """Return what took time in a turn, as a tree.
+
+    Args:
+        waiting: The calls that it waits with, or has waited with.
+        costs: What each step cost, in billionths of the currency.
+    """
+    return _Timeline(details, waiting).draw(steps, costs)
+
+
+def person_waits(waiting: Sequence[WaitingCall]) -> list[tuple[datetime, datetime]]:
+    """Return from when to when somebody had to decide about a call; what still waits is not among it."""
+    calls = (each for each in waiting if each.kind is PendingKind.APPROVAL)
+    ends = ((each.created_at, _end_of(each)) for each in calls)
+    return [(begin, end) for begin, end in ends if end is not None]
+
+
+def waited_within(waiting: Sequence[WaitingCall], begin: datetime, end: datetime) -> float:
+    """Return for how many seconds between two moments somebody had to decide about a call."""
+    waits = [(_since(begin, first), _since(begin, after)) for first, after in person_waits(waiting)]
+    return sum_of_waits(waits, 0.0, _since(begin, end))
+
+
+def step_id(place: int) -> str:
+    """Return the id of what a page tells about a step."""
+    return f"step-{place}"
+
+
+def call_id(place: int, index: int) -> str:
+    """Return the id of what a page tells about a call of a step."""
+    return f"step-{place}-call-{index}"
+
+
+class _Timeline:
+    def __init__(self, details: TurnDetails, waiting: Sequence[WaitingCall]) -> None:
+        self._details = details
+        self._start: datetime = details.row.created_at
+        self._waiting = waiting
+        self._waits = [(self._since(first), self._since(after)) for first, after in person_waits(waiting)]
+
+    def draw(self, steps: Sequence[MemoryItem], costs: Sequence[float]) -> Span:
+        row = self._details.row
+        numbered = enumerate(number_actions(steps))
+        parts = [
+            part
+            for place, (number, step) in numbered
+            if (part := self._step(place, number, step, costs[place])) is not None
+        ]
+        asked = [self._question(place) for place, step in enumerate(steps) if isinstance(step, TaskStep)][:1]
+        spans = [*self._arrival(parts), *parts, *self._deliveries(parts)]
+        whole = [*asked, *with_gaps([*spans, *self._rest(spans)], 0.0, _name_gap)]
+        end = None if row.finished_at is None else self._since(row.finished_at)
+        waited = sum_of_waits(self._waits, 0.0, end or 0.0)
+        figures = self._details.figures
+        usage = (
+            TokenUsage(figures.input_tokens, figures.output_tokens) if figures is not None and figures.calls else None
+        )
+        return Span(
+            f"Turn {row.id}",
+            Kind.TURN,
+            0.0,
+            end,
+            "turn",
+            is_bad=row.outcome == "failed",
+            usage=usage,
+            cost=sum(costs) if figures is None or not figures.cost else figures.cost,
+            waited=waited,
+            children=tuple(map(_noted, whole)),
+        )
+
+    def _question(self, place: int) -> Span:
+        """Return the question: it was there once the last of its messages was stored."""
+        received = self._details.received_at
+        return Span("Question", Kind.STORE, 0.0, 0.0 if received is None else self._since(received), step_id(place))
+
+    def _arrival(self, parts: Sequence[Span]) -> Iterator[Span]:
+        """Yield for how long the turn was not begun; one that was retried has begun before."""
+        begun = [span.begin for span in parts[:1]]
+        if self._details.row.started_at is not None:
+            begun.append(self._since(self._details.row.started_at))
+        if begun:
+            yield Span("In the queue", Kind.QUEUE, 0.0, min(begun))
+
+    def _rest(self, spans: Sequence[Span]) -> Iterator[Span]:
+        """Yield what lies between the last thing that is known and the end of the turn, or now."""
+        row, at = self._details.row, max(_ends(spans), default=0.0)
+        if any(span.end is None for span in spans):
+            return
+        if row.finished_at is not None:
+            end = self._since(row.finished_at)
+            if end - at >= SHORTEST_GAP:
+                is_cut = row.outcome == Outcome.STOPPED
+                yield (
+                    Span("At work until stopped", Kind.GAP, at, end, note=_CUT)
+                    if is_cut
+                    else Span("Ending the turn", Kind.STORE, at, end)
+                )
+        elif row.status == TurnStatus.QUEUED:
+            is_retry = any(span.is_bad for span in spans)
+            yield (
+                Span("Until the next try", Kind.RETRY, at, None)
+                if is_retry
+                else Span("In the queue", Kind.QUEUE, at, None)
+            )
+        elif row.status == TurnStatus.RUNNING:
+            yield Span("At work", Kind.GAP, at, None, note="what is done at this moment is told once it is done")
+
+    def _deliveries(self, parts: Sequence[Span]) -> Iterator[Span]:
+        answered = parts[-1].end if parts else None
+        sent = self._details.deliveries
+        for place, each in enumerate(sent, 1):
+            begin = self._since(each.created_at)
+            end = None if each.finished_at is None else max(begin, self._since(each.finished_at))
+            tries = f"{each.attempts} {'try' if each.attempts == 1 else 'tries'}"
+            # A message enters the outbox in the transaction that stores the answer, with the time from before it.
+            stores = "Storing and delivery" if answered is not None and abs(begin - answered) < SHORTEST_GAP else None
+            name = f"{stores or 'Delivery'}{f' {place}' if len(sent) > 1 else ''}"
+            yield Span(
+                name,
+                Kind.SEND,
+                begin,
+                end,
+                f"delivery-{place}",
+                f"{each.status} after {tries}",
+                each.status == "failed",
+            )
+
+    def _step(self, place: int, number: int, step: MemoryItem, cost: float) -> Span | None:
+        timing = step.get_value("timing")
+        if not isinstance(timing, Timing):
+            return None
+        begin = self._since(timing.start_time)
+        end = None if timing.end_time is None else max(begin, self._since(timing.end_time))
+        usage = step.get_value("token_usage")
+        usage = usage if isinstance(usage, TokenUsage) else None
+        asked = list(_of_attempts(step, begin, place, usage, cost))
+        at = max(_ends(asked), default=begin)
+        parts = [*asked, *self._of_calls(step, place, at, begin, end)]
+        if end is not None and parts and end - max(_ends(parts), default=begin) >= SHORTEST_GAP:
+            parts.append(Span("Closing the step", Kind.STORE, max(_ends(parts)), end))
+        waited = sum_of_waits(self._waits, begin, begin if end is None else end)
+        return Span(
+            _name(step, number),
+            Kind.STEP,
+            begin,
+            end,
+            step_id(place),
+            is_bad=isinstance(step, FailedStep),
+            usage=usage,
+            cost=cost,
+            waited=waited,
+            children=tuple(with_gaps(parts, begin, _name_gap_within)),
+        )
+
+    def _of_calls(self, step: MemoryItem, place: int, asked: float, begin: float, end: float | None) -> Iterator[Span]:
+        """Yield the waits and the runs of a step's calls. They run side by side, and the step ends with the last."""
+        calls = [each for each in listed(step.get_value("tool_calls")) if getattr(each, "name", None)]
+        results = {
+            each.call_id: each for each in listed(step.get_value("tool_results")) if isinstance(each, ToolResult)
+        }
+        pending = [each for each in self._waiting if _is_of(each, calls, self._since(each.created_at), begin, end)]
+        for each in pending:
+            yield self._wait(each)
+        approved = [self._since(each.decided_at) for each in pending if each.decided_at is not None]
+        later = [self._since(each.created_at) for each in pending if each.kind is PendingKind.LATER]
+        ended = min(later) if later else end
+        lasted = max((each.duration_seconds or 0.0 for each in results.values()), default=0.0)
+        earliest = asked if later else max([asked, *approved])
+        ran_from = earliest if ended is None else max(earliest, ended - lasted)
+        undecided = {each.call_index for each in pending if each.is_waiting}
+        for index, call in enumerate(calls):
+            result = results.pop(call.id, None)
+            if result is not None:
+                lasts = result.duration_seconds or 0.0
+                name, is_bad = visible(call.name), result.is_error
+                yield Span(name, Kind.TOOL, ran_from, ran_from + lasts, call_id(place, index), is_bad=is_bad)
+            elif end is None and index not in undecided and not any(each.is_waiting for each in pending):
+                yield Span(visible(call.name), Kind.TOOL, ran_from, None, call_id(place, index))
+
+    def _wait(self, call: WaitingCall) -> Span:
+        end = _end_of(call)
+        is_approval = call.kind is PendingKind.APPROVAL
+        name = f"Approval of {visible(call.tool)}" if is_approval else f"Result of {visible(call.tool)}"
+        what = "" if call.is_waiting else call.status.value.replace("_", " ")
+        return Span(
+            name,
+            Kind.PERSON if is_approval else Kind.RESULT,
+            self._since(call.created_at),
+            None if end is None else self._since(end),
+            f"call-{call.id}",
+            what,
+            call.status in (PendingStatus.DENIED, PendingStatus.EXPIRED),
+        )
+
+    def _since(self, at: datetime) -> float:
+        return _since(self._start, at)
+
+
+def _of_attempts(step: MemoryItem, start: float, place: int, usage: TokenUsage | None, cost: float) -> Iterator[Span]:
+    attempts = [each for each in listed(step.get_value("model_attempts")) if isinstance(each, Mapping)]
+    for number, attempt in enumerate(attempts, 1):
+        began, ended = start + _number(attempt, "began"), start + _number(attempt, "ended")
+        asked = start + _number(attempt, "asked") if "asked" in attempt else began
+        target = f"{step_id(place)}-prompt"
+        if asked > began:
+            yield Span("Reading history", Kind.PROMPT, began, asked, target, "searching it, and making the prompt")
+        name = f"Model, attempt {number}" if len(attempts) > 1 else "Model"
+        if "error" in attempt:
+            error = visible(str(attempt["error"]))
+            yield Span(name, Kind.MODEL, asked, ended, f"{step_id(place)}-attempt-{number}", error, is_bad=True)
+            continue
+        first = start + _number(attempt, "first_text") if "first_text" in attempt else None
+        parts = (
+            ()
+            if first is None
+            else (
+                Span("First token", Kind.MODEL, asked, first, target),
+                Span("Writing", Kind.WRITE, first, ended, target),
+            )
+        )
+        yield Span(name, Kind.MODEL, asked, ended, target, usage=usage, cost=cost, children=parts)
+
+
+def _is_of(call: WaitingCall, calls: Sequence[Any], at: float, begin: float, end: float | None) -> bool:
+    """Return whether a call that waits is one of a step's: models give the same id to calls of other steps."""
+    if not (call.call_index < len(calls) and begin <= at and (end is None or at <= end)):
+        return False
+    own = calls[call.call_index]
+    return (own.id, own.name) == (call.call_id, call.tool)
+
+
+def _name(step: MemoryItem, number: int) -> str:
+    return f"Step {number}" if isinstance(step, ActionStep) else "Plan" if isinstance(step, PlanningStep) else "Answer"
+
+
+def _name_gap(last: Span | None, following: Span) -> tuple[str, Kind]:
+    """Name the time between two parts of a turn."""
+    if last is None or last.kind is Kind.QUEUE:
+        return "Storing the question", Kind.STORE
+    if last.kind is not Kind.STEP:
+        return "Between", Kind.GAP
+    if following.kind is not Kind.STEP:
+        return "Ending the turn", Kind.STORE
+    return ("Until the next try", Kind.RETRY) if last.is_bad else (f"Storing {last.name.lower()}", Kind.STORE)
+
+
+def _name_gap_within(last: Span | None, following: Span) -> tuple[str, Kind]:
+    """Name the time between two parts of a step."""
+    if following.kind is Kind.PROMPT and last is None:
+        return "Before the prompt", Kind.GAP
+    if last is not None and last.kind is Kind.MODEL:
+        return ("Until the next try", Kind.RETRY) if last.is_bad else ("Storing the calls", Kind.STORE)
+    if last is not None and last.kind is Kind.PERSON:
+        return "In the queue again", Kind.QUEUE
+    return "Between", Kind.GAP
+
+
+def _noted(span: Span) -> Span:
+    """Return a span, and those below it, with the note that its kind has where it has none of its own."""
+    note = span.note or ("" if span.target else _NOTES.get(span.kind, ""))
+    return replace(span, note=note, children=tuple(map(_noted, span.children)))
+
+
+def _ends(spans: Sequence[Span]) -> list[float]:
+    return [span.begin if span.end is None else span.end for span in spans]
+
+
+def _end_of(call: WaitingCall) -> datetime | None:
+    """Return until when a call has waited; None if it still does."""
+    if call.is_waiting:
+        return None
+    return call.decided_at or call.expires_at
+
+
+def _number(attempt: Mapping[str, Any], name: str) -> float:
+    value = attempt.get(name, 0.0)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def _since(start: datetime, at: datetime) -> float:
+    return max(0.0, (at - start).total_seconds())

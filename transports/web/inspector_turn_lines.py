@@ -1,0 +1,152 @@
+"""Turns in a line each, with who asked what, how it ended and what it took."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.replay import visible
+from botservice.conversation.steps import ActionStep, FailedStep, TaskStep
+from botservice.core.messages import Role
+from botservice.devtools.chat_titles import ChatTitle, read_titles
+from botservice.devtools.turn_search import FoundTurn, find_with_failed_calls
+from botservice.storage.references import full_text_of
+from botservice.storage.tables.conversations import events, messages, steps
+from botservice.turns.shown_arguments import readable
+from botservice.turns.waiting_calls import WaitingCall
+from botservice.turns.waiting_records import find_of_turns
+from transports.web.inspector_previews import show_excerpt, show_preview
+from transports.web.inspector_states import TurnState, state_of, state_of_call
+from transports.web.inspector_steps import show_text
+from transports.web.inspector_timeline import waited_within
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLine:
+    """A turn in a line.
+
+    Attributes:
+        row: As it was found.
+        ratings: How many think well of it, and how many badly.
+    """
+
+    row: Any
+    ratings: tuple[int, int]
+    title: ChatTitle
+    state: TurnState
+    has_failed_call: bool
+    question: str
+    answer: str
+    steps: int
+    seconds: float | None
+    model: str
+    tools: Sequence[str]
+
+
+def read_turn_lines(connection: Connection, found: Sequence[FoundTurn]) -> list[TurnLine]:
+    """Return turns that were found, in their order, with what is shown of them."""
+    turn_ids = [each.row.id for each in found]
+    titles = read_titles(connection, list({each.row.context_id for each in found}))
+    questions = read_questions(connection, turn_ids)
+    answers = _read_answers(connection, turn_ids)
+    counts = _count_steps(connection, turn_ids)
+    failed = find_with_failed_calls(connection, turn_ids)
+    waits = find_of_turns(connection, turn_ids)
+    return [
+        TurnLine(
+            row=row,
+            ratings=ratings,
+            title=titles[row.context_id],
+            state=state_of(row, waits.get(row.id, ())),
+            has_failed_call=row.id in failed,
+            question=questions.get(row.id, ""),
+            answer=answers.get(row.id, ""),
+            steps=counts.get(row.id, 0),
+            seconds=turn_seconds(row, _waited(row, waits.get(row.id, ()))),
+            model=visible(row.model or ""),
+            tools=list(dict.fromkeys(visible(row.tools or "").split())),
+        )
+        for row, ratings in ((each.row, each.ratings) for each in found)
+    ]
+
+
+def turn_seconds(turn: Any, waited: float = 0.0) -> float | None:
+    """Return how long a turn took since it was accepted, or None if it has not ended.
+
+    Args:
+        waited: How many seconds of that somebody had to decide, which do not count.
+    """
+    if turn.finished_at is None:
+        return None
+    return max(0.0, float((turn.finished_at - turn.created_at).total_seconds()) - waited)
+
+
+def read_last_messages(connection: Connection, message_ids: Sequence[int]) -> dict[int, str]:
+    """Return the beginnings of messages, by their conversation."""
+    columns = (messages.c.context_id, messages.c.role, messages.c.text, messages.c.said_by_others)
+    query = select(*columns).where(messages.c.id.in_(message_ids))
+    return {
+        row.context_id: show_excerpt(full_text_of(row)) if row.role == Role.USER.value else show_preview(row.text)
+        for row in connection.execute(query)
+    }
+
+
+def read_questions(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, str]:
+    """Return the beginnings of what turns were asked, by the turn; of compacted ones, too."""
+    said = (
+        select(events.c.turn_id, messages.c.text, messages.c.said_by_others)
+        .join(messages, messages.c.event_id == events.c.id)
+        .where(events.c.turn_id.in_(turn_ids))
+        .order_by(messages.c.id)
+    )
+    found = {row.turn_id: show_excerpt(full_text_of(row)) for row in connection.execute(said)}
+    tasks = select(steps.c.turn_id, steps.c.data).where(
+        steps.c.turn_id.in_(turn_ids), steps.c.kind == TaskStep.__name__
+    )
+    for row in connection.execute(tasks):
+        found[row.turn_id] = show_excerpt(show_text(MemoryItem.from_json(row.data).get_value("task")))
+    return found
+
+
+def _waited(row: Any, waiting: Sequence[WaitingCall]) -> float:
+    return waited_within(waiting, row.created_at, row.finished_at) if waiting and row.finished_at is not None else 0.0
+
+
+def _read_answers(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, str]:
+    query = select(messages.c.answers_turn_id, messages.c.text).where(messages.c.answers_turn_id.in_(turn_ids))
+    return {row.answers_turn_id: show_preview(row.text) for row in connection.execute(query)}
+
+
+def _count_steps(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, int]:
+    query = (
+        select(steps.c.turn_id, func.count().label("step_count"))
+        .where(steps.c.turn_id.in_(turn_ids), steps.c.step_number.is_not(None), steps.c.kind != FailedStep.__name__)
+        .group_by(steps.c.turn_id)
+    )
+    return {row.turn_id: row.step_count for row in connection.execute(query)}
+
+
+def show_waiting(
+    calls: Iterable[WaitingCall], steps: Sequence[MemoryItem] = ()
+) -> list[tuple[WaitingCall, str, TurnState, str]]:
+    """Return calls that wait or have waited, each with its tool, how it stands, and its arguments.
+
+    Args:
+        steps: Of their turn; without them, the arguments are left out.
+    """
+    return [(each, visible(each.tool), state_of_call(each), _arguments(each, steps)) for each in calls]
+
+
+def _arguments(call: WaitingCall, steps: Sequence[MemoryItem]) -> str:
+    step = next((each for each in steps if isinstance(each, ActionStep) and _holds(each, call)), None)
+    return "" if step is None else readable((step.tool_calls or ())[call.call_index].arguments)[0]
+
+
+def _holds(step: ActionStep, call: WaitingCall) -> bool:
+    calls = step.tool_calls or ()
+    return call.call_index < len(calls) and (calls[call.call_index].id, calls[call.call_index].name) == (
+        call.call_id,
+        call.tool,
+    )

@@ -1,0 +1,84 @@
+"""Browsers that were logged in by a link of /web: looked up at every request, on every replica."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from typing import Any, Final
+
+from starlette.requests import HTTPConnection
+
+from botservice.core.errors import StorageError
+from botservice.people.identities import Identity
+from botservice.people.web_login_links import Browser, asker_of, close_browser, find_browser, new_secret, open_browser
+from transports.web.backend import Backend
+from transports.web.owner_token import Access
+
+_MARK: Final = "p."  # a login of the owner begins with a digit
+_LOOK_SECONDS: Final = 1.0  # how long an open page may go on after its person lost access
+
+
+class Browsers:
+    """Finds the person who was logged in by a link, and ends pages of persons who lost access.
+
+    A StorageError of its methods means that the database does not answer.
+    """
+
+    def __init__(self, access: Access, backend: Backend) -> None:
+        self._access = access
+        self._backend = backend
+
+    async def of(self, request: HTTPConnection) -> Browser | None:
+        """Return the logged-in browser that sent a request, or None, also for the owner's."""
+        cookie, storage = self._access.login_of(request) or "", self._backend.opened
+        if not self._access.has_links or not cookie.startswith(_MARK) or storage is None:
+            return None
+        now = storage.now()
+        found = await storage.read(lambda connection: find_browser(connection, cookie, now), is_short=True)
+        return found if found is not None and await self._lets_in(found.asker) else None
+
+    async def asker_of(self, secret: str) -> Identity | None:
+        """Return the person whose chat a link opens, or None if it opens nothing."""
+        storage = self._backend.storage
+        now = storage.now()
+        asker = await storage.read(lambda connection: asker_of(connection, secret, now))
+        return asker if asker is not None and await self._lets_in(asker) else None
+
+    async def open(self, secret: str) -> str | None:
+        """Use up a link and return the cookie that logs a browser in, or None if the link opens nothing."""
+        if await self.asker_of(secret) is None:
+            return None
+        storage = self._backend.storage
+        cookie, now = f"{_MARK}{new_secret()}", storage.now()
+        found = await storage.write(lambda connection: open_browser(connection, secret, cookie, now))
+        return None if found is None else cookie
+
+    async def close(self, request: HTTPConnection) -> None:
+        """Log out the browser that `of` has found."""
+        cookie = self._access.login_of(request) or ""
+        await self._backend.storage.write(lambda connection: close_browser(connection, cookie))
+
+    async def following(
+        self, request: HTTPConnection, stream: AsyncIterable[Any], is_in: Callable[[HTTPConnection], Awaitable[bool]]
+    ) -> AsyncIterator[Any]:
+        """Yield what a stream yields, as long as its reader is logged in."""
+        loop = asyncio.get_running_loop()
+        looked_at = loop.time()
+        async with contextlib.aclosing(stream):  # type: ignore[type-var]  # made from a generator in chat.py
+            async for each in stream:
+                if loop.time() - looked_at > _LOOK_SECONDS:
+                    if not await is_in(request):
+                        return
+                    looked_at = loop.time()
+                yield each
+
+    async def is_in(self, request: HTTPConnection) -> bool:
+        """Return whether a browser is still logged in."""
+        try:
+            return await self.of(request) is not None
+        except StorageError:  # the page comes back by itself
+            return False
+
+    async def _lets_in(self, asker: Identity) -> bool:
+        storage, people = self._backend.storage, self._backend.people
+        keys = {"transport": asker.platform, "chat_id": asker.platform_id}
+        return await people.lets_in(storage, keys, asker.author, is_shared=False)

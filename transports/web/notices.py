@@ -1,0 +1,129 @@
+"""What people were told that is no part of the conversation: apologies, answers to commands, questions, warnings."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, Text, and_, bindparam, exists, func, not_, or_, select, type_coerce
+
+from botservice.core.formatted_text import FormattedText
+from botservice.storage.statements import execute
+from botservice.storage.tables.conversations import deliveries, events, messages, steps, turns
+from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.command_parsing import parse_command
+from botservice.turns.turn import Outcome, TurnStatus
+from transports.web.formatted import render_formatted
+from transports.web.inbound_events import NAME, read_post
+from transports.web.outbound import ASIDE, Shown, iso, show_buttons
+from transports.web.tool_cards import Card, read_cards
+
+_END: Final = datetime(9999, 12, 31, tzinfo=UTC)
+
+_FIRST_SAID: Final = (
+    select(events.c.raw).where(events.c.turn_id == turns.c.id).order_by(events.c.id).limit(1).scalar_subquery()
+)
+_asked = deliveries.alias("asked")
+_later = deliveries.alias("later")
+# A message that another one stands in the place of, and the time of the one that stood there first.
+_IS_REPLACED: Final = (
+    select(_later.c.id)
+    .where(
+        _later.c.turn_id == deliveries.c.turn_id,
+        _later.c.replaces == func.coalesce(deliveries.c.replaces, deliveries.c.id),
+        _later.c.id > deliveries.c.id,
+    )
+    .exists()
+)
+_ASKED_AT: Final = select(_asked.c.created_at).where(_asked.c.id == deliveries.c.replaces).scalar_subquery()
+_QUESTIONS: Final = select(pending_calls.c.delivery_id).where(pending_calls.c.context_id == bindparam("context"))
+
+_IS_ANSWERED: Final = exists().where(messages.c.answers_turn_id == turns.c.id)
+_IS_ASKED: Final = exists().where(events.c.turn_id == turns.c.id, messages.c.event_id == events.c.id)
+# Deliveries are deleted with the steps of their turn, or after them: what has none here was never for the agent.
+_IS_FOR_AGENT: Final = exists().where(steps.c.turn_id == turns.c.id)
+_IS_COMMAND: Final = and_(turns.c.outcome == Outcome.ANSWERED.value, ~_IS_ANSWERED, ~_IS_FOR_AGENT)
+# Of a question that was asked again, in other words or in the same, nothing is left: neither is what was said of it.
+_IS_TAKEN_BACK: Final = and_(
+    turns.c.outcome.is_not(None), _IS_FOR_AGENT, exists().where(events.c.turn_id == turns.c.id), ~_IS_ASKED
+)
+# Such turns have no answer: whatever was said in them is a notice.
+_IS_UNANSWERED: Final = or_(
+    *(turns.c.outcome == each.value for each in (Outcome.FAILED, Outcome.REFUSED, Outcome.LISTENED))
+)
+_IS_ASIDE: Final = type_coerce(deliveries.c.payload, Text).startswith(f'{{"{ASIDE}":', autoescape=True)
+
+_NOTICES: Final = (
+    select(
+        *(deliveries.c.id, deliveries.c.turn_id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.replaces),
+        func.coalesce(_ASKED_AT, deliveries.c.created_at).label("created_at"),
+        turns.c.outcome,
+        or_(_IS_COMMAND, and_(turns.c.outcome == Outcome.REFUSED.value, ~_IS_ASKED)).label("is_command"),
+        _FIRST_SAID.label("said"),
+    )
+    .join(turns, turns.c.id == deliveries.c.turn_id)
+    .where(
+        turns.c.context_id == bindparam("context"),
+        turns.c.id >= bindparam("from_turn"),
+        or_(
+            _IS_UNANSWERED,
+            _IS_COMMAND,
+            _IS_ASIDE,
+            turns.c.status == TurnStatus.WAITING.value,
+            func.coalesce(deliveries.c.replaces, deliveries.c.id).in_(_QUESTIONS),
+        ),
+        ~_IS_REPLACED,
+        not_(_IS_TAKEN_BACK),
+        deliveries.c.id > bindparam("after"),
+        deliveries.c.transport == NAME,
+        deliveries.c.created_at >= bindparam("since"),
+        deliveries.c.created_at < bindparam("until"),
+    )
+    .order_by(deliveries.c.id)
+)
+
+
+def read_notices(
+    connection: Connection,
+    context_id: int,
+    after_id: int = 0,
+    from_turn: int = 0,
+    *,
+    since: datetime,
+    until: datetime = _END,
+) -> list[Shown]:
+    """Return what people were told of a time and of turns from one on, oldest first."""
+    sought = {"context": context_id, "from_turn": from_turn, "after": after_id, "since": since, "until": until}
+    rows = execute(connection, _NOTICES, sought).all()
+    cards = read_cards(connection, context_id, {row.turn_id for row in rows if _is_trouble(row)})
+    # What is forgotten has no payload. The calls of a turn stand at the first of what it was said to have failed with.
+    return [_show_notice(row, cards.pop(row.turn_id, [])) for row in rows if row.payload]
+
+
+def _is_trouble(row: Any) -> bool:
+    return bool(row.outcome == Outcome.FAILED.value)
+
+
+def _show_notice(row: Any, calls: Sequence[Card]) -> Shown:
+    from transports.web.markdown import render_markdown
+
+    text, formatted = str(row.payload.get("text", "")), row.payload.get("formatted")
+    blocks = render_markdown(text) if formatted is None else render_formatted(FormattedText.from_json(formatted))
+    files = [
+        {"url": f"/web/notices/{row.id}/{index}", "name": each["name"] or each["mime_type"], "is_image": False}
+        for index, each in enumerate(row.payload.get("files", ()))
+    ]
+    shown = {"id": row.id, "place": row.replaces or row.id, "text": text, "at": iso(row.created_at), "files": files}
+    shown |= {"is_trouble": _is_trouble(row), "calls": calls, "is_aside": _is_aside(row), "asked": _asked_by(row)}
+    return shown | {"blocks": blocks, "buttons": show_buttons(row.buttons)}
+
+
+def _is_aside(row: Any) -> bool:
+    """Return whether an answer stands, or is to stand, beside a notice."""
+    has_answer = row.outcome in (None, Outcome.ANSWERED.value, Outcome.STOPPED.value) and not row.is_command
+    return has_answer and row.payload.get(ASIDE) is True
+
+
+def _asked_by(row: Any) -> str | None:
+    """Return the command that led to a notice: anything else that may have is in the conversation."""
+    said = read_post(row.said) if row.is_command and row.said is not None else None
+    return None if said is None or parse_command(said.text) is None else said.text

@@ -1,0 +1,225 @@
+"""Who gets in: a token, or, where none is set, this machine alone.
+
+| ADMIN_TOKEN | listener                          | the pages                                                    |
+|-------------|-----------------------------------|--------------------------------------------------------------|
+| set         | any                               | ask for it: a login form, or `Authorization: Bearer`         |
+| unset       | loopback, and PUBLIC_URL is unset | answer to a loopback Host, and to nothing that was forwarded |
+| unset       | any other                         | are off                                                      |
+
+Where WEB_ACCESS is link, people come in as well, each to their own chat: see `logged_in_browsers.py`.
+"""
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final, Self
+from urllib.parse import SplitResult, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
+
+from botservice.config.settings import Settings, is_loopback, reveal
+from botservice.core.policies import WebAccess
+
+LOGIN_COOKIE: Final = "botservice-login"
+LOGIN_SECONDS: Final = 30 * 24 * 3600
+
+_HEADERS_OF_PROXIES: Final = """cf-connecting-ip client-ip fastly-client-ip fly-client-ip forwarded true-client-ip via
+x-azure-clientip x-client-ip x-cluster-client-ip x-envoy-external-address x-original-host x-original-url x-real-ip
+x-rewrite-url"""
+_FORWARDING: Final = frozenset(_HEADERS_OF_PROXIES.split())
+_FORWARDING_PREFIX: Final = "x-forwarded"
+_OWN_FETCHES: Final = frozenset({"same-origin", "none"})
+
+
+class Mode(StrEnum):
+    """What the pages ask of a visitor."""
+
+    OFF = "off"
+    LOCAL = "local"  # to come from this machine
+    TOKEN = "token"  # noqa: S105 - a name, no secret
+
+
+class Verdict(StrEnum):
+    """What a visitor is told."""
+
+    WELCOME = "welcome"
+    LOG_IN = "log_in"
+    FORBIDDEN = "forbidden"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Decides who gets in.
+
+    Attributes:
+        port: Only to say where the page is.
+        now: Seconds since 1970, by which logins end.
+        has_links: Whether people come in by links that /web gives them.
+    """
+
+    host: str = "127.0.0.1"
+    public_url: str | None = None
+    admin_token: str | None = field(default=None, repr=False)
+    port: int | None = None
+    now: Callable[[], float] = time.time
+    has_links: bool = False
+
+    @classmethod
+    def of(cls, settings: Settings) -> Self:
+        """Return what the settings say."""
+        has_links = settings.web_access is WebAccess.LINK and settings.public_url is not None
+        token = reveal(settings.admin_token)
+        return cls(settings.host, settings.public_url, token, settings.port, has_links=has_links)
+
+    @property
+    def mode(self) -> Mode:
+        """What the pages ask of a visitor."""
+        if self.admin_token:
+            return Mode.TOKEN
+        return Mode.LOCAL if is_loopback(self.host) and self.public_url is None else Mode.OFF
+
+    def judge(self, request: HTTPConnection) -> Verdict:
+        """Return what to tell the sender of a request. A request that changes something is also for `is_own_page`."""
+        match self.mode:
+            case Mode.OFF:
+                return Verdict.OFF
+            case Mode.LOCAL:
+                return Verdict.WELCOME if _is_local(request) else Verdict.FORBIDDEN
+            case Mode.TOKEN:
+                bearer = bearer_of(request.headers)
+                has_token = self.is_token(bearer) if bearer is not None else self.is_login(self.login_of(request))
+                return Verdict.WELCOME if has_token else Verdict.LOG_IN
+
+    def is_own_page(self, headers: Headers) -> bool:
+        """Return whether a request that changes something comes from a page of this service, or from no page at all.
+
+        Browsers send Origin with every POST; what has neither that nor Sec-Fetch-Site is a program.
+        """
+        fetch_site = headers.get("sec-fetch-site")
+        if fetch_site is not None and fetch_site not in _OWN_FETCHES:
+            return False
+        origins = headers.getlist("origin")
+        if not origins:
+            return True
+        origin = _split(origins[0])
+        if len(origins) > 1 or origin is None or origin.scheme not in ("http", "https"):
+            return False
+        own = [headers.get("host", "")]
+        if self.public_url is not None:
+            own.append(urlsplit(self.public_url).netloc)
+        return any(_netloc(origin.scheme, origin.netloc) == _netloc(origin.scheme, each) for each in own if each)
+
+    def is_https(self, request: HTTPConnection) -> bool:
+        """Return whether the browser reaches this page by https, as far as one can know."""
+        if request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https":
+            return True
+        public = urlsplit(self.public_url or "")
+        return public.scheme == "https" and public.netloc.lower() == request.headers.get("host", "").lower()
+
+    def login_of(self, request: HTTPConnection) -> str | None:
+        """Return the login cookie that a request brings along."""
+        return request.cookies.get(cookie_name(LOGIN_COOKIE, is_https=self.is_https(request)))
+
+    def is_token(self, token: str) -> bool:
+        """Return whether token is the ADMIN_TOKEN, in constant time."""
+        return self.admin_token is not None and hmac.compare_digest(_digest(token), _digest(self.admin_token))
+
+    def make_login(self) -> str:
+        """Return the value of a login cookie. It is signed with the token, and does not hold it."""
+        claim = f"{int(self.now()) + LOGIN_SECONDS}.{secrets.token_urlsafe(16)}"
+        return f"{claim}.{self._sign(claim)}"
+
+    def is_login(self, value: str | None) -> bool:
+        """Return whether value is a login cookie that was made with this token and has not ended."""
+        claim, _, signature = (value or "").rpartition(".")
+        expires = claim.partition(".")[0]
+        if not (expires.isascii() and expires.isdecimal() and len(expires) < 16):
+            return False
+        is_signed = hmac.compare_digest(_digest(signature), _digest(self._sign(claim)))
+        return is_signed and int(expires) > self.now()
+
+    def describe(self) -> str:
+        """Return where the page is, or why it is off."""
+        match self.mode:
+            case Mode.LOCAL:
+                return self._address()
+            case Mode.TOKEN:
+                also = ", and lets people in by /web" if self.has_links else ""
+                return f"{self._address()} (asks for ADMIN_TOKEN{also})"
+            case Mode.OFF if self.has_links:
+                return f"{self._address()} (lets people in by /web; ADMIN_TOKEN opens the inspector)"
+            case Mode.OFF:
+                return f"off: set ADMIN_TOKEN to open it, because {self._why_off()}"
+
+    def _why_off(self) -> str:
+        return "PUBLIC_URL is set" if self.public_url is not None else f"HOST is {self.host}, which others can reach"
+
+    def _address(self) -> str:
+        if self.public_url is not None:
+            return f"{self.public_url}/"
+        host = "localhost" if self.host in ("", "0.0.0.0", "::") else self.host  # noqa: S104 - shown, not bound
+        host = f"[{host}]" if ":" in host and not host.startswith("[") else host
+        return f"http://{host}/" if not self.port else f"http://{host}:{self.port}/"
+
+    def _sign(self, claim: str) -> str:
+        key = (self.admin_token or "").encode("utf-8", "surrogatepass")
+        return hmac.new(key, b"botservice web login\0" + claim.encode(), hashlib.sha256).hexdigest()
+
+
+def bearer_of(headers: Headers) -> str | None:
+    """Return the token in `Authorization: Bearer`, or None."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
+
+
+def cookie_name(name: str, *, is_https: bool) -> str:
+    """Return what a cookie is called: by https, browsers then take it from this very host alone."""
+    return f"__Host-{name}" if is_https else name
+
+
+def _is_local(request: HTTPConnection) -> bool:
+    """Return whether a request came from this machine, by this machine's own name, and not through a proxy.
+
+    The Host tells a browser that was led here by a foreign DNS name (rebinding) from one that was not.
+    """
+    hosts = request.headers.getlist("host")
+    if len(hosts) != 1 or any(name in _FORWARDING or name.startswith(_FORWARDING_PREFIX) for name in request.headers):
+        return False
+    address = _split(f"http://{hosts[0]}")
+    if address is None or address.netloc != hosts[0] or "@" in hosts[0]:
+        return False
+    return is_loopback(address.hostname or "") and not _is_elsewhere(request.client.host if request.client else "")
+
+
+def _is_elsewhere(address: str) -> bool:
+    """Return whether address is another machine's; what is no address at all, such as a socket's, is not."""
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return not is_loopback(address)
+
+
+def _split(address: str) -> SplitResult | None:
+    try:
+        parts = urlsplit(address)
+        _ = parts.port
+    except ValueError:
+        return None
+    return parts
+
+
+def _netloc(scheme: str, netloc: str) -> str:
+    """Return netloc in lower case and without the port that its scheme implies."""
+    return netloc.lower().removesuffix(":443" if scheme == "https" else ":80")
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()

@@ -1,0 +1,141 @@
+"""Searching the conversations of a browser session: which messages say certain words, and the sentence around them."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, and_, or_, select
+from sqlalchemy import func as sql
+
+from botservice.core.formatted_text import FormattedText
+from botservice.core.messages import Role
+from botservice.core.quoting import in_one_line
+from botservice.history.rows import IS_SAID
+from botservice.storage.tables.conversations import contexts, messages
+from transports.web.files import without_contents
+
+Parts = Sequence[tuple[str, bool]]
+"""A text in parts, and of each whether it is what was sought."""
+
+MOST_WORDS: Final = 10
+_AROUND: Final = 300  # characters of a message that are looked at, at either side of the first hit
+_BEFORE: Final = 40  # characters that are shown before the first hit
+_SHOWN: Final = 160  # characters that are shown
+_ENDS: Final = (". ", "! ", "? ", "\u3002", "\uff01", "\uff1f")  # also the signs of Chinese and Japanese
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """The newest message of a conversation that says what was sought, and the words around it."""
+
+    message_id: int
+    at: datetime
+    parts: Parts
+
+
+def words_of(search: str) -> list[str]:
+    """Return the words that are sought: each has to be found."""
+    return search.split()[:MOST_WORDS]
+
+
+def is_in(words: Collection[str], text: str) -> bool:
+    """Return whether a text has every word, in any spelling."""
+    folded = text.casefold()
+    return all(each.casefold() in folded for each in words)
+
+
+def find_saying(connection: Connection, identity_id: int, words: Collection[str]) -> dict[int, int]:
+    """Return the newest message with all the words of each context of a person, by the context.
+
+    Both databases compare usual spellings fast; to have them compare small letters takes more than twice as long, and
+    SQLite knows those of English alone.
+    """
+    of_person = select(contexts.c.id).where(contexts.c.only_identity_id == identity_id)
+    said = select(messages.c.context_id, sql.max(messages.c.id).label("message_id")).where(
+        messages.c.context_id.in_(of_person), IS_SAID, and_(*map(_says, words))
+    )
+    return {row.context_id: row.message_id for row in connection.execute(said.group_by(messages.c.context_id))}
+
+
+def read_hits(connection: Connection, message_ids: Collection[int], words: Collection[str]) -> dict[int, Hit]:
+    """Return what is shown of messages that say the words, by their contexts."""
+    columns = messages.c.id, messages.c.context_id, messages.c.role, messages.c.text, messages.c.attachments
+    query = select(*columns, messages.c.created_at).where(messages.c.id.in_(list(message_ids)))
+    return {row.context_id: Hit(row.id, row.created_at, _excerpt(row, words)) for row in connection.execute(query)}
+
+
+def mark(text: str, words: Collection[str]) -> Parts:
+    """Return a text in parts, with every place of the words marked."""
+    parts: list[tuple[str, bool]] = []
+    end = 0
+    for begin, stop in _places(text, words):
+        if begin >= end:
+            parts += [(text[end:begin], False)] if begin > end else []
+            parts.append((text[begin:stop], True))
+            end = stop
+    return [*parts, (text[end:], False)] if end < len(text) else parts
+
+
+def _says(word: str) -> Any:
+    spellings = {word, word.lower(), word.upper(), word.capitalize()}
+    return or_(*(messages.c.text.contains(each, autoescape=True) for each in spellings))
+
+
+def _excerpt(row: Any, words: Collection[str]) -> Parts:
+    """Return the sentence around the first hit, as it reads on the page: without marks of Markdown."""
+    text = without_contents(row.text, row.attachments or ()) if row.role == Role.USER else row.text
+    window = _window(text if is_in(words, text) else row.text, words)
+    plain = in_one_line(_plain(window)) if row.role == Role.ASSISTANT else in_one_line(window)
+    shown = plain if _places(plain, words) else in_one_line(window)
+    return mark(_cut(shown, words), words)
+
+
+def _window(text: str, words: Collection[str]) -> str:
+    at = _first(text, words)
+    return text[max(0, at - _AROUND) : at + _AROUND]
+
+
+def _cut(text: str, words: Collection[str]) -> str:
+    """Return the part of a text around the first hit, from the beginning of its sentence where that is near."""
+    at = _first(text, words)
+    begin = max((text.rfind(end, 0, at) + len(end) for end in _ENDS if end in text[:at]), default=0)
+    if at - begin > _BEFORE:
+        space = text.find(" ", at - _BEFORE, at)
+        begin = at - _BEFORE if space < 0 else space + 1
+    stop = begin + _SHOWN
+    if stop < len(text):
+        space = text.rfind(" ", at, stop)
+        stop = stop if space < 0 else space
+    return f"{'…' if begin else ''}{text[begin:stop].strip()}{'…' if stop < len(text) else ''}"
+
+
+def _plain(markdown: str) -> str:
+    from transports.markdown.reading import read_markdown
+
+    return FormattedText(tuple(read_markdown(markdown))).plain
+
+
+def _first(text: str, words: Collection[str]) -> int:
+    return min((begin for begin, _ in _places(text, words)), default=0)
+
+
+def _places(text: str, words: Collection[str]) -> list[tuple[int, int]]:
+    """Return where words stand in a text, from left to right; of those that begin together, the longest first."""
+    low = text.lower()
+    low = low if len(low) == len(text) else text  # letters that are longer in small
+    return sorted(
+        {place for word in words for place in _places_of(low, word.lower())}, key=lambda place: (place[0], -place[1])
+    )
+
+
+def _places_of(text: str, word: str) -> Iterator[tuple[int, int]]:
+    at = text.find(word)
+    while at >= 0:
+        yield at, at + len(word)
+        at = text.find(word, at + len(word))
+
+
+def to_json(hit: Hit) -> Mapping[str, Any]:
+    """Return a hit for the page."""
+    return {"message": hit.message_id, "parts": [{"text": text, "is_hit": is_hit} for text, is_hit in hit.parts]}

@@ -1,0 +1,97 @@
+"""The calls of tools as the page shows them: a card each, without secrets, while they run and afterwards."""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from botservice.conversation.made_calls import MadeCall, read_made_calls
+from botservice.conversation.masked_secrets import find_secrets, masked
+from botservice.core.messages import ToolCall
+from botservice.turns.shown_arguments import readable
+
+Card = dict[str, Any]
+"""A call as JSON."""
+
+MOST: Final = 30  # calls of a turn; of more, the newest
+_LONGEST_RESULT: Final = 1_000  # characters
+_LOOKED_THROUGH: Final = 1_500  # characters, for secrets: dots are shorter than some
+
+
+class RunningCalls:
+    """The cards of calls while a turn works."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._calls: list[tuple[ToolCall, Card]] = []
+
+    @property
+    def shown(self) -> list[Card]:
+        """The newest calls as JSON, in the order in which they began."""
+        return [card for _, card in self._calls]
+
+    def begin(self, call: ToolCall) -> None:
+        """Show a call that begins."""
+        card = {"name": call.name, "arguments": _show_arguments(call), "state": "running", "said": ""}
+        self._calls = [*self._calls, (call, card)][-MOST:]
+        self.version += 1
+
+    def note_progress(self, call: ToolCall, text: str) -> None:
+        """Show what a call says of its work."""
+        self._change(call, said=text)
+
+    def end(self, call: ToolCall, *, is_error: bool) -> None:
+        """Show what became of a call."""
+        self._change(call, state="failed" if is_error else "done")
+
+    def _change(self, call: ToolCall, **changes: str) -> None:
+        for held, card in self._calls:
+            if held is call:
+                card.update(changes)
+                self.version += 1
+
+
+def read_cards(connection: Connection, context_id: int, turn_ids: Iterable[int | None]) -> dict[int, list[Card]]:
+    """Return the cards of the calls that turns made, by the turn."""
+    made = read_made_calls(connection, context_id, {each for each in turn_ids if each is not None})
+    return {turn_id: _show(calls) for turn_id, calls in made.items() if calls}
+
+
+def _show(calls: Sequence[MadeCall]) -> list[Card]:
+    cards = [_show_made(each) for each in calls[-MOST:]]
+    cards[0]["before"] = len(calls) - len(cards)
+    return cards
+
+
+def _show_made(made: MadeCall) -> Card:
+    result = made.result
+    card: Card = {"name": made.call.name, "arguments": _show_arguments(made.call)}
+    if result is None:
+        return card | {"state": "cut"}
+    text = result.text.removeprefix("Error: ") if result.is_error else result.text
+    return card | {
+        "state": "failed" if result.is_error else "done",
+        "result": _show_result(text),
+        "seconds": result.duration_seconds,
+    }
+
+
+def _show_arguments(call: ToolCall) -> str:
+    if call.malformed_arguments is not None:
+        return _show_result(call.malformed_arguments)
+    return readable(call.arguments)[0]
+
+
+def _show_result(text: str) -> str:
+    """Return what a tool gave, without secrets; of a long text, the beginning with its whole length."""
+    shown = _mask(text[:_LOOKED_THROUGH])
+    if len(text) <= _LONGEST_RESULT:
+        return shown
+    return f"{shown[:_LONGEST_RESULT]}… ({len(text):,} characters)"
+
+
+@lru_cache(maxsize=2_000)
+def _mask(text: str) -> str:
+    """Return text without secrets; kept, because it takes a millisecond and pages are opened again and again."""
+    return masked(text, find_secrets(text))
