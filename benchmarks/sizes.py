@@ -17,7 +17,7 @@ from pathlib import Path
 from sqlalchemy import create_engine, text
 
 from botservice import FunctionsBasedAgent, InboundMessage, MessageWindowMessageSelector, Storage, ToolCall, tool
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.conversation.callbacks import StepCallbacks
 from botservice.llm.chat import ChatResponse
 from botservice.turns.inbox import Inbox
@@ -121,7 +121,9 @@ async def measure(url, turns, chats):
             show(f"round {run}, written", full, base, turns, run)
             later = datetime.now(UTC) + timedelta(days=31)
             started, cpu = time.perf_counter(), time.process_time()
-            done = await Upkeep(storage, clock=lambda later=later: later, rest=lambda _: asyncio.sleep(0)).run_once()
+            done = await Maintenance(
+                storage, clock=lambda later=later: later, rest=lambda _: asyncio.sleep(0)
+            ).run_once()
             seconds, cpu = time.perf_counter() - started, time.process_time() - cpu
             show(f"round {run}, compacted", await size(storage), base, turns, run)
             print(f"    {done.turns} turns in {seconds:.2f} s, {cpu / max(1, done.turns) * 1000:.2f} ms of CPU a turn")

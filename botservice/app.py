@@ -21,7 +21,7 @@ from botservice.agent.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent
 from botservice.agent.skills import Skills
 from botservice.agent.tool_catalogue import built_in
 from botservice.background.alerts import FailureAlerts
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.background.observer import Observer
 from botservice.background.retention import Retention
 from botservice.config.settings import Settings, reveal
@@ -468,7 +468,7 @@ async def _working(settings: Settings, service: AgentService, storage: Storage, 
     await worker.start()
     try:
         async with (
-            Upkeep(storage, build_retention(settings)).running(),
+            Maintenance(storage, build_retention(settings)).running(),
             _observing(settings, service, storage),
             _alerting(settings, service, storage, worker),
         ):

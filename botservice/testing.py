@@ -32,7 +32,7 @@ _ANYTHING: Final = "…"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TranscriptLine:
     """What one line of a transcript says, with the lines that go on with it.
 
     Attributes:
@@ -45,7 +45,7 @@ class Line:
     def __str__(self) -> str:
         return f"{self.kind}: " + self.text.replace("\n", "\n  ")
 
-    def matches(self, other: "Line") -> bool:
+    def matches(self, other: "TranscriptLine") -> bool:
         """Return whether another line says the same; … stands for whatever it likes."""
         first, *middle = self.text.split(_ANYTHING)
         if self.kind != other.kind or not middle:
@@ -96,30 +96,30 @@ async def play(text: str, make_service: MakeService) -> str:
     return "".join(f"{line}\n" for line in chat.came)
 
 
-def read_transcript(text: str) -> list[Line]:
+def read_transcript(text: str) -> list[TranscriptLine]:
     """Return the lines of a transcript: `#` begins a comment, and what is indented goes on with the line before.
 
     Raises:
         BotServiceError: a line says nothing that could be.
     """
-    lines: list[Line] = []
+    lines: list[TranscriptLine] = []
     for number, raw in enumerate(text.splitlines(), 1):
         found = _LINE.fullmatch(raw.rstrip())
         if found is not None:
-            lines.append(_canonical(Line(found[1], found[2]), number))
+            lines.append(_canonical(TranscriptLine(found[1], found[2]), number))
         elif lines and raw.startswith("  "):
-            lines[-1] = Line(lines[-1].kind, f"{lines[-1].text}\n{raw[2:].rstrip()}")
+            lines[-1] = TranscriptLine(lines[-1].kind, f"{lines[-1].text}\n{raw[2:].rstrip()}")
         elif raw.strip() and not raw.startswith("#"):
             raise BotServiceError(f"line {number} of the transcript begins with none of {': '.join(_KINDS)}: {raw!r}")
     return lines
 
 
-def _canonical(line: Line, number: int) -> Line:
+def _canonical(line: TranscriptLine, number: int) -> TranscriptLine:
     if line.kind not in (_CALL, _ASKS):
         return line
     name, _, arguments = line.text.partition(" ")
     try:
-        return Line(line.kind, _call(name, json.loads(arguments or "{}")))
+        return TranscriptLine(line.kind, _call(name, json.loads(arguments or "{}")))
     except ValueError as error:
         raise BotServiceError(
             f"line {number} of the transcript: what stands behind {name} is no JSON, {error}"
@@ -130,7 +130,7 @@ def _call(name: str, arguments: object) -> str:
     return f"{name} {json.dumps(arguments, ensure_ascii=False, default=dict)}"
 
 
-def _sections(lines: Sequence[Line]) -> Iterator[tuple[str, list[Line]]]:
+def _sections(lines: Sequence[TranscriptLine]) -> Iterator[tuple[str, list[TranscriptLine]]]:
     """Yield what a person says, and what stands between that and what they say next."""
     if lines and lines[0].kind != _YOU:
         raise BotServiceError("a transcript begins with what a person says: you: …")
@@ -139,10 +139,10 @@ def _sections(lines: Sequence[Line]) -> Iterator[tuple[str, list[Line]]]:
             yield line.text, [*takewhile(lambda each: each.kind != _YOU, lines[place + 1 :])]
 
 
-def _replies(lines: Sequence[Line]) -> Iterator[Reply]:
+def _replies(lines: Sequence[TranscriptLine]) -> Iterator[Reply]:
     """Yield what the model says, answer for answer: a text, or calls that stand together with the text before them."""
     said: list[str | ToolCall] = []
-    for line in [*lines, Line(_RESULT, "")]:
+    for line in [*lines, TranscriptLine(_RESULT, "")]:
         if line.kind == _CALL:
             name, _, arguments = line.text.partition(" ")
             said.append(ToolCall("", name, json.loads(arguments)))
@@ -157,7 +157,7 @@ class _Script:
     """What the model says until a person speaks again, and what it has said of that."""
 
     replies: list[Reply] = field(default_factory=list)
-    said: list[Line] = field(default_factory=list)
+    said: list[TranscriptLine] = field(default_factory=list)
 
     def reply(self, _: list[ChatMessage]) -> Reply:
         """Return the next one.
@@ -174,8 +174,12 @@ class _Script:
         return reply
 
 
-def _spoken(part: object) -> Line:
-    return Line(_CALL, _call(part.name, part.arguments)) if isinstance(part, ToolCall) else Line(_BOT, str(part))
+def _spoken(part: object) -> TranscriptLine:
+    return (
+        TranscriptLine(_CALL, _call(part.name, part.arguments))
+        if isinstance(part, ToolCall)
+        else TranscriptLine(_BOT, str(part))
+    )
 
 
 class _Chat:
@@ -184,11 +188,11 @@ class _Chat:
     def __init__(self, service: AgentService, context: AgentContext, script: _Script) -> None:
         self._service, self._context, self._script = service, context, script
         self._waiting: list[PendingCall] = []
-        self.came: list[Line] = []
+        self.came: list[TranscriptLine] = []
 
     async def hear(self, text: str) -> None:
         """Have the bot do what it does where a person says something."""
-        self.came.append(Line(_YOU, text))
+        self.came.append(TranscriptLine(_YOU, text))
         decision = _DECISION.fullmatch(text)
         if decision is None or not self._waiting:
             await self._go_on(lambda: self._service.start(self._context, text, author="you"))
@@ -206,26 +210,28 @@ class _Chat:
                 self._tell(await run.step(), run)
         except ApprovalPending as pending:
             self._waiting = [*pending.calls]
-            self._take(Line(_ASKS, _call(call.name, call.arguments)) for call in pending.calls)
+            self._take(TranscriptLine(_ASKS, _call(call.name, call.arguments)) for call in pending.calls)
         except ResultPending as pending:
-            self._take(Line("later", call.id) for call in pending.calls)
+            self._take(TranscriptLine("later", call.id) for call in pending.calls)
         except LLMError as error:
-            self._take([Line(_ERROR, str(error))])
+            self._take([TranscriptLine(_ERROR, str(error))])
 
     def _tell(self, step: MemoryStep, run: AgentRun) -> None:
         if run.answer is not None:
             self._take(_answered(run.answer))
         elif isinstance(step, ActionStep) and step.tool_results:
-            self._take(Line(_ERROR if each.is_error else _RESULT, each.text) for each in step.tool_results)
+            self._take(TranscriptLine(_ERROR if each.is_error else _RESULT, each.text) for each in step.tool_results)
         elif isinstance(step, ActionStep):
-            self._take([Line(_BOT, step.model_output or ""), Line("refused", step.observations or "")])
+            self._take(
+                [TranscriptLine(_BOT, step.model_output or ""), TranscriptLine("refused", step.observations or "")]
+            )
 
-    def _take(self, lines: Iterator[Line] | Sequence[Line]) -> None:
+    def _take(self, lines: Iterator[TranscriptLine] | Sequence[TranscriptLine]) -> None:
         self.came += [*self._script.said, *lines]
         self._script.said = []
 
 
-def _answered(answer: Message) -> Iterator[Line]:
-    yield Line(_BOT, answer.text)
-    yield from (Line("file", each.name or each.mime_type) for each in answer.attachments)
-    yield from (Line("button", each.text) for each in answer.buttons)
+def _answered(answer: Message) -> Iterator[TranscriptLine]:
+    yield TranscriptLine(_BOT, answer.text)
+    yield from (TranscriptLine("file", each.name or each.mime_type) for each in answer.attachments)
+    yield from (TranscriptLine("button", each.text) for each in answer.buttons)

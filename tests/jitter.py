@@ -142,7 +142,7 @@ def _shake_storage() -> None:
 
     _held(writer.Writer, "_commit", "write")
     _held(writer, "_resolve", "written")
-    _held(readers._Reader, "attempt", "reading")
+    _held(readers._ReaderThread, "attempt", "reading")
     _held(readers, "_resolve", "been-read")
 
 

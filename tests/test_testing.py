@@ -6,7 +6,7 @@ import pytest
 from standins.tools import add
 
 from botservice import AgentService, BotServiceError, Button, ChatLLM, FunctionsBasedAgent, Later, tool
-from botservice.testing import Line, assert_transcript, compare, play
+from botservice.testing import TranscriptLine, assert_transcript, compare, play
 
 PAID: list[tuple[int, str]] = []
 
@@ -145,4 +145,4 @@ async def test_what_is_no_transcript_names_its_line(text: str, reason: str) -> N
     ],
 )
 def test_dots_stand_for_whatever_is_said_there(wanted: str, said: str, *, same: bool) -> None:
-    assert Line("bot", wanted).matches(Line("bot", said)) is same
+    assert TranscriptLine("bot", wanted).matches(TranscriptLine("bot", said)) is same

@@ -13,9 +13,9 @@ from botservice.core.policies import WebAccess
 from botservice.turns.transport import Transport
 
 if TYPE_CHECKING:
-    from botservice.devtools.again_asker import Asker
+    from botservice.devtools.again_asker import Replayer
     from botservice.service import AgentService
-    from transports.files.documents import Reading
+    from transports.files.documents import DocumentReaders
     from transports.files.speech_to_text import OpenAITranscriber
     from transports.slack.app import SlackTransport
     from transports.slack.installing import OAuthApp
@@ -29,7 +29,7 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
         SettingsError: one of the service's has the name of another one.
     """
     from transports.web.app import WebTransport
-    from transports.web.owner_token import Access
+    from transports.web.owner_token import PageAccess
 
     found: list[Transport] = []
     if service is not None and settings.web_access is WebAccess.LINK:
@@ -43,7 +43,7 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
     asker = None if service is None else partial(_make_asker, service, settings)
     found.append(
         WebTransport(
-            access=Access.of(settings),
+            access=PageAccess.of(settings),
             reading=reading,
             commands=offered,
             service=service,
@@ -58,14 +58,14 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
     return found
 
 
-def _make_asker(service: "AgentService", settings: Settings) -> "Asker":
-    from botservice.devtools.again_asker import Asker
+def _make_asker(service: "AgentService", settings: Settings) -> "Replayer":
+    from botservice.devtools.again_asker import Replayer
 
-    return Asker(service, settings)
+    return Replayer(service, settings)
 
 
 def build_telegram(
-    settings: Settings, reading: "Reading | None" = None, commands: Sequence[Command] | None = None
+    settings: Settings, reading: "DocumentReaders | None" = None, commands: Sequence[Command] | None = None
 ) -> "TelegramTransport":
     """Return the transport of Telegram, which has a token."""
     from transports.telegram.app import TelegramTransport
@@ -84,12 +84,12 @@ def build_telegram(
     )
 
 
-def build_reading(settings: Settings) -> "Reading":
+def build_reading(settings: Settings) -> "DocumentReaders":
     """Return what can be read of the files that people send; speech only where a model for it is set."""
     from botservice.agent.reader import PdfReader
-    from transports.files.documents import Reading
+    from transports.files.documents import DocumentReaders
 
-    return Reading(build_transcriber(settings), PdfReader())
+    return DocumentReaders(build_transcriber(settings), PdfReader())
 
 
 def build_transcriber(settings: Settings) -> "OpenAITranscriber | None":
@@ -114,7 +114,7 @@ def has_slack(settings: Settings) -> bool:
 
 
 def build_slack(
-    settings: Settings, reading: "Reading | None" = None, tools: Callable[[], Sequence[str]] = tuple
+    settings: Settings, reading: "DocumentReaders | None" = None, tools: Callable[[], Sequence[str]] = tuple
 ) -> "SlackTransport":
     """Return the transport of Slack.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from botservice.agent.page_addresses import PageAddress, addresses_in
-from botservice.agent.page_reader import Page, Pages
+from botservice.agent.page_reader import Page, PageReader
 from botservice.agent.tool import Tool
 from botservice.config.setting_choices import FetchAsks
 from botservice.conversation.context import AgentContext
@@ -64,9 +64,9 @@ class FetchPage:
     """Reads pages for a model, a few a minute for each person, and recognises addresses that it made up."""
 
     def __init__(
-        self, pages: Pages | None = None, *, asks: FetchAsks = FetchAsks.MADE_UP, rates: PageRates | None = None
+        self, pages: PageReader | None = None, *, asks: FetchAsks = FetchAsks.MADE_UP, rates: PageRates | None = None
     ) -> None:
-        self._pages = pages or Pages()
+        self._pages = pages or PageReader()
         self._asks = asks
         self._rates = rates or PageRates(_MOST_A_MINUTE)
 

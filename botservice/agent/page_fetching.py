@@ -114,7 +114,7 @@ class FetchLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedPage:
     """A page as it came."""
 
     address: PageAddress
@@ -138,7 +138,7 @@ class PageFetcher:
         self._limits = limits or FetchLimits()
         self._tls = tls
 
-    async def fetch(self, address: PageAddress) -> Fetched:
+    async def fetch(self, address: PageAddress) -> FetchedPage:
         """Return a page.
 
         Raises:
@@ -156,15 +156,15 @@ class PageFetcher:
         except (httpcore.NetworkError, httpcore.ProtocolError, OSError, ssl.SSLError):
             raise PageRefused("the page's server broke off") from None
 
-    async def _follow(self, address: PageAddress) -> Fetched:
+    async def _follow(self, address: PageAddress) -> FetchedPage:
         for _ in range(_MOST_REDIRECTS + 1):
             found = await self._ask(address)
-            if isinstance(found, Fetched):
+            if isinstance(found, FetchedPage):
                 return found
             address = found
         raise PageRefused(f"the page leads on more than {_MOST_REDIRECTS} times")
 
-    async def _ask(self, address: PageAddress) -> Fetched | PageAddress:
+    async def _ask(self, address: PageAddress) -> FetchedPage | PageAddress:
         """Return the page at an address, or where it leads."""
         wait = self._limits.wait_seconds
         waits = {"connect": wait, "read": wait, "write": wait, "pool": wait}
@@ -186,7 +186,7 @@ class PageFetcher:
                     break
         if unpacker.is_full and kind == "pdf":
             raise PageRefused("the file is too large to be read")
-        return Fetched(address, kind, charset, bytes(unpacker.data), unpacker.is_full)
+        return FetchedPage(address, kind, charset, bytes(unpacker.data), unpacker.is_full)
 
 
 def _read_headers(given: list[tuple[bytes, bytes]]) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from botservice.agent.page_addresses import PageAddress
-from botservice.agent.page_fetching import Fetched, PageFetcher, decode
+from botservice.agent.page_fetching import FetchedPage, PageFetcher, decode
 from botservice.agent.reader import HtmlReader, PdfReader, TooMuchToRead
 from botservice.core.errors import PageRefused
 from botservice.core.messages import storable
@@ -28,7 +28,7 @@ class Page:
     is_cut: bool = False
 
 
-class Pages:
+class PageReader:
     """Reads pages, and caches them for ten minutes, in memory."""
 
     def __init__(
@@ -66,7 +66,7 @@ class Pages:
         self._keep(str(address), page)
         return page
 
-    async def _extract(self, fetched: Fetched) -> Page:
+    async def _extract(self, fetched: FetchedPage) -> Page:
         try:
             title, text = await self._title_and_text(fetched)
         except TooMuchToRead:
@@ -76,7 +76,7 @@ class Pages:
         kept = storable(text[:_LONGEST_TEXT]).strip()
         return Page(fetched.address, storable(title).strip(), kept, fetched.is_cut or len(text) > _LONGEST_TEXT)
 
-    async def _title_and_text(self, fetched: Fetched) -> tuple[str, str]:
+    async def _title_and_text(self, fetched: FetchedPage) -> tuple[str, str]:
         match fetched.kind:
             case "pdf":
                 return "", await self._read_pdf(fetched.data, _LONGEST_TEXT + 1)

@@ -10,7 +10,7 @@ from botservice.agent.tool import tool
 from botservice.conversation.context import AgentContext, note_untrusted
 from botservice.core.messages import Author
 from botservice.history.namesakes import shared_names
-from botservice.history.questions import Period, SearchHit
+from botservice.history.questions import SearchHit, TimeRange
 from botservice.history.shown import authors_of, describe_records, records_of, room_for_records
 from botservice.llm.tokens import counter_for
 from botservice.people.facts import Refused, delete_facts, keep_fact, visible_facts
@@ -147,8 +147,8 @@ def _read_day(text: str) -> date | None:
         return None
 
 
-def _period(first: date | None, last: date | None) -> Period:
+def _period(first: date | None, last: date | None) -> TimeRange:
     """Return the time from the beginning of the first day to the end of the last one."""
     end = None if last is None or last == date.max else last + timedelta(days=1)
     since, until = (None if day is None else datetime.combine(day, time.min, UTC) for day in (first, end))
-    return Period(since, until)
+    return TimeRange(since, until)

@@ -34,7 +34,7 @@ _NO_ZONE = (
 )
 
 
-class _Refused(Exception):
+class _ReminderRefused(Exception):
     """A reminder cannot be set as the model asked; the message tells the model why."""
 
 
@@ -64,19 +64,21 @@ class _Wish:
             return _tell(known, self.now)
         try:
             return self._store(connection)
-        except _Refused as error:
+        except _ReminderRefused as error:
             return f"Not set: {error}"
 
     def _store(self, connection: Connection) -> str:
         if not 0 < len(self.text) <= LONGEST_TEXT:
-            raise _Refused(f"the text must have 1 to {LONGEST_TEXT} characters.")
+            raise _ReminderRefused(f"the text must have 1 to {LONGEST_TEXT} characters.")
         author = self.context.last_author
         zone = _zone(self.time_zone or find_time_zone(connection, self.context.id, author) or _UTC.key)
         due_at = _due_at(self.at, self.delay, zone, self.now)
         if self.is_task and is_scheduled_turn(connection, self.context.turn_id):
-            raise _Refused("a task that was scheduled schedules no further tasks; say what is left to do instead.")
+            raise _ReminderRefused(
+                "a task that was scheduled schedules no further tasks; say what is left to do instead."
+            )
         if count_waiting(connection, self.context.id) >= MAX_WAITING:
-            raise _Refused(f"{MAX_WAITING} reminders wait in this chat already; cancel some first.")
+            raise _ReminderRefused(f"{MAX_WAITING} reminders wait in this chat already; cancel some first.")
         new = NewReminder(
             self.key,
             self.context.id,
@@ -198,21 +200,21 @@ def _delay(minutes: float, hours: float, days: float) -> timedelta | None:
 def _zone(name: str) -> ZoneInfo:
     zone = find_zone(name)
     if zone is None:
-        raise _Refused(f"there is no time zone {name!r}; it must be an IANA name, such as Europe/Madrid.")
+        raise _ReminderRefused(f"there is no time zone {name!r}; it must be an IANA name, such as Europe/Madrid.")
     return _UTC if zone.key == _UTC.key else zone
 
 
 def _due_at(at: str | None, delay: timedelta | None, zone: ZoneInfo, now: datetime) -> datetime:
     """Return when a reminder is due for the first time."""
     if (at is None) == (delay is None):
-        raise _Refused("give either at, or a time from now.")
+        raise _ReminderRefused("give either at, or a time from now.")
     moment = read_moment(at, zone) if at is not None else now + min(max(delay or timedelta(), timedelta()), LATEST * 2)
     if moment is None:
-        raise _Refused(f"{at!r} is no ISO date and time, such as 2026-05-01T14:00.")
+        raise _ReminderRefused(f"{at!r} is no ISO date and time, such as 2026-05-01T14:00.")
     if moment > now + LATEST:
-        raise _Refused("that is more than five years from now.")
+        raise _ReminderRefused("that is more than five years from now.")
     if moment <= now:
-        raise _Refused(f"that is past; it is {now.astimezone(zone):%A, %Y-%m-%d %H:%M} ({zone.key}) now.")
+        raise _ReminderRefused(f"that is past; it is {now.astimezone(zone):%A, %Y-%m-%d %H:%M} ({zone.key}) now.")
     return moment
 
 

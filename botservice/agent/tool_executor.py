@@ -51,7 +51,7 @@ def describe_failure(error: BaseException) -> str:
 
 
 @runtime_checkable
-class Recorded(Protocol):
+class RecordedCall(Protocol):
     """A call that keeps a record of what was done in it."""
 
     def record(self) -> Mapping[str, Any]:
@@ -119,7 +119,7 @@ async def _call(tool: Tool, call: ToolCall, context: AgentContext) -> ToolOutcom
     except Exception as error:  # noqa: BLE001 - types of tools are foreign code
         return _failed(tool, error)
     outcome = await _outcome(tool, run)
-    return replace(outcome, sub_run=run.record()) if isinstance(run, Recorded) else outcome
+    return replace(outcome, sub_run=run.record()) if isinstance(run, RecordedCall) else outcome
 
 
 async def _outcome(tool: Tool, run: Callable[[], Awaitable[Any] | Any]) -> ToolOutcome:

@@ -34,7 +34,7 @@ from botservice.privacy.export_records import drop_old_exports
 from botservice.privacy.late_messages import drop_notes
 from botservice.privacy.names_left import release_forgotten
 from botservice.privacy.rights import forget_rights
-from botservice.privacy.upgrading_references import Progress, bring_over_next
+from botservice.privacy.upgrading_references import UpgradeProgress, bring_over_next
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.orphaned_files import sweep_files
@@ -53,7 +53,7 @@ Clock = Callable[[], datetime]
 Rest = Callable[[float], Awaitable[None]]
 
 
-class Upkeep:
+class Maintenance:
     """Compacts a storage, in one process at a time."""
 
     def __init__(
@@ -77,7 +77,7 @@ class Upkeep:
         self._clock = clock or storage.now
         self._rest = rest
         self._report = report
-        self._brought_over = Progress()
+        self._brought_over = UpgradeProgress()
 
     @contextlib.asynccontextmanager
     async def running(

@@ -11,7 +11,7 @@ from typing import Final, Self
 
 from sqlalchemy import Connection
 
-from botservice.background.observer_reading import Observation, Reading
+from botservice.background.observer_reading import Observation, StretchReader
 from botservice.background.observer_records import (
     CHANGED_AT_ONCE,
     end_again,
@@ -89,7 +89,7 @@ class Observer:
             poll_seconds: How often to look for what is due.
         """
         self._storage = storage
-        self._reading = Reading(storage, llm, budgets or Budgets(), clock or storage.now)
+        self._reading = StretchReader(storage, llm, budgets or Budgets(), clock or storage.now)
         self._agenda = Agenda(window_tokens)
         self._notes_tokens = notes_tokens
         self._access = access

@@ -42,7 +42,7 @@ _SHORT_WORD: Final = re.compile(r"(?:^|[\s.(])(?:\w|[^\W\d_a-z]\w{1,2})$")
 
 
 @dataclass(slots=True)
-class Answer:
+class ObserverAnswer:
     """What is left of an answer.
 
     Attributes:
@@ -56,9 +56,9 @@ class Answer:
     dropped: Counter[str] = field(default_factory=Counter)
 
 
-def read_answer(text: str, stretch: Stretch, count: Callable[[str], int]) -> Answer:
+def read_answer(text: str, stretch: Stretch, count: Callable[[str], int]) -> ObserverAnswer:
     """Return the notes and facts of an answer that pass every check."""
-    answer = Answer()
+    answer = ObserverAnswer()
     given = _parse(text)
     if given is None:
         answer.dropped["unreadable"] += 1
@@ -88,7 +88,7 @@ def _parse(text: str) -> Mapping[str, Any] | None:
     return given if is_formed else None
 
 
-def _entries(given: Mapping[str, Any], name: str, most: int, answer: Answer) -> list[Any]:
+def _entries(given: Mapping[str, Any], name: str, most: int, answer: ObserverAnswer) -> list[Any]:
     entries: list[Any] = given[name]
     if len(entries) > most:
         answer.dropped["too_many"] += len(entries) - most
@@ -171,7 +171,7 @@ def _codes(text: str) -> set[str]:
     return {each for each in words if each[0].isalpha() and any(map(str.isdigit, each))}
 
 
-def _fit(answer: Answer, stretch: Stretch, drafts: Iterable[tuple[StoredNote, list[StoredNote]]]) -> None:
+def _fit(answer: ObserverAnswer, stretch: Stretch, drafts: Iterable[tuple[StoredNote, list[StoredNote]]]) -> None:
     """Keep the notes for which there is room, dropping the oldest of the earlier ones first."""
     room = stretch.room
     replaced: dict[int, StoredNote] = {}

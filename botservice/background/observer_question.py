@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from botservice.background.observer_stretch import Said, Stretch
+from botservice.background.observer_stretch import ObservedMessage, Stretch
 from botservice.llm.chat import AnswerSchema, ChatMessage
 from botservice.people.observed_facts import SINGLE_TOPICS, TOPICS, TOPICS_BY_SUBJECT
 
@@ -63,6 +63,6 @@ def build_question(stretch: Stretch) -> list[ChatMessage]:
     return [{"role": "system", "content": _TASK}, {"role": "user", "content": json.dumps(data, ensure_ascii=False)}]
 
 
-def _as_data(said: Said) -> dict[str, Any]:
+def _as_data(said: ObservedMessage) -> dict[str, Any]:
     text = said.text if len(said.text) <= _LONGEST_SAID else said.text[:_LONGEST_SAID] + _CUT
     return {"id": said.id, "at": f"{said.at:%Y-%m-%d %H:%M}", "who": said.who, "text": text}

@@ -12,7 +12,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, select
 
 from botservice.agent.model_refusals import SharedRefusals
-from botservice.background.observer_answer import Answer, read_answer
+from botservice.background.observer_answer import ObserverAnswer, read_answer
 from botservice.background.observer_question import SCHEMA, build_question
 from botservice.background.observer_records import mark_read, read_state
 from botservice.background.observer_stretch import Stretch, read_rows
@@ -51,7 +51,7 @@ class Observation:
     is_stale: bool = False
 
 
-class Reading:
+class StretchReader:
     """Reads stretches with one model."""
 
     def __init__(self, storage: Storage, llm: ChatLLM, budgets: Budgets, clock: Callable[[], datetime]) -> None:
@@ -130,7 +130,7 @@ class Reading:
         return self._budgets.price(model, usage)
 
     def _write(
-        self, connection: Connection, payer: Payer, stretch: Stretch, answer: Answer, call: ModelCall
+        self, connection: Connection, payer: Payer, stretch: Stretch, answer: ObserverAnswer, call: ModelCall
     ) -> Observation:
         now = self._clock()
         self._budgets.settle_observing(connection, payer, call, now)
@@ -153,7 +153,7 @@ def _log(stretch: Stretch, done: Observation) -> None:
     logger.info("observer.read", extra=facts)
 
 
-def write_down(connection: Connection, stretch: Stretch, answer: Answer, now: datetime) -> Observation:
+def write_down(connection: Connection, stretch: Stretch, answer: ObserverAnswer, now: datetime) -> Observation:
     """Store the notes and facts of a stretch, and how far was read, unless its messages have changed.
 
     Forgetting and editing lock the row of the conversation, as this does: they run one after the other.

@@ -17,7 +17,7 @@ _OLD: Final = timedelta(days=30)  # for so long nothing was said: it is left alo
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReadingSchedule:
     """When a conversation in which something was said is to be read."""
 
     context_id: int
@@ -32,11 +32,11 @@ class Agenda:
 
     window_tokens: int
 
-    def plan(self, connection: Connection, changed: Sequence[tuple[int, int]], now: datetime) -> list[Plan]:
+    def plan(self, connection: Connection, changed: Sequence[tuple[int, int]], now: datetime) -> list[ReadingSchedule]:
         """Return plans for conversations in which something was said; changes nothing."""
         return [self._plan(connection, context_id, seen_id, now) for context_id, seen_id in changed]
 
-    def note(self, connection: Connection, plans: Sequence[Plan]) -> None:
+    def note(self, connection: Connection, plans: Sequence[ReadingSchedule]) -> None:
         """Store plans."""
         for each in plans:
             ensure_state(connection, each.context_id, read_to=each.read_to)
@@ -61,14 +61,14 @@ class Agenda:
         is_quiet = unread.last_at + QUIET <= now and unread.tokens >= QUIET_TOKENS
         return max(unread.last if is_quiet else unread.last_beyond, state.again_to), due_at
 
-    def _plan(self, connection: Connection, context_id: int, seen_id: int, now: datetime) -> Plan:
+    def _plan(self, connection: Connection, context_id: int, seen_id: int, now: datetime) -> ReadingSchedule:
         state = read_state(connection, context_id)
         unread = self._unread(connection, context_id, 0 if state is None else state.read_to)
         if state is not None:
-            return Plan(context_id, seen_id, self._due_at(state, unread, now), 0)
+            return ReadingSchedule(context_id, seen_id, self._due_at(state, unread, now), 0)
         read_to = max(0, unread.backlog_from - 1)
         is_old = unread.last_at < now - _OLD
-        return Plan(context_id, seen_id, None if is_old else self._first_due_at(unread, now), read_to)
+        return ReadingSchedule(context_id, seen_id, None if is_old else self._first_due_at(unread, now), read_to)
 
     def _due_at(self, state: Any, unread: Unread, now: datetime) -> datetime | None:
         if state.again_to > state.read_to and unread.last:

@@ -39,7 +39,7 @@ _IDENTITY = select(identities.c.platform, identities.c.platform_id).where(identi
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ObservedMessage:
     """A message that is read.
 
     Attributes:
@@ -58,7 +58,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Chat:
+class ObservedChat:
     """The conversation that is read, and the person whose it is.
 
     Attributes:
@@ -85,13 +85,13 @@ class Stretch:
         known: What is known of the speakers, by subject and by their names here: the keys alone.
     """
 
-    chat: Chat
+    chat: ObservedChat
     version: int
     tries: int
     first: int
     last: int
     rows: tuple[tuple[Any, ...], ...]
-    said: tuple[Said, ...]
+    said: tuple[ObservedMessage, ...]
     earlier: tuple[StoredNote, ...]
     room: int
     refused: frozenset[str]
@@ -113,7 +113,7 @@ class Stretch:
         return 1 + sum(segment[0].span for segment in _segments(self.earlier))
 
 
-def read_chat(connection: Connection, context_id: int) -> tuple[Chat, int] | None:
+def read_chat(connection: Connection, context_id: int) -> tuple[ObservedChat, int] | None:
     """Return a conversation, and where it last began afresh, or None if it is gone, or is about to go."""
     row = execute(connection, _CONTEXT, {"context": context_id}).one_or_none()
     if row is None:
@@ -122,7 +122,7 @@ def read_chat(connection: Connection, context_id: int) -> tuple[Chat, int] | Non
     if not row.is_shared and row.only_identity_id is not None:
         found = execute(connection, _IDENTITY, {"identity": row.only_identity_id}).one_or_none()
         person = None if found is None else Author(found.platform, found.platform_id)
-    return Chat(context_id, row.context_keys, bool(row.is_shared), person), row.fresh_from
+    return ObservedChat(context_id, row.context_keys, bool(row.is_shared), person), row.fresh_from
 
 
 def read_stretch(
@@ -165,7 +165,7 @@ def read_stretch(
     )
 
 
-def _read_known(connection: Connection, context_id: int, said: Sequence[Said]) -> dict[str, tuple[str, ...]]:
+def _read_known(connection: Connection, context_id: int, said: Sequence[ObservedMessage]) -> dict[str, tuple[str, ...]]:
     """Return the known facts of each speaker that may be told here, newest first."""
     known = {}
     for who, author in {each.who: each.author for each in said if each.author is not None}.items():
@@ -238,7 +238,7 @@ def _take(rows: Sequence[Any], max_tokens: int, count: Callable[[str], int]) -> 
     return taken
 
 
-def _as_said(rows: Sequence[Any]) -> tuple[Said, ...]:
+def _as_said(rows: Sequence[Any]) -> tuple[ObservedMessage, ...]:
     names: dict[tuple[str | None, str | None], str] = {}
     said = []
     for row in rows:
@@ -246,7 +246,7 @@ def _as_said(rows: Sequence[Any]) -> tuple[Said, ...]:
         author = _author(row) if is_person else None
         who = _name(row, names) if is_person else Role.ASSISTANT.value
         own = own_words_in(row) if author is not None else ""
-        said.append(Said(row.id, row.created_at, who, full_text_of(row), own, author))
+        said.append(ObservedMessage(row.id, row.created_at, who, full_text_of(row), own, author))
     return tuple(said)
 
 

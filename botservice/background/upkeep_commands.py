@@ -3,7 +3,7 @@
 import asyncio
 from pathlib import Path
 
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.background.retention import Retention
 from botservice.core.errors import SettingsError, StorageUnavailable
 from botservice.core.progressing import Progress, unwatched
@@ -45,7 +45,7 @@ async def compact_database(
     async with Storage.open(url, migrate=False) as storage:
         with storage.claims.working():
             retention = Retention.of_days(steps=steps_days, events=events_days)
-            done = await Upkeep(storage, retention, rest=_no_rest, report=progress).run_once()
+            done = await Maintenance(storage, retention, rest=_no_rest, report=progress).run_once()
             path = storage.where.path
             if not done.is_whole:
                 return "another process compacts this database at the moment"

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection
 
     from botservice.people.access import Access
-    from botservice.people.access_values import Entry, Kind
+    from botservice.people.access_values import AccessEntry, SubjectKind
     from botservice.people.usage import UsageBy, UsageLine
 
 access_cli = typer.Typer(help="List who is let in and who waits; let somebody in, or no more.")
@@ -162,13 +162,13 @@ def _unheard(is_heard_of: bool) -> str:  # noqa: FBT001 - it is what the text is
     return "" if is_heard_of else "; nobody has written on that platform until now: is it called so?"
 
 
-def _kind(is_chat: bool) -> "Kind | None":  # noqa: FBT001 - the option of the same name
-    from botservice.people.access_values import Kind
+def _kind(is_chat: bool) -> "SubjectKind | None":  # noqa: FBT001 - the option of the same name
+    from botservice.people.access_values import SubjectKind
 
-    return Kind.CHAT if is_chat else None
+    return SubjectKind.CHAT if is_chat else None
 
 
-def _line(entry: "Entry") -> str:
+def _line(entry: "AccessEntry") -> str:
     name = f"  {printable(entry.name)}" if entry.name else ""
     if entry.role is None:
         return (
@@ -178,7 +178,7 @@ def _line(entry: "Entry") -> str:
     return f"{entry.role:<7}  {entry.subject.kind:<6}  {printable(entry.subject.name)}{source}"
 
 
-def _as_dict(entry: "Entry") -> dict[str, Any]:
+def _as_dict(entry: "AccessEntry") -> dict[str, Any]:
     return {
         "kind": entry.subject.kind.value,
         "subject": entry.subject.name,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from botservice.config.settings import Settings
     from botservice.service import AgentService
     from transports.terminal.joining_client import JoinedChat
-    from transports.terminal.lines import Lines
+    from transports.terminal.lines import LineSource
     from transports.terminal.rendering import RenderedScreen
     from transports.terminal.screens import PlainScreen, Screen
 
@@ -81,7 +81,7 @@ async def _chat(settings: "Settings", app: str | None, session: str, *, has_hist
 
 
 async def _chat_here(
-    settings: "Settings", service: "AgentService", session: str, lines: "Lines", screen: "Screen"
+    settings: "Settings", service: "AgentService", session: str, lines: "LineSource", screen: "Screen"
 ) -> bool:
     from botservice.app import running
     from transports.terminal.app import TerminalTransport
@@ -136,7 +136,7 @@ def _path_of(database_url: str) -> Path | None:
     return DatabaseUrl.parse(database_url).path
 
 
-def _terminal(*, has_history: bool) -> "tuple[Lines, PlainScreen | RenderedScreen]":
+def _terminal(*, has_history: bool) -> "tuple[LineSource, PlainScreen | RenderedScreen]":
     """Return what reads and what shows: with a line editor and Markdown on a terminal that can do that, or plainly."""
     from transports.terminal.lines import EditedLines, PlainLines, history_file
     from transports.terminal.screens import PlainScreen

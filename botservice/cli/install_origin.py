@@ -11,7 +11,7 @@ _LOGIN: Final = re.compile(r"(?<=://)[^/@]*@")
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class InstallOrigin:
     """Where a distribution was installed from.
 
     Attributes:
@@ -52,7 +52,7 @@ class Origin:
         return f"{__version__} (from {self.url}{commit}{', editable' if self.is_editable else ''})"
 
 
-def origin_of_this() -> Origin:
+def origin_of_this() -> InstallOrigin:
     """Return where this very botservice came from.
 
     Source: PEP 610, "Recording the Direct URL Origin of installed distributions".
@@ -62,13 +62,13 @@ def origin_of_this() -> Origin:
     try:
         distribution = Distribution.from_name("botservice")
     except PackageNotFoundError:  # run from its folder
-        return Origin(__version__, Path(__file__).parents[2].as_uri(), is_editable=True)
+        return InstallOrigin(__version__, Path(__file__).parents[2].as_uri(), is_editable=True)
     recorded = distribution.read_text("direct_url.json")
     if recorded is None:
-        return Origin(distribution.version)
+        return InstallOrigin(distribution.version)
     found: dict[str, Any] = json.loads(recorded)
     source = found.get("vcs_info", {})
-    return Origin(
+    return InstallOrigin(
         distribution.version,
         _LOGIN.sub("", str(found["url"])),
         source.get("vcs"),

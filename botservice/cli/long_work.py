@@ -25,7 +25,7 @@ def long_work(what: str, *, left: str) -> Iterator[Progress]:
         left: What Ctrl+C leaves behind.
     """
     begin_collecting()
-    lines = Lines(what, sys.stderr, time.monotonic)
+    lines = LineProgress(what, sys.stderr, time.monotonic)
     try:
         with _bar(what) if sys.stderr.isatty() else contextlib.nullcontext(lines) as progress:
             yield progress
@@ -54,7 +54,7 @@ def _bar(what: str) -> Iterator[Progress]:
         yield lambda done, total, note="": bars.update(task, completed=done, total=total or None, note=note)
 
 
-class Lines:
+class LineProgress:
     """Writes the progress of work in lines, for logs and screen readers."""
 
     def __init__(self, what: str, file: TextIO, clock: Callable[[], float]) -> None:

@@ -30,7 +30,7 @@ class Template(StrEnum):
 _EXAMPLES: Final = {Template.PLAIN: "roll 20", Template.TOOLS: "order pizza 2", Template.DATABASE: "add_item milk"}
 
 
-class Place(StrEnum):
+class HostingPlace(StrEnum):
     """Where a bot can be run."""
 
     DOCKER = "docker"
@@ -86,12 +86,14 @@ def _template(text: str) -> Template:
         raise BotServiceError(f"--template must be {', '.join(Template)}, not {text!r}") from None
 
 
-def _places(text: str) -> Sequence[Place]:
+def _places(text: str) -> Sequence[HostingPlace]:
     names = [each.strip() for each in text.split(",") if each.strip()]
     try:
-        return list(dict.fromkeys(map(Place, names)))
+        return list(dict.fromkeys(map(HostingPlace, names)))
     except ValueError:
-        raise BotServiceError(f"--deploy takes {', '.join(Place)}, with commas between them; not {text!r}") from None
+        raise BotServiceError(
+            f"--deploy takes {', '.join(HostingPlace)}, with commas between them; not {text!r}"
+        ) from None
 
 
 def _values(name: str, template: Template) -> Mapping[str, Any]:

@@ -13,8 +13,8 @@ from botservice.cli.long_work import long_work
 
 if TYPE_CHECKING:
     from botservice.core.progressing import Progress
-    from botservice.proving.proof import Plan, Proof
-    from botservice.proving.records import Record
+    from botservice.proving.proof import Proof, SimulationPlan
+    from botservice.proving.records import SimulationRecord
 
 _MOST_SEED = 10**6
 
@@ -34,10 +34,10 @@ def prove(
 
     It takes no key, no account and no network, and leaves nothing behind. It ends with 1 where a promise is broken.
     """
-    from botservice.proving.proof import Plan
+    from botservice.proving.proof import SimulationPlan
     from botservice.proving.table import write_table
 
-    plan = Plan(secrets.randbelow(_MOST_SEED) if seed is None else seed, seconds, kills, database, record)
+    plan = SimulationPlan(secrets.randbelow(_MOST_SEED) if seed is None else seed, seconds, kills, database, record)
     typer.echo(f"seed {plan.seed}; it takes about {plan.seconds + 10:.0f} seconds", err=True)
     with long_work("prove", left="No process and no file of the proof is left.") as progress:
         proof = run(_prove(plan, progress))
@@ -46,10 +46,10 @@ def prove(
         raise typer.Exit(1)
 
 
-async def _prove(plan: "Plan", progress: "Progress") -> "Proof":
+async def _prove(plan: "SimulationPlan", progress: "Progress") -> "Proof":
     from botservice.proving.proof import prove
 
-    def watch(passed: float, record: "Record") -> None:
+    def watch(passed: float, record: "SimulationRecord") -> None:
         said, waiting = len(record.said), record.waiting()
         progress(passed, plan.seconds, f"{said} said, {waiting} wait, {len(record.killed)} kills")
 

@@ -11,7 +11,7 @@ from botservice.core.policies import is_identity
 from botservice.core.quoting import shortened
 from botservice.people.access_codes import as_code
 from botservice.people.access_platforms import is_heard_of, platform_of
-from botservice.people.access_values import AccessRole, Entry, Kind
+from botservice.people.access_values import AccessEntry, AccessRole, SubjectKind
 from botservice.people.names import chat_name, person_name, transport_of
 from botservice.texts.formatted import below, bulleted, line, quoted
 from botservice.texts.formatted import code as code_span
@@ -19,7 +19,7 @@ from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 from botservice.turns.notices import owe_in_turn
 
 _LONGEST_NAME: Final = 40
-_KINDS: Final = {Kind.PERSON: "access.person", Kind.CHAT: "access.chat"}
+_KINDS: Final = {SubjectKind.PERSON: "access.person", SubjectKind.CHAT: "access.chat"}
 _ROLES: Final = {
     AccessRole.OWNER: "access.owner",
     AccessRole.MEMBER: "access.member",
@@ -54,7 +54,7 @@ async def _approve(request: CommandRequest) -> CommandAnswer:
         label = _label(newcomer, request)
 
     def apply(connection: Connection) -> None:
-        kind = Kind.CHAT if is_here else None
+        kind = SubjectKind.CHAT if is_here else None
         access.approve(connection, what, by, request.now, owe=owe_in_turn, role=role, kind=kind)
 
     key = "approve.done_owner" if role is AccessRole.OWNER else "approve.done"
@@ -65,7 +65,7 @@ async def _revoke(request: CommandRequest) -> CommandAnswer:
     if request.role is not AccessRole.OWNER:
         return CommandAnswer(request.say("access.for_owners"))
     name = request.call.arguments.strip()
-    kind = None if name or request.message.is_private else Kind.CHAT
+    kind = None if name or request.message.is_private else SubjectKind.CHAT
     name = name if kind is None else chat_name(request.context.context_keys)
     if not (is_identity(name) and await _is_heard_of(name, request)):
         return CommandAnswer(request.say("revoke.how"))
@@ -99,7 +99,7 @@ async def _list(request: CommandRequest) -> CommandAnswer:
     return CommandAnswer(below(mode, bulleted(_line(entry, request) for entry in entries), is_close=True))
 
 
-def _line(entry: Entry, request: CommandRequest) -> FormattedText:
+def _line(entry: AccessEntry, request: CommandRequest) -> FormattedText:
     if entry.role is None:
         return request.say("access.waits", who=_label(entry, request), code=entry.code or "")
     kind, role = request.say(_KINDS[entry.subject.kind]), request.say(_ROLES[entry.role])
@@ -108,7 +108,7 @@ def _line(entry: Entry, request: CommandRequest) -> FormattedText:
     return request.say("access.entry_by", name=entry.subject.name, kind=kind, role=role, source=entry.source)
 
 
-def _label(entry: Entry, request: CommandRequest) -> FormattedText:
+def _label(entry: AccessEntry, request: CommandRequest) -> FormattedText:
     """Return a person's name with their id: a name alone proves nothing."""
     called, name = shortened((entry.name or "").strip(), _LONGEST_NAME), entry.subject.name
     return request.say("access.called", name=name, called=quoted(called)) if called else line(code_span(name))

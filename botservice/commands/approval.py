@@ -9,7 +9,7 @@ from botservice.core.messages import ToolCall
 from botservice.people.access_values import AccessRole
 from botservice.texts.formatted import below, code
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
-from botservice.turns.deciding import Choice, Decider, choose, decide_now
+from botservice.turns.deciding import CallSelection, Decider, choose, decide_now
 from botservice.turns.parsing_decisions import ALLOW, DENY, parse_order
 from botservice.turns.shown_arguments import readable
 from botservice.turns.waiting_calls import WaitingCall
@@ -33,7 +33,7 @@ async def _decide(request: CommandRequest) -> CommandAnswer:
     return CommandAnswer(decision.text)
 
 
-async def _show(request: CommandRequest, choice: Choice) -> CommandAnswer:
+async def _show(request: CommandRequest, choice: CallSelection) -> CommandAnswer:
     """Return all arguments of a call, with secrets masked."""
     if not choice.calls:
         return CommandAnswer(request.say(choice.refusal))

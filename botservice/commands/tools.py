@@ -11,7 +11,7 @@ from botservice.core.messages import Button
 from botservice.texts.formatted import below, bulleted, code, line
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 from botservice.turns.deciding import is_own
-from botservice.turns.grants import Grant, find_grants, revoke_grants
+from botservice.turns.grants import ToolGrant, find_grants, revoke_grants
 from botservice.turns.waiting_calls import PendingKind, WaitingCall
 from botservice.turns.waiting_records import find_open
 
@@ -22,7 +22,7 @@ _ASK: Final = re.compile(r"ask\s+([\w.-]{1,64})", re.IGNORECASE)
 async def _answer(request: CommandRequest) -> CommandAnswer:
     author, context = request.message.author, request.context
 
-    def find(connection: Connection) -> tuple[list[WaitingCall], list[Grant]]:
+    def find(connection: Connection) -> tuple[list[WaitingCall], list[ToolGrant]]:
         waiting = [each for each in find_open(connection, context.id) if each.is_waiting]
         own = [each for each in waiting if each.kind is PendingKind.APPROVAL and is_own(connection, each, author)]
         return own, find_grants(connection, context.id, author)

@@ -25,7 +25,7 @@ from botservice.history.excerpts import LEFT_OUT
 from botservice.people.access_values import AccessRole
 from botservice.texts.formatted import below, bulleted, line, words
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
-from botservice.turns.exchanges import Attempt, find_last_attempt
+from botservice.turns.exchanges import TurnAttempt, find_last_attempt
 from botservice.turns.failures import FAILURE_KIND
 from botservice.turns.turn import Outcome
 
@@ -137,7 +137,7 @@ def _outcomes(step: ActionStep) -> Iterator[tuple[str, str | None]]:
 
 
 async def _why(request: CommandRequest) -> CommandAnswer:
-    def read(connection: Connection) -> tuple[Attempt, Sources] | None:
+    def read(connection: Connection) -> tuple[TurnAttempt, Sources] | None:
         last = find_last_attempt(connection, request.context.id, request.turn.id)
         if last is None:
             return None
@@ -157,7 +157,7 @@ async def _why(request: CommandRequest) -> CommandAnswer:
 
 
 def explain(
-    say: Say, last: Attempt, sources: Sources, *, may_see: bool, money: str | None = None, is_last: bool = True
+    say: Say, last: TurnAttempt, sources: Sources, *, may_see: bool, money: str | None = None, is_last: bool = True
 ) -> FormattedText:
     """Return why an answer is as it is.
 
@@ -178,7 +178,7 @@ def explain(
     return below(*parts)
 
 
-def _about(say: Say, last: Attempt, sources: Sources, about: str) -> Iterator[FormattedText]:
+def _about(say: Say, last: TurnAttempt, sources: Sources, about: str) -> Iterator[FormattedText]:
     """Yield what the last attempt was about, and how it ended where that was not by an answer."""
     question = _cut(last.questions[-1].text if last.questions else sources.task, _LONGEST_QUESTION) or "…"
     if last.is_reminder:

@@ -50,14 +50,14 @@ _INSERT: Final = insert(prompt_log)
 Range = list[int]  # [first, end): end is not in it
 
 
-class Said(NamedTuple):
+class HistoryEntry(NamedTuple):
     """A message that is all of one of the history."""
 
     way: int
     message_id: int
 
 
-class OlderSaid(NamedTuple):
+class OlderHistoryEntry(NamedTuple):
     """Likewise, as earlier releases kept it."""
 
     message_id: int
@@ -66,17 +66,17 @@ class OlderSaid(NamedTuple):
     way: int
 
 
-Kept = Said | OlderSaid | int | list[Any] | Mapping[str, Any]
+Kept = HistoryEntry | OlderHistoryEntry | int | list[Any] | Mapping[str, Any]
 
 
-class Entry(NamedTuple):
+class PromptEntry(NamedTuple):
     """A message of a prompt in its stored form, with the bytes that it names, by digest."""
 
     kept: Kept
     blobs: Mapping[str, bytes] = _NOTHING
 
 
-Unsaved = tuple[int, Entry]
+Unsaved = tuple[int, PromptEntry]
 """A message that is not stored yet, with its place in the log."""
 
 
@@ -92,7 +92,7 @@ class PromptLog:
         self.system_prompt = ""
         self._shown: dict[int, FrozenDict] = {}
         self._next = FIRST_PLACE
-        self._unsaved: dict[int, Entry] = {}
+        self._unsaved: dict[int, PromptEntry] = {}
         self._by_kept: dict[object, int] = {}
         self._by_origin: dict[int, tuple[object, int]] = {}
         self._ranges: dict[int, tuple[FrozenList, list[Range]]] = {}
@@ -174,7 +174,7 @@ class PromptLog:
             way = said_way(message, source, self._likely_way)
             if way is not None:
                 self._likely_way = way
-                said = Said(way, source.id)
+                said = HistoryEntry(way, source.id)
                 return self._put(said, message, said)
         if message == {"role": Role.SYSTEM.value, "content": self.system_prompt} and is_stored(self.system_prompt):
             return self._put(SYSTEM, message, SYSTEM)
@@ -187,7 +187,7 @@ class PromptLog:
             place = self._by_kept[key] = self._next
             self._next += 1
             self._shown[place] = _freeze(message)
-            self._unsaved[place] = Entry(kept, blobs)
+            self._unsaved[place] = PromptEntry(kept, blobs)
         return place
 
 
@@ -210,29 +210,29 @@ def is_stored(system_prompt: str) -> bool:
     return bool(system_prompt) and (system_prompt.isascii() or not _HALVES.search(system_prompt))
 
 
-def encode(message: Mapping[str, Any], source: Source | None) -> Entry:
+def encode(message: Mapping[str, Any], source: Source | None) -> PromptEntry:
     """Return the stored form of a message that is not exactly one of the history."""
     content = message.get("content")
     blobs: dict[str, bytes] = {}
     if source is not None and isinstance(content, str) and len(message) == len(_PLAIN):
         parts = _parts(content, source, blobs)
         if parts is not None:
-            return Entry([message["role"], *parts], blobs)
-    return Entry(_detach(message, blobs), blobs)
+            return PromptEntry([message["role"], *parts], blobs)
+    return PromptEntry(_detach(message, blobs), blobs)
 
 
-def as_content(entries: Iterable[Entry]) -> dict[str, Any]:
+def as_content(entries: Iterable[PromptEntry]) -> dict[str, Any]:
     """Return the content of a row for entries."""
     sent: list[Any] = []
     ids: list[int] = []  # of the messages that stand one after the other in one way
     shown: int | None = None
     for kept, _ in entries:
-        way = kept.way if isinstance(kept, Said) else None
+        way = kept.way if isinstance(kept, HistoryEntry) else None
         if ids and way != shown:
             sent.append([shown, *shorten(ids)])
             ids = []
         shown = way
-        if isinstance(kept, Said):
+        if isinstance(kept, HistoryEntry):
             ids.append(kept.message_id)
         else:
             sent.append(kept)

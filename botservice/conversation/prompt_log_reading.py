@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, select
 from botservice.conversation.data_urls import write_data_url
 from botservice.conversation.field_codec import lengthen
 from botservice.conversation.field_values import FrozenDict, freeze
-from botservice.conversation.prompt_log import SYSTEM, Kept, OlderSaid, PromptLog, Said
+from botservice.conversation.prompt_log import SYSTEM, HistoryEntry, Kept, OlderHistoryEntry, PromptLog
 from botservice.core.messages import Role
 from botservice.core.quoting import quote_said, quote_said_in_group
 from botservice.history.rows import read_shown
@@ -45,7 +45,7 @@ class _Named:
 
     def note(self, kept: Kept) -> None:
         """Collect the ids and digests that a message names."""
-        if isinstance(kept, Said | OlderSaid):
+        if isinstance(kept, HistoryEntry | OlderHistoryEntry):
             self.message_ids.add(kept.message_id)
         elif isinstance(kept, list):
             for part in kept[1:]:
@@ -67,15 +67,15 @@ def _read_row(content: Mapping[str, Any]) -> Iterator[Kept]:
     if "sent" in content:
         for each in content["sent"]:
             if _is_shown(each):
-                yield from (Said(each[0], number) for number in lengthen(each[1:]))
+                yield from (HistoryEntry(each[0], number) for number in lengthen(each[1:]))
             else:
                 yield each
     elif "messages" in content:
         ways = content.get("ways", {})
         for place, (number, role, prefix) in enumerate(content["messages"]):
-            yield OlderSaid(number, role, prefix, ways.get(str(place), 0))
+            yield OlderHistoryEntry(number, role, prefix, ways.get(str(place), 0))
     elif "message" in content:
-        yield OlderSaid(content["message"], content["role"], content["prefix"], content.get("way", 0))
+        yield OlderHistoryEntry(content["message"], content["role"], content["prefix"], content.get("way", 0))
     else:
         yield content["literal"]
 
@@ -97,11 +97,11 @@ class _Showing:
 
     def show(self, kept: Kept) -> FrozenDict:
         """Return a message."""
-        if isinstance(kept, Said):
+        if isinstance(kept, HistoryEntry):
             message = self._messages.get(kept.message_id)
             role = Role.USER if message is None else message.role
             return FrozenDict.trust({"role": role.value, "content": self._shown(kept.way, kept.message_id)})
-        if isinstance(kept, OlderSaid):
+        if isinstance(kept, OlderHistoryEntry):
             message = self._messages.get(kept.message_id)
             text = _OLDER_WAYS[kept.way](_GONE if message is None else message.full_text)
             return FrozenDict.trust({"role": kept.role, "content": kept.prefix + text})

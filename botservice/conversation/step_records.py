@@ -38,7 +38,7 @@ _position = attrgetter("position")
 
 
 @dataclass(slots=True)
-class _Stored:
+class _StoredItem:
     """An item's row, as it was last written."""
 
     item: MemoryItem
@@ -66,7 +66,7 @@ class StepChanges:
 
     added: list[_Write] = field(default_factory=list)
     changed: list[_Write] = field(default_factory=list)
-    removed: list[_Stored] = field(default_factory=list)
+    removed: list[_StoredItem] = field(default_factory=list)
     log_entries: list[Unsaved] = field(default_factory=list)
 
     def __bool__(self) -> bool:
@@ -103,8 +103,8 @@ class StepRecords:
         self.logs = dict(logs or {})
         self.assign_turn(turn_id)
         self._floor = floor
-        self._stored: dict[int, _Stored] = {}
-        self._order: list[_Stored] = []  # the same, as they stand
+        self._stored: dict[int, _StoredItem] = {}
+        self._order: list[_StoredItem] = []  # the same, as they stand
 
     @property
     def last_position(self) -> float:
@@ -172,7 +172,7 @@ class StepRecords:
         if changes.removed:
             self._order = list(self._stored.values())
         for each, row_id in zip(changes.added, row_ids, strict=True):
-            new = _Stored(each.item, row_id, self.turn_id, each.position, each.revision, each.is_open)
+            new = _StoredItem(each.item, row_id, self.turn_id, each.position, each.revision, each.is_open)
             self._stored[id(each.item)] = new
             self._order.append(new)
         for each in changes.changed:
@@ -193,11 +193,11 @@ class StepRecords:
     def note(self, stored: "StoredStep") -> None:
         """Add an item that was read from its row."""
         item = stored.item
-        new = _Stored(item, stored.row_id, stored.turn_id, stored.position, revision_of(item), stored.is_open)
+        new = _StoredItem(item, stored.row_id, stored.turn_id, stored.position, revision_of(item), stored.is_open)
         self._stored[id(item)] = new
         bisect.insort(self._order, new, key=_position)
 
-    def _find(self, item: MemoryItem) -> _Stored | None:
+    def _find(self, item: MemoryItem) -> _StoredItem | None:
         known = self._stored.get(id(item))
         return known if known is not None and known.item is item else None
 
@@ -219,13 +219,13 @@ class StepRecords:
             return list(once.values())
         return [item for item in once.values() if (stored := self._find(item)) is None or stored.position > floor]
 
-    def _missing(self, present: Sequence[MemoryItem], known_count: int) -> list[_Stored]:
+    def _missing(self, present: Sequence[MemoryItem], known_count: int) -> list[_StoredItem]:
         if known_count == len(self._stored):
             return []
         here = {id(item) for item in present}
         return [stored for key, stored in self._stored.items() if key not in here]
 
-    def _write(self, item: MemoryItem, position: float, stored: _Stored | None = None, *, is_open: bool) -> _Write:
+    def _write(self, item: MemoryItem, position: float, stored: _StoredItem | None = None, *, is_open: bool) -> _Write:
         log = self.log if stored is None else self.logs.get(stored.turn_id, self.log)
         ranges = log.ranges(item.get_value("model_input_messages"))
         data = detach_files(item.to_dict(full=ranges is None))

@@ -10,7 +10,7 @@ from botservice.core.policies import NANO
 from botservice.llm.chat import ChatMessage
 
 
-class Origin(StrEnum):
+class ResultOrigin(StrEnum):
     """Where the result of a call comes from."""
 
     MADE = "made"  # the call was made, when the turn was
@@ -25,7 +25,7 @@ class CallMade:
     name: str
     arguments: Mapping[str, Any]
     result: str
-    origin: Origin
+    origin: ResultOrigin
     is_error: bool = False
 
     def as_dict(self) -> dict[str, Any]:
@@ -35,7 +35,7 @@ class CallMade:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReplayedAnswer:
     """The answer to a question, and what it took.
 
     Attributes:
@@ -57,7 +57,7 @@ class Answer:
     @property
     def missing(self) -> list[CallMade]:
         """The calls that are not in the record."""
-        return [each for each in self.tool_calls if each.origin is Origin.MISSING]
+        return [each for each in self.tool_calls if each.origin is ResultOrigin.MISSING]
 
     def as_dict(self) -> dict[str, Any]:
         """Return the answer as JSON values, with the cost in the currency."""
@@ -90,8 +90,8 @@ class Comparison:
     task: str
     changed: Sequence[str]
     prompt: Sequence[ChatMessage]
-    then: Answer
-    again: Answer
+    then: ReplayedAnswer
+    again: ReplayedAnswer
     currency: str
 
     @property

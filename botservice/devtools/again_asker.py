@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from botservice.config.settings import Settings
 from botservice.core.errors import SettingsError
 from botservice.devtools.again_answers import Comparison
-from botservice.devtools.asked_again import Record
+from botservice.devtools.asked_again import RecordedTurn
 from botservice.devtools.asking_again import ask_again, read_again
 from botservice.devtools.changed_conditions import Changes, own_words
 from botservice.llm.chat import ChatLLM
@@ -15,18 +15,18 @@ from botservice.service import AgentService
 from botservice.storage.database import Storage
 
 
-class Asker:
+class Replayer:
     """Asks turns again for pages and programs, which name a turn by its number."""
 
     def __init__(self, service: AgentService, settings: Settings) -> None:
         self._service = service
         self._settings = settings
 
-    async def read(self, storage: Storage, context_id: int, turn_id: int, call: int = 1) -> Record:
+    async def read(self, storage: Storage, context_id: int, turn_id: int, call: int = 1) -> RecordedTurn:
         """Return the record of the turn that would be asked again."""
         return await read_again(self._service, context_id, turn_id, call=call, storage=storage)
 
-    def own_words(self, record: Record) -> str:
+    def own_words(self, record: RecordedTurn) -> str:
         """Return the agent's own prompt from the top of a recorded prompt."""
         first = record.prompt[0] if record.prompt else {}
         text = str(first.get("content") or "") if first.get("role") == "system" else ""

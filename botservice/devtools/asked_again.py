@@ -14,7 +14,7 @@ from botservice.conversation.sub_runs import usage_of
 from botservice.core.errors import BotServiceError
 from botservice.core.messages import TokenUsage, ToolCall
 from botservice.core.personas import prompt_of
-from botservice.devtools.again_answers import Answer, CallMade, Origin
+from botservice.devtools.again_answers import CallMade, ReplayedAnswer, ResultOrigin
 from botservice.devtools.conversations import TurnRecord, check_context, read_turns
 from botservice.llm.chat import ChatMessage
 from botservice.people.budgets import Budgets
@@ -22,7 +22,7 @@ from botservice.storage.database import Storage
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordedTurn:
     """A turn, from one of the calls of its model on.
 
     Attributes:
@@ -44,14 +44,14 @@ class Record:
     steps: Sequence[MemoryItem]
     own_prompt: str | None = None
 
-    def answer(self, budgets: Budgets, known: Sequence[str] = ()) -> Answer:
+    def answer(self, budgets: Budgets, known: Sequence[str] = ()) -> ReplayedAnswer:
         """Return the recorded answer, without the usage of sub-agents, which are not asked again."""
         asked = [each for each in self.steps if each.get_value("model_input_messages")]
         own = [each for each in asked if isinstance(each.get_value("token_usage"), TokenUsage)]
         costs = [cost_of(budgets, each.get_value("model"), each.get_value("token_usage"), known) for each in own]
         final = next((each for each in self.steps if isinstance(each, FinalAnswerStep)), None)
         failed = next((each.error for each in reversed(self.steps) if isinstance(each, FailedStep)), None)
-        return Answer(
+        return ReplayedAnswer(
             "" if final is None else readable(final.output),
             tuple(dict.fromkeys(str(name) for each in asked if (name := each.get_value("model")))),
             len(asked),
@@ -69,7 +69,7 @@ Rebuild = Callable[[], Awaitable[Prompt | None]]
 
 async def read_record(
     storage: Storage, context_id: int, turn_id: int, call: int = 1, *, rebuild: Rebuild | None = None
-) -> Record:
+) -> RecordedTurn:
     """Return what is recorded of a turn from one of the calls of its model on.
 
     Args:
@@ -93,7 +93,7 @@ async def read_record(
         if built is None:
             raise BotServiceError(_why_not(turn))
         steps, prompt, sections = turn.steps, built, built.sections()
-    return Record(
+    return RecordedTurn(
         context_id,
         turn.id,
         next((each.task for each in turn.steps if isinstance(each, TaskStep)), ""),
@@ -134,7 +134,7 @@ def _calls(steps: Sequence[MemoryItem]) -> Iterator[CallMade]:
         for call, result in zip(listed(step.tool_calls), results, strict=False):
             if isinstance(call, ToolCall):
                 arguments = json.loads(json.dumps(call.arguments))
-                yield CallMade(call.name, arguments, result.text, Origin.MADE, result.is_error)
+                yield CallMade(call.name, arguments, result.text, ResultOrigin.MADE, result.is_error)
 
 
 def _seconds(steps: Sequence[MemoryItem]) -> float | None:

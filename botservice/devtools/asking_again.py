@@ -14,9 +14,9 @@ from botservice.agent.tool import Tool
 from botservice.conversation.context import AgentContext
 from botservice.core.errors import BotServiceError
 from botservice.devtools.again_answers import Comparison
-from botservice.devtools.asked_again import Record, read_record
+from botservice.devtools.asked_again import RecordedTurn, read_record
 from botservice.devtools.changed_conditions import Changes
-from botservice.devtools.model_loop import Talk, models_asked
+from botservice.devtools.model_loop import ReplayDialog, models_asked
 from botservice.devtools.recorded_results import RecordedResults
 from botservice.llm.chat import ChatLLM, ChatMessage
 from botservice.people.usage import ModelCall, Payer, record_call
@@ -78,7 +78,7 @@ async def prompt_again(
 
 async def read_again(
     service: AgentService, context: AgentContext | int, turn: int, *, call: int = 1, storage: Storage | None = None
-) -> Record:
+) -> RecordedTurn:
     """Return the record that `ask_again` begins with."""
     kept = _storage_of(service, storage)
     context_id = context if isinstance(context, int) else context.id
@@ -93,16 +93,18 @@ def _storage_of(service: AgentService, storage: Storage | None) -> Storage:
     return kept
 
 
-def _prompt_of(agent: Agent, record: Record, changes: Changes) -> list[ChatMessage]:
+def _prompt_of(agent: Agent, record: RecordedTurn, changes: Changes) -> list[ChatMessage]:
     return changes.apply(record.prompt, record.sections, [record.own_prompt or "", agent.prompt])
 
 
-async def _ask(service: AgentService, record: Record, changes: Changes, llm: ChatLLM, storage: Storage) -> Comparison:
+async def _ask(
+    service: AgentService, record: RecordedTurn, changes: Changes, llm: ChatLLM, storage: Storage
+) -> Comparison:
     agent, budgets = service.agent, service.options.budgets
     prompt = _prompt_of(agent, record, changes)
     context = await AgentContext.load(storage, record.context_id, record.turn_id)
     tools = await offered_tools(agent, context)
-    talk = Talk(llm, tools, RecordedResults(record.tool_calls), budgets, service.options.max_steps)
+    talk = ReplayDialog(llm, tools, RecordedResults(record.tool_calls), budgets, service.options.max_steps)
     try:
         again = await talk.ask(prompt)
     finally:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from botservice.core.policies import NANO
-from botservice.devtools.again_answers import Answer
+from botservice.devtools.again_answers import ReplayedAnswer
 from botservice.devtools.case_languages import language_of
 from botservice.devtools.cases import Expectations
 from botservice.llm.tokens import counter_for
 
 
-def find_failures(answer: Answer, expect: Expectations) -> list[str]:
+def find_failures(answer: ReplayedAnswer, expect: Expectations) -> list[str]:
     """Return the expectations that an answer does not meet, each in a line. It may block for a moment."""
     if answer.error is not None:
         return [f"no answer: {answer.error}"]
@@ -26,13 +26,13 @@ def _of_text(text: str, expect: Expectations) -> Iterator[str]:
         yield f"is in {found or 'no language that can be told'}, not in {expect.language}"
 
 
-def _of_calls(answer: Answer, expect: Expectations) -> Iterator[str]:
+def _of_calls(answer: ReplayedAnswer, expect: Expectations) -> Iterator[str]:
     called = {each.name for each in answer.tool_calls}
     yield from (f"does not call {each}" for each in expect.calls if each not in called)
     yield from (f"calls {each}" for each in expect.not_calls if each in called)
 
 
-def _of_costs(answer: Answer, expect: Expectations) -> Iterator[str]:
+def _of_costs(answer: ReplayedAnswer, expect: Expectations) -> Iterator[str]:
     if expect.max_tokens is not None:
         tokens = count_said(answer)
         if tokens > expect.max_tokens:
@@ -44,7 +44,7 @@ def _of_costs(answer: Answer, expect: Expectations) -> Iterator[str]:
             yield f"costs {answer.cost / NANO:.6f}, not {expect.max_cost:g} at most"
 
 
-def count_said(answer: Answer) -> int:
+def count_said(answer: ReplayedAnswer) -> int:
     """Return how many tokens were written for an answer; where no server says, about how many are in it."""
     if answer.usage is not None:
         return answer.usage.output_tokens

@@ -7,9 +7,9 @@ from typing import Any, Final
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
 from botservice.core.errors import BotServiceError
-from botservice.devtools.again_answers import CallMade, Origin
+from botservice.devtools.again_answers import CallMade, ResultOrigin
 from botservice.devtools.case_languages import LANGUAGES
-from botservice.devtools.yaml_lines import Place
+from botservice.devtools.yaml_lines import YamlLocation
 from botservice.llm.chat import ChatMessage
 
 _OF_PEOPLE: Final = ("author", "history", "facts")
@@ -20,7 +20,7 @@ _RECORDED: Final = dict.fromkeys((*_OF_PEOPLE, "tools"), "is in the record of a 
 _NOT_WITH: Final = {"question": _OF_TURNS, "messages": _OF_TURNS | _OF_QUESTIONS, "turn": _RECORDED, "turns": _RECORDED}
 _ROLES: Final = ("system", "user", "assistant", "tool")
 
-_Readers = Mapping[str, Callable[[Place], Any]]
+_Readers = Mapping[str, Callable[[YamlLocation], Any]]
 
 
 class Pattern:
@@ -134,7 +134,7 @@ def read_suite(text: str, file: str = "the file") -> Suite:
     Raises:
         BotServiceError: something in it is wrong; it says where, and what to do.
     """
-    place = Place.of_text(text, file)
+    place = YamlLocation.of_text(text, file)
     fields = place.fields(_SUITE)
     if "cases" not in fields:
         place.refuse("there are no cases: the file has a list cases:")
@@ -144,11 +144,11 @@ def read_suite(text: str, file: str = "the file") -> Suite:
     return suite
 
 
-def _read(fields: Mapping[str, Place], readers: _Readers) -> dict[str, Any]:
+def _read(fields: Mapping[str, YamlLocation], readers: _Readers) -> dict[str, Any]:
     return {name: readers[name](place) for name, place in fields.items()}
 
 
-def _cases(place: Place) -> list[Case]:
+def _cases(place: YamlLocation) -> list[Case]:
     fields = place.fields(_CASE)
     kinds = [kind for kind in _NOT_WITH if kind in fields]
     if len(kinds) != 1:
@@ -168,25 +168,25 @@ def _cases(place: Place) -> list[Case]:
     return [Case(own or f"turn {turn} of {values['context']}", **{**values, "turn": turn}) for turn in turns]
 
 
-def _patterns(place: Place) -> tuple[Pattern, ...]:
+def _patterns(place: YamlLocation) -> tuple[Pattern, ...]:
     try:
         return tuple(map(Pattern, place.texts()))
     except BotServiceError as error:
         place.refuse(str(error))
 
 
-def _language(place: Place) -> str:
+def _language(place: YamlLocation) -> str:
     language = place.text().casefold()
     if language not in LANGUAGES:
         place.refuse(f"the language must be one of {', '.join(LANGUAGES)}")
     return language
 
 
-def _messages(place: Place) -> tuple[ChatMessage, ...]:
+def _messages(place: YamlLocation) -> tuple[ChatMessage, ...]:
     return tuple(map(_message, place.items())) or place.refuse("there are no messages")
 
 
-def _message(place: Place) -> ChatMessage:
+def _message(place: YamlLocation) -> ChatMessage:
     message: Any = place.value()
     if not isinstance(message, dict) or message.get("role") not in _ROLES:
         place.refuse(f"a message has a role: {', '.join(_ROLES)}")
@@ -195,7 +195,7 @@ def _message(place: Place) -> ChatMessage:
     return dict(message)
 
 
-def _said(place: Place) -> tuple[str, str]:
+def _said(place: YamlLocation) -> tuple[str, str]:
     fields = place.fields(("user", "assistant"))
     if len(fields) != 1:
         place.refuse("each line of a history is what one said: user: … or assistant: …")
@@ -203,7 +203,7 @@ def _said(place: Place) -> tuple[str, str]:
     return role, said.text()
 
 
-def _tool(place: Place) -> tuple[CallMade, bool]:
+def _tool(place: YamlLocation) -> tuple[CallMade, bool]:
     fields = place.fields(("name", "arguments", "result", "error"))
     if "name" not in fields or ("result" in fields) == ("error" in fields):
         place.refuse("a tool has a name, and a result or an error; arguments where the result is for them alone")
@@ -212,17 +212,17 @@ def _tool(place: Place) -> tuple[CallMade, bool]:
         fields["arguments"].refuse("arguments must be a mapping")
     is_error = "error" in fields
     result = fields["error" if is_error else "result"].text()
-    call = CallMade(fields["name"].text(), arguments, result, Origin.RECORD, is_error)
+    call = CallMade(fields["name"].text(), arguments, result, ResultOrigin.RECORD, is_error)
     return call, "arguments" not in fields
 
 
-_BY_TYPE: Final[Mapping[object, Callable[[Place], Any]]] = {
-    str: Place.text,
-    str | None: Place.text,
-    tuple[str, ...]: Place.texts,
-    int: Place.whole,
-    int | None: Place.whole,
-    float | None: Place.number,
+_BY_TYPE: Final[Mapping[object, Callable[[YamlLocation], Any]]] = {
+    str: YamlLocation.text,
+    str | None: YamlLocation.text,
+    tuple[str, ...]: YamlLocation.texts,
+    int: YamlLocation.whole,
+    int | None: YamlLocation.whole,
+    float | None: YamlLocation.number,
     tuple[Pattern, ...]: _patterns,
     tuple[ChatMessage, ...]: _messages,
     tuple[tuple[str, str], ...]: lambda place: tuple(map(_said, place.items())),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from botservice.conversation.masked_secrets import mask
 from botservice.conversation.replay import visible
 from botservice.core.policies import NANO
-from botservice.devtools.again_answers import Answer, CallMade, Comparison, Origin
+from botservice.devtools.again_answers import CallMade, Comparison, ReplayedAnswer, ResultOrigin
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -41,23 +41,23 @@ def render_comparison(comparison: Comparison) -> "RenderableType":
     return Group(_text(title, "bold"), table, *(_text(line) for line in say_difference(comparison)))
 
 
-def say_answer(answer: Answer) -> str:
+def say_answer(answer: ReplayedAnswer) -> str:
     """Return the text of an answer, or why there is none."""
     return answer.text if answer.error is None else f"No answer: {answer.error}"
 
 
-def say_calls(answer: Answer) -> str:
+def say_calls(answer: ReplayedAnswer) -> str:
     """Return which tools were called, and where their results come from."""
     return "\n".join(map(say_call, answer.tool_calls)) or _UNKNOWN
 
 
 def say_call(call: CallMade) -> str:
     """Return a call in a line; secrets among its arguments are not shown."""
-    note = f"  [{call.origin.value}]" if call.origin is Origin.MISSING else "  [failed]" if call.is_error else ""
+    note = f"  [{call.origin.value}]" if call.origin is ResultOrigin.MISSING else "  [failed]" if call.is_error else ""
     return f"{call.name} {json.dumps(mask(call.arguments), ensure_ascii=False)}{note}"
 
 
-def say_tokens(answer: Answer) -> str:
+def say_tokens(answer: ReplayedAnswer) -> str:
     """Return how many tokens an answer took."""
     usage = answer.usage
     if usage is None:

@@ -15,7 +15,7 @@ from botservice.conversation.steps import ActionStep, PlanningStep
 from botservice.conversation.sub_runs import usage_of
 from botservice.core.errors import BotServiceError, LLMError
 from botservice.core.messages import TokenUsage, is_blank
-from botservice.devtools.again_answers import Answer, CallMade
+from botservice.devtools.again_answers import CallMade, ReplayedAnswer
 from botservice.devtools.asked_again import cost_of
 from botservice.devtools.recorded_results import RecordedResults
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse
@@ -24,7 +24,7 @@ from botservice.people.usage import ModelCall
 
 
 @dataclass(slots=True)
-class Talk:
+class ReplayDialog:
     """What is said to a model, and what has come of it so far.
 
     Attributes:
@@ -44,13 +44,13 @@ class Talk:
     _calls: list[CallMade] = field(default_factory=list)
     _count: int = 0
 
-    async def ask(self, prompt: Sequence[ChatMessage]) -> Answer:
+    async def ask(self, prompt: Sequence[ChatMessage]) -> ReplayedAnswer:
         """Return the model's answer to a prompt, or its error as an answer."""
         began = time.monotonic()
         try:
-            answer = Answer(await self._converse(list(prompt)))
+            answer = ReplayedAnswer(await self._converse(list(prompt)))
         except BotServiceError as error:
-            answer = Answer(error=str(error))
+            answer = ReplayedAnswer(error=str(error))
         return replace(
             answer,
             models=tuple(dict.fromkeys(each.model for each in self.billed)),

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from botservice.core.messages import ToolCall
-from botservice.devtools.again_answers import CallMade, Origin
+from botservice.devtools.again_answers import CallMade, ResultOrigin
 
 ANY_ARGUMENTS: Final = "*"
 _MISSING: Final = (
@@ -32,9 +32,9 @@ class RecordedResults:
         arguments = call.arguments if call.malformed_arguments is None else {}
         same = self._by_call.get((call.name, _canonical(arguments))) or self._by_call.get((call.name, ANY_ARGUMENTS))
         if not same or call.malformed_arguments is not None:
-            return CallMade(call.name, arguments, _MISSING, Origin.MISSING, is_error=True)
+            return CallMade(call.name, arguments, _MISSING, ResultOrigin.MISSING, is_error=True)
         known = same.pop(0) if len(same) > 1 else same[0]
-        return CallMade(call.name, arguments, known.result, Origin.RECORD, known.is_error)
+        return CallMade(call.name, arguments, known.result, ResultOrigin.RECORD, known.is_error)
 
 
 def _canonical(arguments: Mapping[str, Any]) -> str:

@@ -19,13 +19,13 @@ from botservice.conversation.context import AgentContext
 from botservice.core.errors import BotServiceError, LLMError
 from botservice.core.messages import Author
 from botservice.core.policies import NANO
-from botservice.devtools.again_answers import Answer
+from botservice.devtools.again_answers import ReplayedAnswer
 from botservice.devtools.asked_again import cost_of
 from botservice.devtools.asking_again import ask_again, model_of, offered_tools
 from botservice.devtools.case_rules import find_failures
 from botservice.devtools.cases import Case, Suite
 from botservice.devtools.changed_conditions import Changes
-from botservice.devtools.model_loop import Talk, models_asked
+from botservice.devtools.model_loop import ReplayDialog, models_asked
 from botservice.devtools.recorded_results import RecordedResults
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, takes_schema
 from botservice.llm.demo import DemoChatLLM
@@ -163,9 +163,9 @@ class CaseResult:
     """
 
     name: str
-    answer: Answer
+    answer: ReplayedAnswer
     failures: tuple[str, ...] = ()
-    then: Answer | None = None
+    then: ReplayedAnswer | None = None
     judging_cost: int = 0
 
     @property
@@ -271,7 +271,7 @@ async def _ask(case: Case, changes: Changes, means: Means) -> tuple[CaseResult, 
         for_all=(call for call, is_for_all in case.tools if is_for_all),
     )
     llm = means.llm or model_of(service.agent)
-    talk = Talk(llm, tools, results, service.options.budgets, service.options.max_steps)
+    talk = ReplayDialog(llm, tools, results, service.options.budgets, service.options.max_steps)
     asked = case.question or str(case.messages[-1].get("content"))
     return CaseResult(case.name, await talk.ask(prompt)), asked
 

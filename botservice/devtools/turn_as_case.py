@@ -6,11 +6,11 @@ from typing import Any
 import yaml
 
 from botservice.conversation.replay import visible
-from botservice.devtools.asked_again import Record
+from botservice.devtools.asked_again import RecordedTurn
 from botservice.people.budgets import Budgets
 
 
-def write_case(record: Record) -> str:
+def write_case(record: RecordedTurn) -> str:
     """Return a file with one case: what the model read below the agent's prompt, and what its tools gave."""
     first, end = record.sections.get("system", (0, 0))
     messages = [each for place, each in enumerate(record.prompt) if not first <= place < end]

@@ -50,7 +50,7 @@ class State(StrEnum):
     ALL = "all"
 
 
-class Order(StrEnum):
+class TurnOrder(StrEnum):
     """The order of the turns that are found."""
 
     NEWEST = "newest"
@@ -83,12 +83,12 @@ class TurnFilter:
     rating: Rating | None = None
     since: datetime | None = None
     until: datetime | None = None
-    order: Order = Order.NEWEST
+    order: TurnOrder = TurnOrder.NEWEST
     context_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class PageCursor:
     """Where a page begins: after a turn, in the order of the list.
 
     Attributes:
@@ -123,12 +123,17 @@ class FoundPage:
     """
 
     found: list[FoundTurn] = field(default_factory=list)
-    rest: Cursor | None = None
+    rest: PageCursor | None = None
     is_full: bool = True
 
 
 def find_turns(
-    connection: Connection, sought: TurnFilter, *, limit: int, after: Cursor | None = None, looks_at: int = LOOKED_AT
+    connection: Connection,
+    sought: TurnFilter,
+    *,
+    limit: int,
+    after: PageCursor | None = None,
+    looks_at: int = LOOKED_AT,
 ) -> FoundPage:
     """Return the next turns that match, looking at a limited number of rows."""
     candidates = _candidates(sought, after).limit(looks_at)
@@ -146,9 +151,9 @@ def find_turns(
     found = [FoundTurn(row, ratings.get(row.id, (0, 0))) for row in rows[:limit]]
     if len(rows) > limit:
         last = rows[limit - 1]
-        return FoundPage(found, Cursor(int(last.value), last.id))
+        return FoundPage(found, PageCursor(int(last.value), last.id))
     end = connection.execute(candidates.limit(1).offset(looks_at - 1)).one_or_none()
-    return FoundPage(found, None if end is None else Cursor(int(end.value), end.id), is_full=False)
+    return FoundPage(found, None if end is None else PageCursor(int(end.value), end.id), is_full=False)
 
 
 def read_ratings(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, tuple[int, int]]:
@@ -170,14 +175,14 @@ def find_with_failed_calls(connection: Connection, turn_ids: Sequence[int]) -> s
     return set(connection.execute(query).scalars())
 
 
-_ORDERED_BY: Final[Mapping[Order, ColumnElement[int]]] = {
-    Order.SLOWEST: turn_figures.c.lasted_ms,
-    Order.DEAREST: turn_figures.c.cost,
+_ORDERED_BY: Final[Mapping[TurnOrder, ColumnElement[int]]] = {
+    TurnOrder.SLOWEST: turn_figures.c.lasted_ms,
+    TurnOrder.DEAREST: turn_figures.c.cost,
 }
 _FIGURES: Final = tuple(column.name for column in turn_figures.c if column.name != "turn_id")
 
 
-def _candidates(sought: TurnFilter, after: Cursor | None) -> Select[Any]:
+def _candidates(sought: TurnFilter, after: PageCursor | None) -> Select[Any]:
     """Return the query of the turns to look at, by the most selective index."""
     if sought.context_id is not None:
         # Not "equal", and ordered by both: Postgres would go through the turns of all contexts for the newest of one.
@@ -199,11 +204,13 @@ def _candidates(sought: TurnFilter, after: Cursor | None) -> Select[Any]:
     return query.order_by(turns.c.id.desc())
 
 
-def _ids_before(column: ColumnElement[Any], after: Cursor | None) -> list[ColumnElement[bool]]:
+def _ids_before(column: ColumnElement[Any], after: PageCursor | None) -> list[ColumnElement[bool]]:
     return [] if after is None else [column < after.turn_id]
 
 
-def _before(value: ColumnElement[Any], turn_id: ColumnElement[Any], after: Cursor | None) -> list[ColumnElement[bool]]:
+def _before(
+    value: ColumnElement[Any], turn_id: ColumnElement[Any], after: PageCursor | None
+) -> list[ColumnElement[bool]]:
     if after is None:
         return []
     return [value <= after.value, or_(value < after.value, turn_id < after.turn_id)]

@@ -16,7 +16,7 @@ _TOO_DEEP: Final = "values are nested too deep"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class YamlLocation:
     """A value of a file."""
 
     file: str
@@ -53,7 +53,7 @@ class Place:
                 return
             node, depth = left.pop()
             if depth > _DEEPEST:
-                Place(self.file, self.name, node).refuse(_TOO_DEEP)
+                YamlLocation(self.file, self.name, node).refuse(_TOO_DEEP)
             match node:
                 case yaml.MappingNode():
                     left += [(each, depth + 1) for pair in node.value for each in pair]
@@ -65,33 +65,36 @@ class Place:
         """Say what is wrong here."""
         raise BotServiceError(f"{self.file}, line {self.node.start_mark.line + 1}: {reason}")
 
-    def fields(self, known: Collection[str]) -> Mapping[str, "Place"]:
+    def fields(self, known: Collection[str]) -> Mapping[str, "YamlLocation"]:
         """Return the values of a mapping by their names."""
         if not isinstance(self.node, yaml.MappingNode):
             self.refuse(f"{self.name} must be a mapping with {', '.join(known)}")
-        found: dict[str, Place] = {}
+        found: dict[str, YamlLocation] = {}
         for key, value in self.node.value:
             name = str(key.value)
-            here = Place(self.file, name, key)
+            here = YamlLocation(self.file, name, key)
             if name not in known:
                 here.refuse(f"{self.name} has no {name!r}; there are: {', '.join(known)}")
             if name in found:
                 here.refuse(f"{name} is there twice")
-            found[name] = Place(self.file, name, value)
+            found[name] = YamlLocation(self.file, name, value)
         return found
 
-    def items(self) -> Iterator["Place"]:
+    def items(self) -> Iterator["YamlLocation"]:
         """Yield the values of a list."""
         if not isinstance(self.node, yaml.SequenceNode):
             self.refuse(f"{self.name} must be a list, each line of which begins with a dash")
         for number, each in enumerate(self.node.value, 1):
-            yield Place(self.file, f"{self.name} {number}", each)
+            yield YamlLocation(self.file, f"{self.name} {number}", each)
 
     def value(self) -> Any:
         """Return it as JSON values; dates as their text."""
         match self.node:
             case yaml.MappingNode():
-                return {str(key.value): Place(self.file, str(key.value), each).value() for key, each in self.node.value}
+                return {
+                    str(key.value): YamlLocation(self.file, str(key.value), each).value()
+                    for key, each in self.node.value
+                }
             case yaml.SequenceNode():
                 return [each.value() for each in self.items()]
         return self._scalar()

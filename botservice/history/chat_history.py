@@ -15,7 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.core.messages import Attachment, Author, Message, Role
 from botservice.history.documents import question_of, searchable_text
-from botservice.history.questions import Period, Question, SearchHit, merge_hits
+from botservice.history.questions import Question, SearchHit, TimeRange, merge_hits
 from botservice.history.recent import Recent, RecentMessages
 from botservice.history.rows import (
     LAST_OF_A_PERSON,
@@ -306,7 +306,7 @@ class ChatHistory:
         return await self._storage.read(lambda connection: find_people(connection, self._context_id))
 
     async def search_again(
-        self, texts: Sequence[str], *, k: int, room: Room, period: Period | None = None
+        self, texts: Sequence[str], *, k: int, room: Room, period: TimeRange | None = None
     ) -> list[SearchHit]:
         """Search for several texts and return what is found, with what makes it readable, within its room.
 

@@ -12,7 +12,7 @@ from botservice.history.long_chats import LongChats
 from botservice.history.questions import Question
 from botservice.history.recent import RecentMessages
 from botservice.history.vectors import read_vectors
-from botservice.history.word_blocks import Stretch, find_stretches
+from botservice.history.word_blocks import WordBlock, find_stretches
 from botservice.search.documents import Document
 from botservice.search.index import SearchIndex
 from botservice.search.scoring import Ranking
@@ -79,7 +79,7 @@ class ContextIndex:
     last_position: int = 0
     is_long: bool = False
     making: int | None = None
-    full: Stretch | None = None
+    full: WordBlock | None = None
     vector_model: str | None = None
     last_vector: int = 0
     answered: _Answered | None = None
@@ -127,7 +127,7 @@ class ContextIndex:
             return False
         if self.making is not None:
             first = self.after + 1
-            self.full = Stretch(self.context_id, first, last, self.deletion_version, self.index.blocks(first))
+            self.full = WordBlock(self.context_id, first, last, self.deletion_version, self.index.blocks(first))
             return False
         return self.is_long or model_key is None or self._take_vectors(connection, model_key)
 

@@ -20,7 +20,7 @@ from botservice.history.question_vectors import QuestionVectors
 from botservice.history.questions import Question, SearchHit
 from botservice.history.recent import Recent, RecentMessages
 from botservice.history.rows import BY_ID, read_messages
-from botservice.history.word_blocks import Stretch, write_stretch
+from botservice.history.word_blocks import WordBlock, write_stretch
 from botservice.llm.tokens import TokenCounter
 from botservice.search.query import split_questions
 from botservice.search.scoring import Ranking, merge_rankings
@@ -60,7 +60,7 @@ class SearchIndexes:
         self._recent = recent or RecentMessages()
         self._limit_bytes = limit_bytes
         self._long_chats = long_chats
-        self._full: dict[tuple[int, int], Stretch] = {}
+        self._full: dict[tuple[int, int], WordBlock] = {}
         self._indexes: OrderedDict[int, ContextIndex] = OrderedDict()
         self._sizes: dict[int, int] = {}
         self._size = 0

@@ -18,7 +18,7 @@ from botservice.history.word_blocks import read_blocks
 from botservice.search.arrays import each_once
 from botservice.search.blocks import LONGEST_STRETCH, block_of, key_of, unpack
 from botservice.search.candidates import FoundWord, Positions, choose_positions
-from botservice.search.dates import Span
+from botservice.search.dates import DateSpan
 from botservice.search.documents import Document
 from botservice.search.evidence import Census
 from botservice.search.index import SearchIndex
@@ -74,7 +74,7 @@ def search_long_chat(
     """Return the ids of messages with their scores, best first, where all that is not in newest is written down."""
     found = _find_words(connection, context_id, newest, question)
     if question.said_within is not None:
-        wanted = _positions_of(connection, context_id, Span(*question.said_within), last_position)
+        wanted = _positions_of(connection, context_id, DateSpan(*question.said_within), last_position)
         found = [_inside(each, wanted) for each in found]
     wanted_times = newest.spans_of(question.text, question.asked_at)
     inside = [_positions_of(connection, context_id, span, last_position) for span in wanted_times[:_MOST_SPANS]]
@@ -110,7 +110,7 @@ def rank(index: SearchIndex, question: Question, census: Census | None = None) -
 def _find_words(connection: Connection, context_id: int, newest: SearchIndex, question: Question) -> list[FoundWord]:
     wanted = newest.want_words(question.text, question.asked_at, question.exclude)
     asked = newest.positions_at(question.exclude)
-    written = _Written(connection, context_id, {key for each in wanted for key in each.forms | each.others})
+    written = _IndexedWords(connection, context_id, {key for each in wanted for key in each.forms | each.others})
     return [
         FoundWord(
             each,
@@ -133,7 +133,7 @@ def _without(gone: Positions, *parts: Positions) -> Positions:
     return positions[np.isin(positions, gone, invert=True)] if len(gone) else positions
 
 
-class _Written:
+class _IndexedWords:
     """Where some words stand, by what is written down."""
 
     def __init__(self, connection: Connection, context_id: int, words: Collection[str]) -> None:
@@ -152,7 +152,7 @@ class _Written:
         return each_once(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
 
 
-def _positions_of(connection: Connection, context_id: int, span: Span, last_position: int) -> range:
+def _positions_of(connection: Connection, context_id: int, span: DateSpan, last_position: int) -> range:
     """Return where the messages of a time stand; a chat's messages are in the order of their times, nearly always."""
     return range(
         _first_since(connection, context_id, span.start, last_position),

@@ -66,7 +66,7 @@ def merge_hits(found: Iterable[Sequence[SearchHit]]) -> list[SearchHit]:
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class TimeRange:
     """A time in which something was said.
 
     Attributes:
@@ -107,7 +107,7 @@ class Question:
     exclude: Collection[int] = ()
     vector: "NDArray[Any] | None" = field(default=None, compare=False)
     shown: Collection[int] = ()
-    period: Period | None = None
+    period: TimeRange | None = None
     is_each_once: bool = False
 
     @property

@@ -38,7 +38,7 @@ _POSITIONS = select(messages.c.position).where(_IS_OF_CONTEXT, messages.c.id.in_
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class WordBlock:
     """The words of the messages from one position to another, of one context.
 
     Attributes:
@@ -59,7 +59,7 @@ def find_stretches(connection: Connection, context_id: int) -> set[tuple[int, in
     return {(row.first_position, row.last_position) for row in rows if bytes(row.data) == _MARK_DATA}
 
 
-def write_stretch(connection: Connection, stretch: Stretch) -> None:
+def write_stretch(connection: Connection, stretch: WordBlock) -> None:
     """Write a stretch down in the place of what was there, unless messages have changed or gone since it was read."""
     # The lock: deleting a message takes it as well, before the words are deleted.
     version = connection.execute(_LOCK, {"context": stretch.context_id}).scalar_one_or_none()

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
-from botservice.telemetry.measuring import ModelCall, is_measuring, measured
+from botservice.telemetry.measuring import MeasuredModelCall, is_measuring, measured
 
 MOST_SEARCHES: Final = 5
 """How often the server may search the web for one answer of a model: so many are asked for, and paid at most."""
@@ -32,7 +32,9 @@ async def ask(
         return await llm.chat(prompt, tools, **options)
     model, server = str(getattr(llm, "model", "unknown")), getattr(llm, "base_url", None)
     on_text: TextSink | None = options.get(_ON_TEXT)
-    call = ModelCall(model, str(server) if server else None, purpose, prompt, tools, is_streamed=on_text is not None)
+    call = MeasuredModelCall(
+        model, str(server) if server else None, purpose, prompt, tools, is_streamed=on_text is not None
+    )
     if on_text is not None:
         options[_ON_TEXT] = partial(_pass_on, call, on_text)
     with measured(call):
@@ -42,7 +44,7 @@ async def ask(
     return response
 
 
-def _pass_on(call: ModelCall, on_text: TextSink, piece: str) -> None:
+def _pass_on(call: MeasuredModelCall, on_text: TextSink, piece: str) -> None:
     """Note that a piece has come, and pass it on."""
     call.hear()
     on_text(piece)

@@ -12,7 +12,7 @@ from botservice.llm.tls import tls_context
 from botservice.mcp.child_processes import Children
 from botservice.mcp.config import ServerConfig
 from botservice.mcp.failures import explain, is_closed
-from botservice.mcp.http_and_stdio import Line, connected
+from botservice.mcp.http_and_stdio import ConnectionState, connected
 from botservice.mcp.listing import ListedTool, clean, read_listing
 from botservice.mcp.progress import progress_of_server
 
@@ -39,7 +39,7 @@ class _SessionLost(OutputError):
     """An HTTP server knows nothing of this connection any more."""
 
 
-class Connection:
+class ServerConnection:
     """One server.
 
     Attributes:
@@ -66,7 +66,7 @@ class Connection:
         self.problem: str | None = None
         self.is_tried = asyncio.Event()
         self._children = children
-        self._line = Line()
+        self._line = ConnectionState()
         self._tries = 0
         self._client: Client | None = None
         self._is_up = asyncio.Event()
@@ -154,7 +154,7 @@ class Connection:
         """Connect, and again whenever the connection is lost, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
-            began, line = loop.time(), Line()
+            began, line = loop.time(), ConnectionState()
             self._line = line
             try:
                 await self._live(line)
@@ -177,7 +177,7 @@ class Connection:
             await asyncio.sleep(_PAUSES[min(self._tries, len(_PAUSES) - 1)])
             self._tries += 1
 
-    def _is_unwelcome(self, line: Line) -> bool:
+    def _is_unwelcome(self, line: ConnectionState) -> bool:
         """Return whether trying again is of no use before a person has signed in, and take note of that."""
         if self._auth is None:
             self.wants_sign_in = line.wants_sign_in and (self.config.has_sign_in or not self.config.headers)
@@ -188,7 +188,7 @@ class Connection:
             self.is_tried.set()
         return self.wants_sign_in
 
-    async def _live(self, line: Line) -> None:
+    async def _live(self, line: ConnectionState) -> None:
         """Connect and stay so for as long as it lasts."""
         from_package = await asyncio.to_thread(_load)  # takes a second, in which others go on
         way = connected(self.config, self._children, line, self._auth)
@@ -203,7 +203,7 @@ class Connection:
                 finally:
                     self._let_go()
 
-    async def _stay(self, client: "Client", line: Line) -> None:
+    async def _stay(self, client: "Client", line: ConnectionState) -> None:
         """List the tools again whenever the server says that they have changed, until the line is lost."""
         async with asyncio.TaskGroup() as group:
             others = [group.create_task(self._listen(client)), group.create_task(self._list_again(client))]

@@ -26,7 +26,7 @@ _REMEMBERED: Final = 2_000  # bytes of what a server last said to its standard e
 _HINTS: Final = ("readOnlyHint", "idempotentHint", "destructiveHint", "openWorldHint")
 
 
-class Line:
+class ConnectionState:
     """The state of one connection.
 
     Attributes:
@@ -56,7 +56,7 @@ class Line:
 
 @contextlib.asynccontextmanager
 async def connected(
-    config: ServerConfig, children: Children, line: Line, auth: "httpx2.Auth | None" = None
+    config: ServerConfig, children: Children, line: ConnectionState, auth: "httpx2.Auth | None" = None
 ) -> "AsyncIterator[Transport]":
     """Yield the transport to a server, not yet entered.
 
@@ -85,7 +85,7 @@ async def connected(
 
 @contextlib.asynccontextmanager
 async def _started(
-    config: ServerConfig, command: str, args: Sequence[str], errors: Any, line: Line
+    config: ServerConfig, command: str, args: Sequence[str], errors: Any, line: ConnectionState
 ) -> "AsyncIterator[Transport]":
     if os.name != "posix":  # the package knows how programs are found and ended there
         from mcp import StdioServerParameters, stdio_client
@@ -103,7 +103,7 @@ async def _started(
 
 
 @contextlib.asynccontextmanager
-async def _standard_error(line: Line) -> AsyncIterator[Any]:
+async def _standard_error(line: ConnectionState) -> AsyncIterator[Any]:
     """Yield a file for a server's standard error, of which the end is remembered."""
 
     class Hearing(asyncio.Protocol):
@@ -120,7 +120,7 @@ async def _standard_error(line: Line) -> AsyncIterator[Any]:
 
 
 def http_client(
-    headers: Mapping[str, str], line: Line, auth: "httpx2.Auth | None" = None, *, largest: int | None = None
+    headers: Mapping[str, str], line: ConnectionState, auth: "httpx2.Auth | None" = None, *, largest: int | None = None
 ) -> "httpx2.AsyncClient":
     """Return an HTTP client that limits the size of answers, and records refusals.
 
@@ -168,7 +168,7 @@ def _bounded(stream: Any, most: int) -> "httpx2.AsyncByteStream":
 
 
 @contextlib.asynccontextmanager
-async def _watched(transport: "Transport", line: Line) -> AsyncIterator[Any]:
+async def _watched(transport: "Transport", line: ConnectionState) -> AsyncIterator[Any]:
     """Enter a transport; signal its end, and pass on only messages that the client can read."""
     async with transport as (read, write):
         yield _Reading(read, line.is_lost.set), write

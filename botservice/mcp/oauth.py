@@ -21,8 +21,8 @@ from botservice.config.settings import is_loopback
 from botservice.mcp.allowed_networks import Reach
 from botservice.mcp.config import ServerConfig
 from botservice.mcp.failures import ServerDown
-from botservice.mcp.http_and_stdio import Line, http_client
-from botservice.mcp.sign_ins import Grant, SignIn, SignIns
+from botservice.mcp.http_and_stdio import ConnectionState, http_client
+from botservice.mcp.sign_ins import SignIn, SignIns, TokenGrant
 from botservice.storage.database import Storage
 
 _SECONDS: Final = 30.0
@@ -88,7 +88,7 @@ class _Client:
 
 
 async def begin(
-    config: ServerConfig, redirect_uri: str, keep: Callable[[Grant], Awaitable[str]], *, language: str | None
+    config: ServerConfig, redirect_uri: str, keep: Callable[[TokenGrant], Awaitable[str]], *, language: str | None
 ) -> str:
     """Return the link by which one person signs in.
 
@@ -113,7 +113,7 @@ async def begin(
     pkce, context = PKCEParameters.generate(), provider.context
     if context.oauth_metadata is None or context.client_info is None:
         raise ServerDown("it does not say where people sign in")
-    grant = Grant(
+    grant = TokenGrant(
         config.url,
         redirect_uri,
         context.client_info.model_dump(mode="json", exclude_none=True),
@@ -136,7 +136,7 @@ def _put_together(page: str, asked: Mapping[str, str]) -> str:
     return urlunsplit(parts._replace(query=urlencode({**dict(own), **asked}), fragment=""))
 
 
-def _check_link(link: str, grant: Grant) -> None:
+def _check_link(link: str, grant: TokenGrant) -> None:
     """Return if a person can be sent to a link."""
     if len(json.dumps([grant.client, grant.metadata])) > _LARGEST_GRANT:
         raise ServerDown("its authorization says too much of itself")
@@ -147,7 +147,7 @@ def _check_link(link: str, grant: Grant) -> None:
         raise ServerDown("its page for signing in is at an address that nobody can be sent to")
 
 
-async def finish(config: ServerConfig, grant: Grant, query: Mapping[str, str]) -> SignIn:
+async def finish(config: ServerConfig, grant: TokenGrant, query: Mapping[str, str]) -> SignIn:
     """Return what a person who came back has of a server from now on.
 
     Raises:
@@ -254,7 +254,7 @@ async def _ask_for_link(config: ServerConfig, provider: OAuthClientProvider, rea
     raise ServerDown(f"it wants nobody to sign in ({response.status_code})")
 
 
-async def _ask_for_token(config: ServerConfig, grant: Grant, asked: Mapping[str, str]) -> OAuthToken:
+async def _ask_for_token(config: ServerConfig, grant: TokenGrant, asked: Mapping[str, str]) -> OAuthToken:
     """Return the tokens that an authorization gives."""
     client_info = OAuthClientInformationFull.model_validate(grant.client)
     metadata = OAuthClientMetadata(redirect_uris=[AnyUrl(grant.redirect_uri)])
@@ -290,7 +290,7 @@ def _signed_in(before: SignIn, token: OAuthToken) -> SignIn:
 @contextlib.asynccontextmanager
 async def _authorization(reach: Reach, auth: httpx2.Auth | None) -> AsyncGenerator[httpx2.AsyncClient]:
     """Yield a client for what a server says is its authorization."""
-    async with http_client({}, Line(), auth, largest=_LARGEST_ANSWER) as client:
+    async with http_client({}, ConnectionState(), auth, largest=_LARGEST_ANSWER) as client:
         client.event_hooks["request"].append(reach.look)
         client.event_hooks["response"].append(reach.note)
         yield client

@@ -16,7 +16,7 @@ from botservice.conversation.context import AgentContext
 from botservice.core.messages import Button
 from botservice.mcp.child_processes import Children
 from botservice.mcp.config import ServerConfig
-from botservice.mcp.connection import Connection
+from botservice.mcp.connection import ServerConnection
 from botservice.mcp.failures import ServerDown
 from botservice.mcp.sign_ins import SignIn, SignIns, find_asker, make_code
 from botservice.mcp.tool import MCPTool, name_tools
@@ -56,7 +56,7 @@ class Returned:
 class _Personal:
     """One person's connection."""
 
-    connection: Connection
+    connection: ServerConnection
     auth: "PersonalAuth"
     used_at: float
 
@@ -142,7 +142,7 @@ class PersonalServers:
             known = None
         if known is None:
             auth = PersonalAuth(config, self._sign_ins, storage, asker, found)
-            known = _Personal(Connection(config, Children(), self._wait_seconds, auth), auth, 0.0)
+            known = _Personal(ServerConnection(config, Children(), self._wait_seconds, auth), auth, 0.0)
             self._open[key] = known
         known.used_at = time.monotonic()
         self._open.move_to_end(key)
@@ -211,7 +211,7 @@ class _PersonalTool(MCPTool):
 
     def __init__(
         self,
-        connection: Connection,
+        connection: ServerConnection,
         listed: Any,
         name: str,
         auth: "PersonalAuth",

@@ -10,7 +10,7 @@ from botservice.agent.toolset import in_turn
 from botservice.conversation.context import AgentContext
 from botservice.mcp.child_processes import Children
 from botservice.mcp.config import ServerConfig, read_file, read_servers
-from botservice.mcp.connection import Connection
+from botservice.mcp.connection import ServerConnection
 from botservice.mcp.listing import ListedTool
 from botservice.mcp.personal import PersonalServers, Returned
 from botservice.mcp.tool import MCPTool, name_tools
@@ -47,7 +47,7 @@ class MCPServers:
         self._configs: tuple[ServerConfig, ...] = tuple(read_servers(servers, environment))
         self._wait_seconds = wait_seconds
         self._children = Children()
-        self._connections: list[Connection] = []
+        self._connections: list[ServerConnection] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._made: tuple[list[tuple[ListedTool, ...]], list[Tool]] = ([], [])
         self._personal: PersonalServers | None = None
@@ -146,7 +146,7 @@ class MCPServers:
         await asyncio.gather(*(each.close() for each in connections), *personal)
         await children.close()
 
-    def _problem(self, connection: Connection) -> str | None:
+    def _problem(self, connection: ServerConnection) -> str | None:
         return None if connection.wants_sign_in and self._personal is not None else connection.problem
 
     def _with_sign_in(self) -> list[ServerConfig]:
@@ -158,14 +158,14 @@ class MCPServers:
         if self._loop is not loop:  # the tasks of another one have ended with it
             self._loop, self._connections = loop, []
         if not self._connections:
-            self._connections = [Connection(each, self._children, self._wait_seconds) for each in self._configs]
+            self._connections = [ServerConnection(each, self._children, self._wait_seconds) for each in self._configs]
 
 
-def _is_personal(connection: Connection) -> bool:
+def _is_personal(connection: ServerConnection) -> bool:
     """Return whether each person signs in: the file says so, or the server takes nobody else."""
     return connection.config.has_sign_in or connection.wants_sign_in
 
 
-def _made(connection: Connection) -> list[Tool]:
+def _made(connection: ServerConnection) -> list[Tool]:
     names = name_tools(connection.config.prefix, (each.name for each in connection.listing))
     return [MCPTool(connection, each, names[each.name]) for each in connection.listing]

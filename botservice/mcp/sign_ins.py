@@ -29,7 +29,7 @@ def make_code() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class TokenGrant:
     """The parameters for requesting tokens from a server's authorization.
 
     Attributes:
@@ -63,7 +63,7 @@ class SignIn:
 
     id: int
     server: str
-    grant: Grant
+    grant: TokenGrant
     access_token: str = field(repr=False)
     refresh_token: str | None = field(default=None, repr=False)
     expires_at: float | None = None
@@ -154,7 +154,7 @@ class SignIns:
         gone = delete(tool_sign_ins).where(tool_sign_ins.c.id == sign_in_id)
         await storage.write(lambda connection: connection.execute(gone))
 
-    async def begin(self, storage: Storage, identity_id: int, server: str, grant: Grant) -> str:
+    async def begin(self, storage: Storage, identity_id: int, server: str, grant: TokenGrant) -> str:
         """Store the state of a new sign-in and return it; it voids an earlier one of the same account."""
         state = secrets.token_urlsafe(32)
         row = {"identity_id": identity_id, "server": server, "data": self._seal(asdict(grant))}
@@ -172,7 +172,7 @@ class SignIns:
         await storage.write(write)
         return state
 
-    async def take(self, storage: Storage, server: str, state: str) -> tuple[int, Grant] | None:
+    async def take(self, storage: Storage, server: str, state: str) -> tuple[int, TokenGrant] | None:
         """Use up a state; return whose sign-in it is and its parameters, unless it is used or expired."""
         columns = tool_sign_in_states.c
         taking = (
@@ -186,11 +186,11 @@ class SignIns:
         row = await storage.write(lambda connection: connection.execute(taking).one_or_none())
         if row is None or row.expires_at < storage.now():
             return None
-        return row.identity_id, Grant(**self._open(row.data))
+        return row.identity_id, TokenGrant(**self._open(row.data))
 
     def _read(self, row_id: int, server: str, data: bytes) -> SignIn:
         values = self._open(data)
-        return SignIn(row_id, server, Grant(**values.pop("grant")), **values, sealed=data)
+        return SignIn(row_id, server, TokenGrant(**values.pop("grant")), **values, sealed=data)
 
     def _write(self, sign_in: SignIn) -> bytes:
         kept = asdict(replace(sign_in, grant=replace(sign_in.grant, verifier="")))

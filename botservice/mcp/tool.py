@@ -15,7 +15,7 @@ from botservice.conversation.context import AgentContext
 from botservice.core.messages import Attachment
 from botservice.core.quoting import quote_said
 from botservice.mcp.config import Approval
-from botservice.mcp.connection import Connection
+from botservice.mcp.connection import ServerConnection
 from botservice.mcp.listing import ListedTool
 
 _LARGEST_FILE: Final = 10 * 1024 * 1024
@@ -141,7 +141,7 @@ class MCPTool(Tool):
 
     shows_files = False  # they are a stranger's: a model may look at a screen ten times before it answers
 
-    def __init__(self, connection: Connection, listed: ListedTool, name: str) -> None:
+    def __init__(self, connection: ServerConnection, listed: ListedTool, name: str) -> None:
         config = connection.config
         super().__init__(
             _call_server,

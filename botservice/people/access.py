@@ -22,7 +22,7 @@ from botservice.people.access_records import (
     read_roles,
     tell_once,
 )
-from botservice.people.access_values import AccessRole, Entry, Kind, Notice, Ruling, Subject
+from botservice.people.access_values import AccessEntry, AccessRole, Notice, Ruling, Subject, SubjectKind
 from botservice.people.linking import new_code
 from botservice.people.names import chat_name, is_browser_account, is_direct_topic, is_guest, person_name, transport_of
 from botservice.storage.database import Storage
@@ -129,8 +129,8 @@ class Access:
         *,
         owe: Owe,
         role: AccessRole = AccessRole.MEMBER,
-        kind: Kind | None = None,
-    ) -> Entry | None:
+        kind: SubjectKind | None = None,
+    ) -> AccessEntry | None:
         """Admit the newcomer with a code, or a named person or chat; return None if a code is unknown or has expired.
 
         Args:
@@ -139,14 +139,16 @@ class Access:
         code = as_code(what)
         if code is None and not is_identity(what):
             return None
-        entry = Entry(Subject.of(what, kind), None) if code is None else take_code(connection, code, now, owe)
+        entry = AccessEntry(Subject.of(what, kind), None) if code is None else take_code(connection, code, now, owe)
         if entry is None:
             return None
         grant(connection, entry.subject, role, by, now)
         self._looked_at = float("-inf")
-        return Entry(entry.subject, role, source=by, name=entry.name)
+        return AccessEntry(entry.subject, role, source=by, name=entry.name)
 
-    def revoke(self, connection: Connection, name: str, by: str, now: datetime, *, kind: Kind | None = None) -> Entry:
+    def revoke(
+        self, connection: Connection, name: str, by: str, now: datetime, *, kind: SubjectKind | None = None
+    ) -> AccessEntry:
         """Block a person or a chat.
 
         Raises:
@@ -156,7 +158,7 @@ class Access:
         subject = Subject.of(name, kind)
         grant(connection, subject, AccessRole.BLOCKED, by, now)
         self._looked_at = float("-inf")
-        return Entry(subject, AccessRole.BLOCKED, source=by)
+        return AccessEntry(subject, AccessRole.BLOCKED, source=by)
 
     def check_revocable(self, name: str) -> None:
         """Check that a person or a chat can be blocked.
@@ -169,10 +171,10 @@ class Access:
         if not is_identity(name):
             raise BotServiceError(f"{name!r} names nobody: say platform:id, such as telegram:42")
 
-    def entries(self, connection: Connection, now: datetime) -> list[Entry]:
+    def entries(self, connection: Connection, now: datetime) -> list[AccessEntry]:
         """Return the admitted, the blocked, and the newcomers with their codes."""
-        named = [Entry(Subject.of(name), AccessRole.OWNER, source="OWNERS") for name in sorted(self._owners)]
-        named += [Entry(Subject.of(name), AccessRole.MEMBER, source="ALLOWED") for name in sorted(self._allowed)]
+        named = [AccessEntry(Subject.of(name), AccessRole.OWNER, source="OWNERS") for name in sorted(self._owners)]
+        named += [AccessEntry(Subject.of(name), AccessRole.MEMBER, source="ALLOWED") for name in sorted(self._allowed)]
         return [*named, *list_entries(connection, now)]
 
     def _judge(
@@ -196,7 +198,7 @@ class Access:
         if command == _LETTING_IN and role is not None:
             return Ruling(is_admitted=True, role=role)
         notice = Notice.GROUP if message.is_addressed and of_chat is not AccessRole.BLOCKED else Notice.NOTHING
-        return Ruling(is_admitted=False, role=role, notice=notice, subject=Subject(Kind.CHAT, chat))
+        return Ruling(is_admitted=False, role=role, notice=notice, subject=Subject(SubjectKind.CHAT, chat))
 
     def _may_hide_blocked(self, connection: Connection, message: InboundMessage, name: str, chat: str) -> bool:
         """Return whether a blocked person may write in the name of a channel or a group; owners can admit a channel."""
@@ -219,7 +221,7 @@ class Access:
             return Ruling(is_admitted=True, role=role)
         if not message.is_private:
             return Ruling(is_admitted=False, role=role)  # the others need not hear of it
-        subject = Subject(Kind.PERSON, person) if person else None
+        subject = Subject(SubjectKind.PERSON, person) if person else None
         if self.mode is not AccessMode.PAIRING or role is AccessRole.BLOCKED or subject is None:
             return Ruling(is_admitted=False, role=role, notice=Notice.REFUSED, subject=subject)
         return Ruling(

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, delete, select
 
-from botservice.people.access_values import Entry, Kind, Subject
+from botservice.people.access_values import AccessEntry, Subject, SubjectKind
 from botservice.people.linking import LENGTH, LETTERS, spell
 from botservice.storage.statements import execute, upserting
 from botservice.storage.tables.access import access_codes
@@ -58,7 +58,7 @@ def issue_code(
     return True
 
 
-def take_code(connection: Connection, code: str, now: datetime, owe: Owe) -> Entry | None:
+def take_code(connection: Connection, code: str, now: datetime, owe: Owe) -> AccessEntry | None:
     """Use up a code; return its newcomer, and send them a welcome in the chat in which they were refused."""
     query = select(access_codes).where(access_codes.c.code == code, access_codes.c.expires_at > now)
     row = connection.execute(query).one_or_none()
@@ -66,4 +66,4 @@ def take_code(connection: Connection, code: str, now: datetime, owe: Owe) -> Ent
         return None
     connection.execute(delete(access_codes).where(access_codes.c.code == code))
     owe(connection, row.turn_id, row.welcome, now)
-    return Entry(Subject(Kind.PERSON, row.person), None, name=row.name)
+    return AccessEntry(Subject(SubjectKind.PERSON, row.person), None, name=row.name)

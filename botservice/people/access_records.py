@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, and_, bindparam, delete, or_, select, true, update
 
-from botservice.people.access_values import AccessRole, Entry, Kind, Subject
+from botservice.people.access_values import AccessEntry, AccessRole, Subject, SubjectKind
 from botservice.people.names import PERSON_NAMES, person_parts
 from botservice.storage.statements import execute, of_each_database, upserting
 from botservice.storage.tables.access import access_codes, access_invitations, access_refusals, access_roles
@@ -35,8 +35,8 @@ def read_names(connection: Connection, person: str) -> list[str]:
 def read_roles(connection: Connection, persons: Sequence[str], chat: str) -> tuple[set[AccessRole], AccessRole | None]:
     """Return the roles of a person, under all of their names, and the one of a chat."""
     rows = execute(connection, _ROLES, {"persons": list(persons) or [""], "chat": chat}).all()
-    of_chat = next((AccessRole(row.role) for row in rows if row.kind == Kind.CHAT), None)
-    return {AccessRole(row.role) for row in rows if row.kind == Kind.PERSON}, of_chat
+    of_chat = next((AccessRole(row.role) for row in rows if row.kind == SubjectKind.CHAT), None)
+    return {AccessRole(row.role) for row in rows if row.kind == SubjectKind.PERSON}, of_chat
 
 
 def read_inviter(connection: Connection, chat: str) -> str | None:
@@ -64,15 +64,16 @@ def grant(connection: Connection, subject: Subject, role: AccessRole, by: str, n
     connection.execute(delete(access_refusals).where(told))
 
 
-def list_entries(connection: Connection, now: datetime) -> list[Entry]:
+def list_entries(connection: Connection, now: datetime) -> list[AccessEntry]:
     """Return all persons and chats with a role, and the newcomers."""
     roles = connection.execute(select(access_roles).order_by(access_roles.c.granted_at)).all()
     decided = [
-        Entry(Subject(Kind(row.kind), row.subject), AccessRole(row.role), source=row.granted_by) for row in roles
+        AccessEntry(Subject(SubjectKind(row.kind), row.subject), AccessRole(row.role), source=row.granted_by)
+        for row in roles
     ]
     codes = select(access_codes).where(access_codes.c.expires_at > now).order_by(access_codes.c.expires_at)
     newcomers = [
-        Entry(Subject(Kind.PERSON, row.person), None, name=row.name, code=row.code, until=row.expires_at)
+        AccessEntry(Subject(SubjectKind.PERSON, row.person), None, name=row.name, code=row.code, until=row.expires_at)
         for row in connection.execute(codes).all()
     ]
     return [*decided, *newcomers]

@@ -18,7 +18,7 @@ class AccessRole(StrEnum):
     BLOCKED = "blocked"  # nothing, whatever else is said
 
 
-class Kind(StrEnum):
+class SubjectKind(StrEnum):
     """The kind of what is admitted."""
 
     PERSON = "person"
@@ -38,16 +38,16 @@ class Notice(StrEnum):
 class Subject:
     """A person or a chat."""
 
-    kind: Kind
+    kind: SubjectKind
     name: str
 
     @classmethod
-    def of(cls, name: str, kind: Kind | None = None) -> "Subject":
+    def of(cls, name: str, kind: SubjectKind | None = None) -> "Subject":
         """Return what a name such as "telegram:42" or "telegram:-100" means, unless its kind is given."""
         if kind is not None:
             return cls(kind, name)
         is_chat = _TELEGRAM_GROUP.fullmatch(name) or _SLACK_CHANNEL.fullmatch(name)
-        return cls(Kind.CHAT if is_chat else Kind.PERSON, name)
+        return cls(SubjectKind.CHAT if is_chat else SubjectKind.PERSON, name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Ruling:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AccessEntry:
     """A person or chat with a role, or a newcomer who waits for one.
 
     Attributes:

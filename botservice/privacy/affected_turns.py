@@ -26,7 +26,7 @@ _IS_CLEARED = and_(IS_OVER, ~HAS_RECORDS)
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class AffectedTurns:
     """The turns that may have had messages in their prompts, as found at one moment.
 
     Attributes:
@@ -114,7 +114,7 @@ def _by_places(connection: Connection, context_id: int, message_ids: Collection[
 
 def find_seen(
     connection: Connection, context_id: int, message_ids: Collection[int], held_by: Collection[int] = ()
-) -> Seen:
+) -> AffectedTurns:
     """Return the turns that may have had some messages in their prompts, by looking through the whole conversation.
 
     Args:
@@ -125,18 +125,18 @@ def find_seen(
     beside = turns_beside(connection, context_id, message_ids) | _unnamed(connection, context_id, message_ids)
     own = turns_brought_by(connection, message_ids) | beside
     first = _first_turn(connection, context_id, {*message_ids, *held_by}, own)
-    found = Seen(first, (), 0, beside)
+    found = AffectedTurns(first, (), 0, beside)
     left = {} if first is None else turns_left(connection, context_id, found)
-    return Seen(first, set(left), up_to, beside)
+    return AffectedTurns(first, set(left), up_to, beside)
 
 
-def own_turns(connection: Connection, message_ids: Collection[int], seen: Seen) -> set[int]:
+def own_turns(connection: Connection, message_ids: Collection[int], seen: AffectedTurns) -> set[int]:
     """Return the turns that messages began, and that answer nothing else."""
     own = turns_brought_by(connection, message_ids) | set(seen.beside)
     return own - shared_turns(connection, own, message_ids)
 
 
-def turns_left(connection: Connection, context_id: int, seen: Seen) -> dict[int, str]:
+def turns_left(connection: Connection, context_id: int, seen: AffectedTurns) -> dict[int, str]:
     """Return the turns that still have records of their prompts, with their state."""
     query = select(turns.c.id, turns.c.status).where(turns.c.context_id == context_id, ~_IS_CLEARED)
     since = max(seen.first or 0, seen.up_to + 1)
@@ -147,7 +147,7 @@ def turns_left(connection: Connection, context_id: int, seen: Seen) -> dict[int,
     return {row.id: row.status for row in rows}
 
 
-def find_left(connection: Connection, context_id: int, seen: Seen) -> Seen:
+def find_left(connection: Connection, context_id: int, seen: AffectedTurns) -> AffectedTurns:
     """Return what was found, with those turns alone that have records of their work still."""
     return replace(seen, left=set(turns_left(connection, context_id, seen)))
 

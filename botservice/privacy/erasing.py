@@ -12,7 +12,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, literal, select, update
 
 from botservice.history.rows import delete_rows
-from botservice.privacy.affected_turns import Seen, answers_of, find_seen, own_turns, turns_left
+from botservice.privacy.affected_turns import AffectedTurns, answers_of, find_seen, own_turns, turns_left
 from botservice.privacy.deletion_counts import Forgotten, count_messages
 from botservice.privacy.quotes import Quotes, erase_references
 from botservice.storage.chunks import chunks
@@ -68,7 +68,7 @@ class Erasure:
     message_ids: Collection[int]
     quotes: Quotes = Quotes()  # noqa: RUF009 - frozen
     but_turn: int | None = None
-    seen: Seen | None = None
+    seen: AffectedTurns | None = None
 
 
 def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None, now: datetime) -> None:

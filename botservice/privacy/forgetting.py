@@ -62,7 +62,7 @@ class Here:
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _OwnWords:
     """What a person wrote in a conversation."""
 
     context_id: int
@@ -320,9 +320,9 @@ def _erase_carried(connection: Connection, after: int, words: ForgottenWords, no
     return gone, newest
 
 
-def _find_written(connection: Connection, context_id: int, accounts: Sequence[Author]) -> _Written:
+def _find_written(connection: Connection, context_id: int, accounts: Sequence[Author]) -> _OwnWords:
     ids = [number for each in accounts for number in own_message_ids(connection, context_id, each)]
-    return _Written(context_id, ids, is_alone=is_alone(connection, context_id, accounts))
+    return _OwnWords(context_id, ids, is_alone=is_alone(connection, context_id, accounts))
 
 
 def _erase_alone(connection: Connection, context_id: int, here: Here | None, now: datetime) -> Forgotten:

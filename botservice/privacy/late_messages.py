@@ -35,7 +35,7 @@ _BY: Final = "by "  # before a name: what they said themselves, and not what oth
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class LateMessage:
     """A message that is being stored now."""
 
     event_id: int
@@ -84,7 +84,7 @@ def note_words(
         take_note(connection, FORGOTTEN, _name_of_message(context_id, each), now)
 
 
-def read_notes(connection: Connection, context_id: int, heard: Sequence[Heard | None]) -> dict[str, datetime]:
+def read_notes(connection: Connection, context_id: int, heard: Sequence[LateMessage | None]) -> dict[str, datetime]:
     """Return when the names in a message were forgotten."""
     names = {name for each in heard if each is not None for name in each.names(context_id)}
     rows = execute(connection, _NOTES, {"names": sorted(names)}).all() if names else []
@@ -94,7 +94,7 @@ def read_notes(connection: Connection, context_id: int, heard: Sequence[Heard | 
 def erase_returning(
     connection: Connection,
     context_id: int,
-    heard: Sequence[Heard | None],
+    heard: Sequence[LateMessage | None],
     stored: Sequence[Message],
     notes: Mapping[str, datetime],
     now: datetime,
@@ -105,7 +105,7 @@ def erase_returning(
     """
     read = [(each, kept) for each, kept in zip(heard, stored, strict=True) if each is not None]
 
-    def is_gone(each: Heard, names: Collection[str]) -> bool:
+    def is_gone(each: LateMessage, names: Collection[str]) -> bool:
         return any(name in notes and each.received_at <= notes[name] for name in names)
 
     own = [(each, kept) for each, kept in read if is_gone(each, [_BY + n for n in _names_of(context_id, each.author)])]

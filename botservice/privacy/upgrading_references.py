@@ -39,7 +39,7 @@ _LAST = select(func.max(messages.c.id))
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class UpgradeProgress:
     """How far all messages were looked through: up to an id."""
 
     last_id: int = 0
@@ -52,12 +52,12 @@ async def bring_over_contexts(storage: Storage, context_ids: Sequence[int]) -> N
         await _bring_over(storage, await storage.read(partial(_find, query=_OF_CONTEXT, context=context_id)))
 
 
-async def bring_over_next(storage: Storage, done: Progress) -> Progress:
+async def bring_over_next(storage: Storage, done: UpgradeProgress) -> UpgradeProgress:
     """Bring over the next messages of all conversations, and return how far that is."""
     newest = await storage.read(lambda connection: connection.execute(_LAST).scalar_one() or 0)
     last = min(done.last_id + _AT_ONCE, newest)
     await _bring_over(storage, await storage.read(partial(_find, query=_OF_ALL, after=done.last_id, last=last)))
-    return Progress(last, is_whole=last == newest)
+    return UpgradeProgress(last, is_whole=last == newest)
 
 
 def _find(connection: Connection, query: Any, **sought: int) -> Sequence[Row[*tuple[Any, ...]]]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import httpx
 
 from botservice import AgentService, FunctionsBasedAgent, MessageWindowMessageSelector, ScriptedChatLLM, ToolCall, tool
-from botservice.proving.records import ORDER, Answer
+from botservice.proving.records import ORDER, OrderAnswer
 
 TILL: Final = "BOTSERVICE_PROVE_TILL"
 """The environment variable with the address of the till."""
@@ -31,11 +31,11 @@ async def think(prompt: list[Any]) -> str | ToolCall:
     question = str(next(each["content"] for each in reversed(prompt) if each["role"] == "user"))
     order = ORDER.findall(question)[-1]
     if prompt[-1]["role"] == "tool":
-        answer = Answer.PAID if _PAID in str(prompt[-1]["content"]) else Answer.IN_DOUBT
+        answer = OrderAnswer.PAID if _PAID in str(prompt[-1]["content"]) else OrderAnswer.IN_DOUBT
     elif f"pay order {order}" in question:
         return ToolCall("", "pay", {"order": order})
     else:
-        answer = Answer.NOTED
+        answer = OrderAnswer.NOTED
     return f"Order {order} {answer}."
 
 

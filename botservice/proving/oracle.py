@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from botservice.proving.records import Answer, Killed, Record, Said, Shown
+from botservice.proving.records import BotMessage, Killed, OrderAnswer, PersonMessage, SimulationRecord
 
 KNOWN_SECONDS: Final = 3.0
 """So long after it has sent a message a process may not have stored yet that it did."""
@@ -52,10 +52,10 @@ class Findings:
         return wrong + self.ended_alone + (self.messages == 0)
 
 
-def examine(record: Record) -> Findings:
+def examine(record: SimulationRecord) -> Findings:
     """Return what is to be found in a record."""
     said = {each.order: each for each in record.said}
-    answers: dict[str, list[Shown]] = {order: [] for order in said}
+    answers: dict[str, list[BotMessage]] = {order: [] for order in said}
     strange = 0
     for shown in record.shown:
         if shown.order in said and said[shown.order].chat == shown.chat:
@@ -77,7 +77,7 @@ def examine(record: Record) -> Findings:
         to_pay=sum(each.asks_to_pay for each in record.said),
         paid=len(payments),
         paid_twice=sum(count - 1 for count in payments.values()),
-        in_doubt=sum(each.answer is Answer.IN_DOUBT for each in first.values()),
+        in_doubt=sum(each.answer is OrderAnswer.IN_DOUBT for each in first.values()),
         told_wrongly=_told_wrongly(said, answers, payments, record.killed),
         kills=len(record.killed),
         ended_alone=len(record.ended_alone),
@@ -85,14 +85,14 @@ def examine(record: Record) -> Findings:
     )
 
 
-def _was_killed_meanwhile(killed: Sequence[Killed], before: Shown, after: Shown) -> bool:
+def _was_killed_meanwhile(killed: Sequence[Killed], before: BotMessage, after: BotMessage) -> bool:
     """Return whether the process of the first showing was killed before it can have stored that it was taken."""
     return before.process != after.process and any(
         each.process == before.process and each.at < after.at and each.at - before.at < KNOWN_SECONDS for each in killed
     )
 
 
-def _out_of_order(said: Sequence[Said], first: dict[str, Shown]) -> int:
+def _out_of_order(said: Sequence[PersonMessage], first: dict[str, BotMessage]) -> int:
     """Return how many first answers came after the answer of a later message of their chat."""
     newest: dict[str, float] = {}
     count = 0
@@ -106,7 +106,10 @@ def _out_of_order(said: Sequence[Said], first: dict[str, Shown]) -> int:
 
 
 def _told_wrongly(
-    said: dict[str, Said], answers: dict[str, list[Shown]], payments: Counter[str], killed: Sequence[Killed]
+    said: dict[str, PersonMessage],
+    answers: dict[str, list[BotMessage]],
+    payments: Counter[str],
+    killed: Sequence[Killed],
 ) -> int:
     """Return how many answers say what is not so, and how many payments were not asked for."""
     wrong = sum(not (order in said and said[order].asks_to_pay) for order in payments)
@@ -115,13 +118,13 @@ def _told_wrongly(
     return wrong
 
 
-def _is_true(question: Said, shown: Shown, is_paid: bool, killed: Sequence[Killed]) -> bool:  # noqa: FBT001
+def _is_true(question: PersonMessage, shown: BotMessage, is_paid: bool, killed: Sequence[Killed]) -> bool:  # noqa: FBT001
     match shown.answer:
-        case Answer.NOTED:
+        case OrderAnswer.NOTED:
             return not question.asks_to_pay
-        case Answer.PAID:
+        case OrderAnswer.PAID:
             return question.asks_to_pay and is_paid
-        case Answer.IN_DOUBT:  # only a kill excuses it
+        case OrderAnswer.IN_DOUBT:  # only a kill excuses it
             return question.asks_to_pay and any(question.at < each.at < shown.at for each in killed)
-        case Answer.OTHER:
+        case OrderAnswer.OTHER:
             return False

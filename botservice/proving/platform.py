@@ -19,8 +19,8 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from botservice.proving.records import ORDER, Answer, Paid, Record, Shown
-from botservice.proving.town import Chat
+from botservice.proving.records import ORDER, BotMessage, OrderAnswer, Paid, SimulationRecord
+from botservice.proving.town import SimulatedChat
 
 TOKEN: Final = f"4242:{'prove' * 7}"
 NAME: Final = "prove_bot"
@@ -34,7 +34,11 @@ class Platform:
     """Delivers what people write, and shows what the bot sends; the till is next door."""
 
     def __init__(
-        self, chats: Sequence[Chat], record: Record, chance: random.Random, clock: Callable[[], float]
+        self,
+        chats: Sequence[SimulatedChat],
+        record: SimulationRecord,
+        chance: random.Random,
+        clock: Callable[[], float],
     ) -> None:
         self.ports: set[int] = set()
         self.app = Starlette(
@@ -52,7 +56,7 @@ class Platform:
         self._messages = itertools.count(1)
         self._webhook: tuple[str, str] | None = None
 
-    def say(self, chat: Chat, person: int, text: str) -> None:
+    def say(self, chat: SimulatedChat, person: int, text: str) -> None:
         """Deliver a message to the bot, sooner or later. In a group it is called by its name."""
         if chat.is_group:
             text = f"@{NAME} {text}"
@@ -119,7 +123,7 @@ class Platform:
 
     def _show(self, chat_id: int, text: str, process: str) -> dict[str, Any]:
         order = next(iter(ORDER.findall(text)), "")
-        self._record.show(Shown(order, self._names[chat_id], self._clock(), process, Answer.of(text)))
+        self._record.show(BotMessage(order, self._names[chat_id], self._clock(), process, OrderAnswer.of(text)))
         return {"message_id": next(self._messages), "date": 1_800_000_000, "chat": {"id": chat_id}, "text": text}
 
     async def _pay(self, request: Request) -> Response:

@@ -19,7 +19,7 @@ from sqlalchemy.pool import NullPool
 from starlette.types import ASGIApp
 
 from botservice.core.errors import BotServiceError, SettingsError
-from botservice.proving.records import Killed, Record
+from botservice.proving.records import Killed, SimulationRecord
 
 # The tables of an extension do not count.
 _NO_EXTENSION: Final = "NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = found.oid AND d.deptype = 'e')"
@@ -164,13 +164,13 @@ async def migrate(folder: Path, settings: Mapping[str, str]) -> None:
 
 
 @dataclass(slots=True)
-class Place:
+class ServerProcess:
     """Runs `botservice serve`, one process after the other."""
 
     name: str
     folder: Path
     settings: Callable[[str], Mapping[str, str]]
-    record: Record
+    record: SimulationRecord
     ports: set[int]
     clock: Callable[[], float]
     is_up: asyncio.Event = field(default_factory=asyncio.Event)
@@ -226,7 +226,7 @@ class Place:
         return 0
 
 
-class _Server(uvicorn.Server):
+class _PlainServer(uvicorn.Server):
     """A server that leaves signals to the process."""
 
     @contextlib.contextmanager
@@ -239,7 +239,7 @@ class _Server(uvicorn.Server):
 async def listening(app: ASGIApp) -> AsyncIterator[int]:
     """Serve an application until the block is left; give the port."""
     config = uvicorn.Config(app, log_config=None, log_level="critical", access_log=False, lifespan="off", ws="none")
-    server = _Server(config)
+    server = _PlainServer(config)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         task = asyncio.create_task(server.serve(sockets=[listener]))
         try:

@@ -14,9 +14,9 @@ from typing import Final
 from botservice.proving.bot import TILL
 from botservice.proving.oracle import Findings, examine
 from botservice.proving.platform import TOKEN, Platform
-from botservice.proving.process import Place, check_writable, database_at, listening, migrate, write_record
-from botservice.proving.records import Record
-from botservice.proving.town import Chat, Town, settle
+from botservice.proving.process import ServerProcess, check_writable, database_at, listening, migrate, write_record
+from botservice.proving.records import SimulationRecord
+from botservice.proving.town import SimulatedChat, SimulatedUsers, settle
 
 LAST_ANSWERS_SECONDS: Final = 60.0
 """After so long without any answer the rest counts as lost."""
@@ -24,12 +24,12 @@ _QUIET_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.1
 _PROCESSES_ON_POSTGRES: Final = 2
 
-Watch = Callable[[float, Record], None]
+Watch = Callable[[float, SimulationRecord], None]
 """Is told again and again for how many seconds people have written, and what was noted so far."""
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class SimulationPlan:
     """What is to happen.
 
     Attributes:
@@ -56,12 +56,12 @@ class Plan:
 class Proof:
     """What came of it."""
 
-    plan: Plan
-    chats: Sequence[Chat]
+    plan: SimulationPlan
+    chats: Sequence[SimulatedChat]
     findings: Findings
 
 
-async def prove(plan: Plan, watch: Watch) -> Proof:
+async def prove(plan: SimulationPlan, watch: Watch) -> Proof:
     """Do what a plan says; no process and no file of it is left, however it ends.
 
     Raises:
@@ -70,13 +70,13 @@ async def prove(plan: Plan, watch: Watch) -> Proof:
     """
     if plan.record is not None:
         check_writable(plan.record)
-    record, chats = Record(), settle()
+    record, chats = SimulationRecord(), settle()
     with (
         tempfile.TemporaryDirectory(prefix="botservice-prove-") as folder,
         database_at(plan.database, Path(folder)) as url,
     ):
         platform = Platform(chats, record, random.Random(f"{plan.seed} network"), time.monotonic)  # noqa: S311 - no secret
-        town = Town(chats, record, platform.say, time.monotonic)
+        town = SimulatedUsers(chats, record, platform.say, time.monotonic)
         async with _serving(plan, platform, record, Path(folder), url) as places:
             await _go_through(plan, places, town, record, watch)
             if plan.record is not None:
@@ -86,15 +86,15 @@ async def prove(plan: Plan, watch: Watch) -> Proof:
 
 @contextlib.asynccontextmanager
 async def _serving(
-    plan: Plan, platform: Platform, record: Record, folder: Path, url: str
-) -> AsyncIterator[Sequence[Place]]:
+    plan: SimulationPlan, platform: Platform, record: SimulationRecord, folder: Path, url: str
+) -> AsyncIterator[Sequence[ServerProcess]]:
     """Run the platform, and the service with all its processes, until the block is left."""
     try:
         async with listening(platform.app) as port, asyncio.TaskGroup() as group:
             settings = partial(_settings, url, port, plan.record is not None)
             await migrate(folder, settings("migration"))
             names = ("a", "b")[: plan.processes]
-            places = [Place(each, folder, settings, record, platform.ports, time.monotonic) for each in names]
+            places = [ServerProcess(each, folder, settings, record, platform.ports, time.monotonic) for each in names]
             tasks = [group.create_task(each.run()) for each in places]
             tasks.append(group.create_task(platform.deliver()))
             for place in places:
@@ -119,7 +119,9 @@ def _settings(url: str, port: int, records: bool, process: str) -> Mapping[str, 
     }
 
 
-async def _go_through(plan: Plan, places: Sequence[Place], town: Town, record: Record, watch: Watch) -> None:
+async def _go_through(
+    plan: SimulationPlan, places: Sequence[ServerProcess], town: SimulatedUsers, record: SimulationRecord, watch: Watch
+) -> None:
     """Have people write and processes killed; then wait for the last answers."""
     began = time.monotonic()
     writing = asyncio.create_task(town.write(str(plan.seed)))
@@ -135,7 +137,7 @@ async def _go_through(plan: Plan, places: Sequence[Place], town: Town, record: R
     await _wait_for_answers(places, record, partial(watch, plan.seconds, record))
 
 
-async def _kill(plan: Plan, places: Sequence[Place]) -> None:
+async def _kill(plan: SimulationPlan, places: Sequence[ServerProcess]) -> None:
     """Kill a process at moments that the seed gives, also while it starts."""
     chance = random.Random(f"{plan.seed} kills")  # noqa: S311 - no secret
     moments = sorted(chance.uniform(0, plan.seconds) for _ in range(plan.kills))
@@ -145,7 +147,9 @@ async def _kill(plan: Plan, places: Sequence[Place]) -> None:
         chance.choice(places).kill()
 
 
-async def _wait_for_answers(places: Sequence[Place], record: Record, watch: Callable[[], None]) -> None:
+async def _wait_for_answers(
+    places: Sequence[ServerProcess], record: SimulationRecord, watch: Callable[[], None]
+) -> None:
     """Wait until all are answered and nothing more comes, or until nothing has come for too long."""
     seen, since = -1, time.monotonic()
     while True:

@@ -10,7 +10,7 @@ ORDER: Final = re.compile(r"\b[gp]\d+-\d+\b")
 """The name of an order: of a group or a private chat, and which one of it."""
 
 
-class Answer(StrEnum):
+class OrderAnswer(StrEnum):
     """What the bot says about an order."""
 
     NOTED = "is noted"
@@ -19,13 +19,13 @@ class Answer(StrEnum):
     OTHER = "something else"
 
     @classmethod
-    def of(cls, text: str) -> "Answer":
+    def of(cls, text: str) -> "OrderAnswer":
         """Return which one a text is."""
         return next((each for each in cls if each.value in text), cls.OTHER)
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class PersonMessage:
     """A message of a person. All times are seconds of one clock."""
 
     order: str
@@ -35,14 +35,14 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class BotMessage:
     """A message of the bot, with the process that sent it."""
 
     order: str
     chat: str
     at: float
     process: str
-    answer: Answer
+    answer: OrderAnswer
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +63,22 @@ class Killed:
 
 
 @dataclass
-class Record:
+class SimulationRecord:
     """Everything that was noted, each kind in the order of time."""
 
-    said: list[Said] = field(default_factory=list)
-    shown: list[Shown] = field(default_factory=list)
+    said: list[PersonMessage] = field(default_factory=list)
+    shown: list[BotMessage] = field(default_factory=list)
     paid: list[Paid] = field(default_factory=list)
     killed: list[Killed] = field(default_factory=list)
     ended_alone: list[str] = field(default_factory=list)
     _open: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set), init=False)
 
-    def say(self, said: Said) -> None:
+    def say(self, said: PersonMessage) -> None:
         """Note a message."""
         self.said.append(said)
         self._open[said.chat].add(said.order)
 
-    def show(self, shown: Shown) -> None:
+    def show(self, shown: BotMessage) -> None:
         """Note an answer."""
         self.shown.append(shown)
         self._open[shown.chat].discard(shown.order)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from botservice.proving.records import Record, Said
+from botservice.proving.records import PersonMessage, SimulationRecord
 
 _GROUP_SIZES: Final = (5, 5, 4, 4, 4, 4)
 _ALONE: Final = 24
@@ -19,7 +19,7 @@ _PAYING: Final = 0.25
 
 
 @dataclass(frozen=True, slots=True)
-class Chat:
+class SimulatedChat:
     """A chat and who writes in it.
 
     Attributes:
@@ -37,26 +37,26 @@ class Chat:
         return self.id < 0
 
 
-Say = Callable[[Chat, int, str], None]
+Say = Callable[[SimulatedChat, int, str], None]
 """Takes what a person writes in a chat, as a platform's server does."""
 
 
-def settle() -> list[Chat]:
+def settle() -> list[SimulatedChat]:
     """Return the chats of a town: fifty people in thirty chats."""
-    alone = [Chat(f"p{number}", 1000 + number, (1000 + number,)) for number in range(1, _ALONE + 1)]
+    alone = [SimulatedChat(f"p{number}", 1000 + number, (1000 + number,)) for number in range(1, _ALONE + 1)]
     groups = [
-        Chat(f"g{number}", -2000 - number, [3000 + 10 * number + each for each in range(size)])
+        SimulatedChat(f"g{number}", -2000 - number, [3000 + 10 * number + each for each in range(size)])
         for number, size in enumerate(_GROUP_SIZES, 1)
     ]
     return [*alone, *groups]
 
 
 @dataclass(frozen=True, slots=True)
-class Town:
+class SimulatedUsers:
     """Makes everyone write until it is cancelled."""
 
-    chats: Sequence[Chat]
-    record: Record
+    chats: Sequence[SimulatedChat]
+    record: SimulationRecord
     say: Say
     clock: Callable[[], float]
 
@@ -66,7 +66,7 @@ class Town:
             for chat in self.chats:
                 group.create_task(self._write_in(chat, random.Random(f"{seed} {chat.name}")))  # noqa: S311 - no secret
 
-    async def _write_in(self, chat: Chat, chance: random.Random) -> None:
+    async def _write_in(self, chat: SimulatedChat, chance: random.Random) -> None:
         pause = _PAUSE_SECONDS["group" if chat.is_group else "private"]
         for number in itertools.count(1):
             await asyncio.sleep(chance.uniform(0.2, 1.8) * pause)
@@ -74,8 +74,8 @@ class Town:
                 await asyncio.sleep(_LOOK_SECONDS)
             self._say(chat, f"{chat.name}-{number}", chance)
 
-    def _say(self, chat: Chat, order: str, chance: random.Random) -> None:
+    def _say(self, chat: SimulatedChat, order: str, chance: random.Random) -> None:
         asks_to_pay = chance.random() < _PAYING
-        self.record.say(Said(order, chat.name, self.clock(), asks_to_pay))
+        self.record.say(PersonMessage(order, chat.name, self.clock(), asks_to_pay))
         wish = f"please pay order {order}" if asks_to_pay else f"please take note of order {order}"
         self.say(chat, chance.choice(chat.people), wish)

@@ -9,7 +9,16 @@ from numpy.typing import NDArray
 
 from botservice.search.arrays import each_once, highest, scaled
 from botservice.search.context import with_those_around
-from botservice.search.evidence import NOWHERE, Chat, Evidence, Scores, choose_words, count_having, rarity, strength_of
+from botservice.search.evidence import (
+    NOWHERE,
+    ChatEvidence,
+    Evidence,
+    Scores,
+    choose_words,
+    count_having,
+    rarity,
+    strength_of,
+)
 from botservice.search.query import Query
 from botservice.search.weights import Weights
 from botservice.search.word_forms import form_keys, related_keys
@@ -99,7 +108,9 @@ class FoundWord:
     others: Positions
 
 
-def want_words(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np.int64] = NOWHERE) -> list[WantedWord]:
+def want_words(
+    chat: ChatEvidence, query: Query, weights: Weights, hidden: NDArray[np.int64] = NOWHERE
+) -> list[WantedWord]:
     """Return what to ask for; chat is the newest part of the chat, whose words tell what a misspelt one may be.
 
     Args:
@@ -117,7 +128,7 @@ def want_words(chat: Chat, query: Query, weights: Weights, hidden: NDArray[np.in
     return wanted
 
 
-def _worth(chat: Chat, word: str, query: Query, hidden: NDArray[np.int64]) -> float:
+def _worth(chat: ChatEvidence, word: str, query: Query, hidden: NDArray[np.int64]) -> float:
     having = count_having(chat, chat.vocabulary.having(form_keys(word, query.spoken)), hidden)
     return rarity(max(len(chat.columns), having), having)
 

@@ -27,7 +27,7 @@ _FIRST_ROOM: Final = 16
 _FEW: Final = 32
 
 
-class Rows(NamedTuple):
+class MessageRows(NamedTuple):
     """What is kept of messages besides their words, a list for each field.
 
     Attributes:
@@ -83,7 +83,7 @@ class Columns:
         """Whether a few rows are appended without moving all."""
         return self._size + _FEW <= len(self._alive)
 
-    def extend(self, rows: Rows) -> None:
+    def extend(self, rows: MessageRows) -> None:
         """Append rows."""
         end = self._size + len(rows.id)
         if end > len(self._alive):
@@ -103,7 +103,7 @@ class Columns:
             self._arrays[name][first:end] = values
         self._work_out(first, end)
 
-    def put(self, position: int, row: Rows) -> None:
+    def put(self, position: int, row: MessageRows) -> None:
         """Write one row over another."""
         self._words += row.length[0] - int(self._arrays["length"][position])
         for name, values in zip(_KINDS, row, strict=True):
@@ -167,7 +167,7 @@ class Columns:
         return self._alive[: self._size]
 
 
-class Part(Columns):
+class LinkedColumns(Columns):
     """Some rows, each linked with those before it that came right before it."""
 
     def __init__(self, whole: Columns, places: NDArray[np.int64]) -> None:

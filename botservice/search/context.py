@@ -15,7 +15,7 @@ def with_those_around(places: NDArray[np.int64], size: int, reach: int) -> NDArr
     return is_near[reach : reach + size].nonzero()[0]
 
 
-class Talk:
+class TalkLinks:
     """Which messages follow each other in one talk, and how much of a word reaches from one to the next."""
 
     def __init__(self, columns: Columns, weights: Weights) -> None:

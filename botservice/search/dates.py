@@ -74,7 +74,7 @@ _AGO: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class DateSpan:
     """A stretch of time that a question names: from start to end, or a day that comes back.
 
     Attributes:
@@ -90,7 +90,7 @@ class Span:
     weekday: int | None = None
 
 
-def find_spans(text: str, *, now: datetime | None, is_german: bool = False) -> list[Span]:
+def find_spans(text: str, *, now: datetime | None, is_german: bool = False) -> list[DateSpan]:
     """Return the spans of time that text names; relative ones only where now is given.
 
     Args:
@@ -101,11 +101,11 @@ def find_spans(text: str, *, now: datetime | None, is_german: bool = False) -> l
     if now is not None:
         spans += _relative(text.replace("hier", "") if is_german else text, now.astimezone(UTC))
     if _WEEKDAY_BEGINS.search(text):
-        spans += [Span(weekday=_WEEKDAY_OF[match[1]]) for match in _WEEKDAY.finditer(text)]
+        spans += [DateSpan(weekday=_WEEKDAY_OF[match[1]]) for match in _WEEKDAY.finditer(text)]
     return spans[:MAX_SPANS]
 
 
-def _exact(text: str) -> list[Span]:
+def _exact(text: str) -> list[DateSpan]:
     found = [(m[1], int(m[2]), m[3]) for m in _ISO.finditer(text)] if "-" in text else []
     if "." in text or "/" in text:
         found += [(m[3], int(m[2]), m[1]) for m in _DOTTED.finditer(text)]
@@ -121,23 +121,23 @@ def _exact(text: str) -> list[Span]:
     return [span for span in spans if span is not None]
 
 
-def _span(year: int, month: int, day: int) -> Span | None:
+def _span(year: int, month: int, day: int) -> DateSpan | None:
     """Return a day, or the month where day is 0; of every year where year is 0. None if the calendar has none."""
     if year == 0:
-        return Span(month=month, day=day or None) if 1 <= month <= 12 and day <= 31 else None
+        return DateSpan(month=month, day=day or None) if 1 <= month <= 12 and day <= 31 else None
     try:
         start = datetime(year, month, day or 1, tzinfo=UTC)
         after = start + timedelta(days=1) if day else datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
     except (ValueError, OverflowError):
         return None
-    return Span(start.timestamp(), after.timestamp())
+    return DateSpan(start.timestamp(), after.timestamp())
 
 
-def _year(year: int) -> Span:
-    return Span(datetime(year, 1, 1, tzinfo=UTC).timestamp(), datetime(year + 1, 1, 1, tzinfo=UTC).timestamp())
+def _year(year: int) -> DateSpan:
+    return DateSpan(datetime(year, 1, 1, tzinfo=UTC).timestamp(), datetime(year + 1, 1, 1, tzinfo=UTC).timestamp())
 
 
-def _relative(text: str, now: datetime) -> list[Span]:
+def _relative(text: str, now: datetime) -> list[DateSpan]:
     today = now.replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
     days = _DAYS.finditer(text) if _DAYS_BEGIN.search(text) else ()
     spans = [_ago(today, _AGO_OF[match[1]], 0.5) for match in days]
@@ -150,13 +150,13 @@ def _relative(text: str, now: datetime) -> list[Span]:
     return spans
 
 
-def _ago(today: float, days: float, around: float) -> Span:
+def _ago(today: float, days: float, around: float) -> DateSpan:
     """Return the days around some days before today; around 0.5 is that day alone."""
     middle = today + _DAY / 2 - days * _DAY
-    return Span(middle - around * _DAY, middle + around * _DAY)
+    return DateSpan(middle - around * _DAY, middle + around * _DAY)
 
 
-def nearness(times: NDArray[np.float64], span: Span) -> NDArray[np.float32]:
+def nearness(times: NDArray[np.float64], span: DateSpan) -> NDArray[np.float32]:
     """Return 1 for times within span, less for the days after it, when people tell of it, and 0 for all others."""
     days = np.floor(times / _DAY).astype(np.int64)
     if span.weekday is not None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from botservice.search.arrays import each_once
 from botservice.search.columns import Columns
-from botservice.search.people import People
+from botservice.search.people import AuthorNumbers
 from botservice.search.postings import Postings
 from botservice.search.query import Query
 from botservice.search.vocabulary import Vocabulary
@@ -44,13 +44,13 @@ class Census:
 
 
 @dataclass(frozen=True, slots=True)
-class Chat:
+class ChatEvidence:
     """The parts of an index that scoring reads."""
 
     columns: Columns
     vocabulary: Vocabulary
     postings: Postings
-    people: People
+    people: AuthorNumbers
     census: Census | None = None
 
 
@@ -96,7 +96,7 @@ def rarity(messages: int, having: int) -> float:
 
 
 def find_evidence(
-    chat: Chat, query: Query, weights: Weights, hidden: NDArray[np.int64] = NOWHERE
+    chat: ChatEvidence, query: Query, weights: Weights, hidden: NDArray[np.int64] = NOWHERE
 ) -> tuple[list[Evidence], float]:
     """Find the evidence of each word of a question that the chat knows in some form.
 
@@ -117,7 +117,7 @@ def find_evidence(
     return found, possible
 
 
-def _telling(chat: Chat, query: Query, hidden: NDArray[np.int64]) -> list[tuple[str, float]]:
+def _telling(chat: ChatEvidence, query: Query, hidden: NDArray[np.int64]) -> list[tuple[str, float]]:
     """Return the words of a question with their weights; of a very long one only those that tell most here."""
     words = list(query.words.items())
     if len(words) * _WHOLE <= _MOST:
@@ -141,7 +141,7 @@ def choose_words(query: Query, worth: Callable[[str], float]) -> list[tuple[str,
     return [(word, weight) for word, weight in query.words.items() if word in chosen]
 
 
-def count_having(chat: Chat, forms: Collection[int], hidden: NDArray[np.int64]) -> int:
+def count_having(chat: ChatEvidence, forms: Collection[int], hidden: NDArray[np.int64]) -> int:
     """Return how often messages have one of forms, hidden ones left out."""
     if not len(hidden):
         return sum(map(chat.postings.count, forms))
@@ -149,7 +149,7 @@ def count_having(chat: Chat, forms: Collection[int], hidden: NDArray[np.int64]) 
 
 
 def _of_word(
-    chat: Chat, word: str, spoken: tuple[int, ...], share: float, weights: Weights, hidden: NDArray[np.int64]
+    chat: ChatEvidence, word: str, spoken: tuple[int, ...], share: float, weights: Weights, hidden: NDArray[np.int64]
 ) -> Evidence | None:
     other_keys = related_keys(word, spoken)
     forms = chat.vocabulary.having(form_keys(word, spoken))
@@ -192,7 +192,7 @@ def _of_word(
 
 
 def _counted_once(
-    chat: Chat, word: str, form: int, weights: Weights, hidden: NDArray[np.int64]
+    chat: ChatEvidence, word: str, form: int, weights: Weights, hidden: NDArray[np.int64]
 ) -> tuple[NDArray[np.int32], Scores]:
     """Return where the only form of a word stands, and how often; an inflection a little less."""
     places, counts = chat.postings.get(form)
@@ -205,7 +205,7 @@ def _counted_once(
     return places, counts if form == chat.vocabulary.find(word) else weights.inflected * counts
 
 
-def _counted(chat: Chat, word: str, forms: set[int], weights: Weights) -> tuple[Scores, *tuple[Places, ...]]:
+def _counted(chat: ChatEvidence, word: str, forms: set[int], weights: Weights) -> tuple[Scores, *tuple[Places, ...]]:
     """Return how often each message has a word, its inflections a little less; and where each of them stands."""
     same = chat.vocabulary.find(word)
     found = np.zeros(len(chat.columns), np.float32)
@@ -217,7 +217,7 @@ def _counted(chat: Chat, word: str, forms: set[int], weights: Weights) -> tuple[
     return found, *standing
 
 
-def _greatest(chat: Chat, words: list[tuple[int, float]], standing: list[Places]) -> Scores:
+def _greatest(chat: ChatEvidence, words: list[tuple[int, float]], standing: list[Places]) -> Scores:
     """Return the greatest value of the words that each message has, which come in the order of their values.
 
     Where they stand is added to standing.

@@ -13,12 +13,12 @@ from botservice.core.messages import Author, Role
 from botservice.search.arrays import each_once
 from botservice.search.blocks import pack
 from botservice.search.candidates import WantedWord, want_words
-from botservice.search.columns import Columns, Rows
-from botservice.search.dates import Span
+from botservice.search.columns import Columns, MessageRows
+from botservice.search.dates import DateSpan
 from botservice.search.documents import Document, is_question
-from botservice.search.evidence import Census, Chat
+from botservice.search.evidence import Census, ChatEvidence
 from botservice.search.grammar import TIMES
-from botservice.search.people import People
+from botservice.search.people import AuthorNumbers
 from botservice.search.postings import Postings
 from botservice.search.query import MAX_CHARACTERS, parse
 from botservice.search.scoring import Ranking, Request, rank
@@ -53,7 +53,7 @@ class SearchIndex:
         self._columns = Columns(weights)
         self._vocabulary = Vocabulary()
         self._postings = Postings()
-        self._people = People()
+        self._people = AuthorNumbers()
         self._vectors = Vectors()
 
     def __len__(self) -> int:
@@ -123,10 +123,10 @@ class SearchIndex:
         self._positions.update((document.id, start + place) for place, document in enumerate(documents))
         return self._learn(texts, np.arange(start, start + len(documents), dtype=np.int32))
 
-    def _rows(self, documents: list[Document], texts: list[list[str]]) -> Rows:
+    def _rows(self, documents: list[Document], texts: list[list[str]]) -> MessageRows:
         """Return what is kept of documents beside their words; texts are their tokens."""
         has_digits = [_DIGIT.search(document.text) is not None for document in documents]
-        return Rows(
+        return MessageRows(
             id=[document.id for document in documents],
             position=[document.position for document in documents],
             time=[document.created_at.timestamp() for document in documents],
@@ -222,8 +222,8 @@ class SearchIndex:
         )
         return rank(self._chat(census), request, k=k, weights=self._weights)
 
-    def _chat(self, census: Census | None = None) -> Chat:
-        return Chat(self._columns, self._vocabulary, self._postings, self._people, census)
+    def _chat(self, census: Census | None = None) -> ChatEvidence:
+        return ChatEvidence(self._columns, self._vocabulary, self._postings, self._people, census)
 
     def blocks(self, first: int) -> dict[int, bytes]:
         """Return where its words stand as blocks to be stored, offsets counted from position first."""
@@ -236,7 +236,7 @@ class SearchIndex:
         query = parse(text, chat_languages=self._vocabulary.languages, now=now, weights=self._weights)
         return want_words(self._chat(), query, self._weights, self._places_of(exclude))
 
-    def spans_of(self, text: str, now: datetime | None) -> list[Span]:
+    def spans_of(self, text: str, now: datetime | None) -> list[DateSpan]:
         """Return the stretches of time that a question names by their beginning and end."""
         query = parse(text, chat_languages=self._vocabulary.languages, now=now, weights=self._weights)
         return [span for span in query.spans if span.end]

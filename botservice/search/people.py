@@ -14,7 +14,7 @@ def author_key(author: Author | None) -> str | None:
     return f"{author.platform}:{author.id}"
 
 
-class People:
+class AuthorNumbers:
     """Authors of one chat, numbered from 1; 0 is nobody."""
 
     def __init__(self) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from botservice.search import languages
-from botservice.search.dates import Span, find_spans
+from botservice.search.dates import DateSpan, find_spans
 from botservice.search.grammar import ASKS_WHEN, FILLERS, JOINS, LISTENER, QUESTION, SPEAKER
 from botservice.search.tokens import normalize, token_weight, tokenize
 from botservice.search.weights import Weights
@@ -57,7 +57,7 @@ class Query:
     tokens: list[str]
     words: dict[str, float]
     spoken: tuple[int, ...]
-    spans: list[Span] = field(default_factory=list)
+    spans: list[DateSpan] = field(default_factory=list)
     is_about_speaker: bool = False
     is_about_listener: bool = False
     asks_when: bool = False

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from botservice.core.messages import Author
 from botservice.search.arrays import highest, look_up, scaled
 from botservice.search.candidates import find_likely
-from botservice.search.columns import Columns, Part
-from botservice.search.context import Talk, with_those_around
+from botservice.search.columns import Columns, LinkedColumns
+from botservice.search.context import TalkLinks, with_those_around
 from botservice.search.dates import nearness
-from botservice.search.evidence import Chat, Evidence, Scores, counted_lengths, find_evidence, strength_of
+from botservice.search.evidence import ChatEvidence, Evidence, Scores, counted_lengths, find_evidence, strength_of
 from botservice.search.query import Query
 from botservice.search.renewal import renew
 from botservice.search.weights import Weights
@@ -104,7 +104,7 @@ class _Messages:
         """Return those at places alone, which are ascending."""
         where, is_there = look_up(places, self.hidden)
         return _Messages(
-            Part(self.columns, places),
+            LinkedColumns(self.columns, places),
             [_among(part, places) for part in self.evidence],
             self.possible,
             where[is_there],
@@ -121,7 +121,7 @@ class _People:
     asking: set[int]
 
 
-def rank(chat: Chat, request: Request, *, k: int, weights: Weights) -> Ranking:
+def rank(chat: ChatEvidence, request: Request, *, k: int, weights: Weights) -> Ranking:
     """Rank the messages of a chat for a question, and return the best k."""
     people = _People(
         set().union(*(chat.people.named(word) for word in request.query.words)),
@@ -256,7 +256,7 @@ class _Content:
 def _by_content(messages: _Messages, weights: Weights) -> _Content:
     """Return what each message and the talk around it have of a question's words and of its meaning."""
     columns, evidence, size = messages.columns, messages.evidence, len(messages.columns)
-    talk = Talk(columns, weights)
+    talk = TalkLinks(columns, weights)
     own, around = np.zeros(size, np.float32), np.zeros(size, np.float32)
     gains = np.array([[part.gain] for part in evidence], np.float32)
     found: list[Scores] = []

@@ -78,7 +78,7 @@ class UnacceptedConnections:
         self._count, self._said_at = 0, loop.time()
 
 
-class Connection(H11Protocol):
+class GuardedConnection(H11Protocol):
     """A connection that is closed when a head of a request does not end in time, or an answer is not taken.
 
     Attributes:
@@ -195,7 +195,7 @@ class Connection(H11Protocol):
             self._waiting = None
 
 
-class SharedConnection(Connection):
+class SharedConnection(GuardedConnection):
     """A connection of a listener that people reach themselves, each from an address of their own."""
 
     has_shares: ClassVar[bool] = True

@@ -31,7 +31,7 @@ from botservice.core.errors import SettingsError
 from botservice.people.access_platforms import check_platforms
 from botservice.server.connection_limits import (
     MOST_QUEUED,
-    Connection,
+    GuardedConnection,
     SharedConnection,
     UnacceptedConnections,
     most_at_once,
@@ -342,7 +342,7 @@ async def _serve_web(
     ending: asyncio.Event,
     on_ready: Callable[[Settings], None] | None,
 ) -> None:
-    server = _Server(
+    server = _WebServer(
         application,
         uvicorn.Config(
             build_web_app(application, metrics),
@@ -353,7 +353,7 @@ async def _serve_web(
             timeout_graceful_shutdown=_LAST_REQUESTS_SECONDS,
             server_header=False,
             # A proxy has one address for everybody: there, it has to share.
-            http=SharedConnection if application.settings.public_url is None else Connection,
+            http=SharedConnection if application.settings.public_url is None else GuardedConnection,
             limit_concurrency=most_connections(),
             backlog=most_at_once(),
             h11_max_incomplete_event_size=_MAX_HEAD_BYTES,
@@ -417,7 +417,7 @@ def _on_signals(stop: Callable[[], None]) -> Iterator[None]:
         release()
 
 
-class _Server(uvicorn.Server):
+class _WebServer(uvicorn.Server):
     """A web server that leaves signals to the process: turns have their grace after the last request."""
 
     def __init__(self, application: Application, config: uvicorn.Config) -> None:

@@ -54,7 +54,7 @@ _NOTED: Final = select(loose_files.c.context_id).distinct().limit(_CONTEXTS_AT_O
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundFiles:
     """What was looked for in a conversation, at one moment.
 
     Attributes:
@@ -69,7 +69,7 @@ class _Found:
     last_ids: Mapping[str, int]
     going_on: Collection[int]
 
-    def parts(self) -> "Iterator[_Found]":
+    def parts(self) -> "Iterator[_FoundFiles]":
         """Yield this in parts that are not long to delete."""
         for ids in chunks(self.notes, _FILES_AT_ONCE):
             notes = {each: self.notes[each] for each in ids}
@@ -98,7 +98,7 @@ async def sweep_files(storage: "Storage") -> None:
                 await storage.write(partial(_delete_orphans, context_id=context_id, found=part))
 
 
-def _find_orphans(connection: Connection, context_id: int) -> _Found:
+def _find_orphans(connection: Connection, context_id: int) -> _FoundFiles:
     noted = select(loose_files.c.id, loose_files.c.sha256).where(loose_files.c.context_id == context_id)
     notes = {row.id: row.sha256 for row in connection.execute(noted)}
     is_open = turns.c.context_id.between(context_id, context_id) & TURN_IS_OPEN
@@ -109,10 +109,10 @@ def _find_orphans(connection: Connection, context_id: int) -> _Found:
         for table in _REFERRING
         if "id" in table.c
     }
-    return _Found(digests, notes, last_ids, going_on)
+    return _FoundFiles(digests, notes, last_ids, going_on)
 
 
-def _delete_orphans(connection: Connection, context_id: int, found: _Found) -> None:
+def _delete_orphans(connection: Connection, context_id: int, found: _FoundFiles) -> None:
     """Delete the files that are still orphans: rows that came since, or may still change, are searched again."""
     # Postgres: a transaction that stores something here holds the row until it is committed and can be seen.
     connection.execute(select(contexts.c.id).where(contexts.c.id == context_id).with_for_update())
@@ -124,7 +124,7 @@ def _delete_orphans(connection: Connection, context_id: int, found: _Found) -> N
 
 
 def _read_references(
-    connection: Connection, context_id: int, digests: Collection[str], since: _Found | None = None
+    connection: Connection, context_id: int, digests: Collection[str], since: _FoundFiles | None = None
 ) -> set[str]:
     """Return those of digests that something in a context refers to.
 
@@ -147,7 +147,7 @@ def _read_references(
     return named
 
 
-def _is_new(table: Table, context_id: int, since: _Found) -> ColumnElement[bool]:
+def _is_new(table: Table, context_id: int, since: _FoundFiles) -> ColumnElement[bool]:
     of_context, after = select(turns.c.id).where(turns.c.context_id == context_id), since.last_ids
     changing = union_all(
         of_context.where(turns.c.id > after[turns.name]),

@@ -113,7 +113,7 @@ class Readers:
                 raise StorageUnavailable(f"nothing can be read: {error}") from error
 
     def _run(self) -> None:
-        reader = _Reader(self._engine, self._name)
+        reader = _ReaderThread(self._engine, self._name)
         is_open = True
         while is_open:
             batch, is_open = self._take()
@@ -212,7 +212,7 @@ class ReaderInPlace:
         return time.monotonic() > self._ends_at
 
 
-class _Reader:
+class _ReaderThread:
     """One thread's connection."""
 
     def __init__(self, engine: Engine, name: str) -> None:

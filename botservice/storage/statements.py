@@ -30,7 +30,7 @@ _LONGEST_ROOM = 1 << 15
 _MOST_STATEMENTS = 1024  # of all databases that a process has open
 
 
-class Rows:
+class ResultRows:
     """What a statement gives; on Postgres it may not have come yet."""
 
     __slots__ = ("_read", "_rows")
@@ -85,7 +85,7 @@ def _replacing(new: Any, keys: Sequence[str], changed: Sequence[str]) -> Any:
     return new.on_conflict_do_update(index_elements=keys, set_={name: new.excluded[name] for name in changed})
 
 
-def execute(connection: Connection, statement: ClauseElement, values: Values) -> Rows:
+def execute(connection: Connection, statement: ClauseElement, values: Values) -> ResultRows:
     """Run a statement with values for its parameters or columns, in the transaction that is open, and return its rows.
 
     On Postgres it is queued and not waited for: who needs the rows of several runs all of them first. Its error
@@ -95,8 +95,8 @@ def execute(connection: Connection, statement: ClauseElement, values: Values) ->
     """
     compiled = _prepare(statement, connection.dialect).compiled(values)
     if connection.dialect.name == "sqlite":
-        return Rows(_run(connection, compiled, values))
-    return Rows([], _queue(connection, compiled, values))
+        return ResultRows(_run(connection, compiled, values))
+    return ResultRows([], _queue(connection, compiled, values))
 
 
 def _run(connection: Connection, compiled: "_Compiled", values: Values) -> list[Any]:

@@ -41,7 +41,7 @@ _READ: Final = text("SELECT seq, tx, context_id, thing, name, before, after, is_
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedRows:
     """Rows whose states are recorded; the texts are SQL, in which `{row}` is the row before or after a change.
 
     Attributes:
@@ -58,16 +58,16 @@ class Recorded:
 
 
 _ALL: Final = (
-    Recorded(
+    RecordedRows(
         "turns",
         "CASE {row}.transport WHEN 'api' THEN 'program' ELSE 'turn' END",
         "CASE {row}.status WHEN 'done' THEN coalesce({row}.outcome, 'done') ELSE {row}.status END",
         also=("attempts", "steps_taken"),
     ),
-    Recorded("tool_calls", "'call'", "{row}.status", name="{row}.step_id || '.' || {row}.call_index"),
-    Recorded("pending_calls", "'approval'", "CASE WHEN {row}.is_open THEN {row}.status ELSE 'closed' END"),
-    Recorded("deliveries", "'delivery'", "{row}.status", also=("attempts", "kind")),
-    Recorded(
+    RecordedRows("tool_calls", "'call'", "{row}.status", name="{row}.step_id || '.' || {row}.call_index"),
+    RecordedRows("pending_calls", "'approval'", "CASE WHEN {row}.is_open THEN {row}.status ELSE 'closed' END"),
+    RecordedRows("deliveries", "'delivery'", "{row}.status", also=("attempts", "kind")),
+    RecordedRows(
         "events",
         "'control'",
         "CASE WHEN {row}.handled_at IS NULL THEN 'stored' ELSE 'handled' END",
@@ -152,11 +152,11 @@ def _with_booleans(row: Any) -> tuple[Any, ...]:
     return (*values, None if is_held is None else bool(is_held))
 
 
-def _name_of_trigger(recorded: Recorded, change: str) -> str:
+def _name_of_trigger(recorded: RecordedRows, change: str) -> str:
     return f"transition_{recorded.table}_{change.lower()}"
 
 
-def _trigger(recorded: Recorded, change: str, *, is_sqlite: bool) -> list[str]:
+def _trigger(recorded: RecordedRows, change: str, *, is_sqlite: bool) -> list[str]:
     """Return the statements that make a trigger."""
     row = "OLD" if change == "DELETE" else "NEW"
     before = "'nothing'" if change == "INSERT" else recorded.state.format(row="OLD")

@@ -29,7 +29,7 @@ class TurnIdentity:
 
 
 @dataclass(slots=True)
-class ModelCall:
+class MeasuredModelCall:
     """A call of a model.
 
     Attributes:
@@ -87,8 +87,8 @@ class TurnEnd:
     ended_at: datetime
 
 
-Work: TypeAlias = ModelCall | ToolRun | Sending
-W = TypeVar("W", ModelCall, ToolRun, Sending)
+Work: TypeAlias = MeasuredModelCall | ToolRun | Sending
+W = TypeVar("W", MeasuredModelCall, ToolRun, Sending)
 
 
 class Sink(Protocol):

@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.process_collector import ProcessCollector
 
 from botservice.core.policies import NANO
-from botservice.telemetry.measuring import ModelCall, Sending, ToolRun, TurnEnd, Work
+from botservice.telemetry.measuring import MeasuredModelCall, Sending, ToolRun, TurnEnd, Work
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 # The conventions of OpenTelemetry give these buckets for calls of models.
@@ -88,7 +88,7 @@ class Metrics:
         finally:
             seconds = time.monotonic() - work.began_at
             match work:
-                case ModelCall():
+                case MeasuredModelCall():
                     self._take_call(work, seconds, error)
                 case ToolRun():
                     name = work.call.name if work.is_known else _UNKNOWN_TOOL
@@ -106,7 +106,7 @@ class Metrics:
         """Count what a call cost."""
         self._cost.labels(model).inc(cost / NANO)
 
-    def _take_call(self, call: ModelCall, seconds: float, error: str) -> None:
+    def _take_call(self, call: MeasuredModelCall, seconds: float, error: str) -> None:
         model = call.asked_model
         self._calls.labels(model, call.purpose, error).observe(seconds)
         if call.first_text_at is not None:

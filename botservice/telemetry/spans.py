@@ -30,7 +30,7 @@ from opentelemetry.trace import (
 )
 
 from botservice.telemetry.logs import redact
-from botservice.telemetry.measuring import ModelCall, Sending, ToolRun, TurnEnd, TurnIdentity, Work, turn_now
+from botservice.telemetry.measuring import MeasuredModelCall, Sending, ToolRun, TurnEnd, TurnIdentity, Work, turn_now
 
 _NANOSECONDS: Final = 1_000_000_000
 _FAILED: Final = "failed"
@@ -146,7 +146,7 @@ class Spans:
         if not span.is_recording():
             return {}
         match work:
-            case ModelCall():
+            case MeasuredModelCall():
                 return _told(work) | (_said(work) if self.has_contents else {})
             case ToolRun():
                 if work.error_type is not None:
@@ -172,7 +172,7 @@ def _facts_of(turn: TurnIdentity) -> dict[str, Any]:
 def _begun(work: Work) -> tuple[str, SpanKind, dict[str, Any]]:
     """Return the name, the kind and the first attributes of a span."""
     match work:
-        case ModelCall():
+        case MeasuredModelCall():
             attributes: dict[str, Any] = {
                 "gen_ai.operation.name": "chat",
                 "gen_ai.provider.name": _OPENAI,
@@ -208,7 +208,7 @@ def _address(server: str | None) -> dict[str, Any]:
     return {"server.address": parts.hostname, "server.port": port} if parts.hostname else {}
 
 
-def _told(call: ModelCall) -> dict[str, Any]:
+def _told(call: MeasuredModelCall) -> dict[str, Any]:
     """Return the attributes of a model's answer."""
     usage = call.usage
     told = {
@@ -226,7 +226,7 @@ def _told(call: ModelCall) -> dict[str, Any]:
     return {name: value for name, value in told.items() if value is not None}
 
 
-def _said(call: ModelCall) -> dict[str, Any]:
+def _said(call: MeasuredModelCall) -> dict[str, Any]:
     """Return the messages to and from a model, in the conventions' form."""
     system = [each for each in call.prompt if each.get("role") == "system"]
     rest = [each for each in call.prompt if each.get("role") != "system"]

@@ -42,7 +42,7 @@ _SCRUB = (
 
 
 @dataclass(slots=True)
-class Heard:
+class AdmittedMessages:
     """The messages of a turn, with what was decided about each.
 
     Attributes:
@@ -71,8 +71,13 @@ class Admission:
         self._clock = options.clock
 
     async def judge(
-        self, said: Sequence[tuple[StoredEvent, InboundMessage]], heard: Heard, context: AgentContext, *, is_open: bool
-    ) -> Heard:
+        self,
+        said: Sequence[tuple[StoredEvent, InboundMessage]],
+        heard: AdmittedMessages,
+        context: AgentContext,
+        *,
+        is_open: bool,
+    ) -> AdmittedMessages:
         """Return heard with what the events of a turn say, as far as it is let in.
 
         Args:
@@ -95,7 +100,7 @@ class Admission:
         return heard
 
     async def complete(
-        self, inbound: Sequence[Inbound], heard: Heard, controls: Controls, transport: Transport
+        self, inbound: Sequence[Inbound], heard: AdmittedMessages, controls: Controls, transport: Transport
     ) -> list[Inbound]:
         """Return the admitted messages with their files read; until now these were only named."""
         is_read, meant = heard.read == transport.read, find_meant(inbound)
@@ -167,7 +172,7 @@ class Admission:
         payloads = plan_notice(transport, turn, unread_text(names, context.language), now)
         return lambda connection: write_deliveries(connection, turn, payloads, now)
 
-    def turn_away(self, heard: Heard, turn: Turn, controls: Controls, transport: Transport) -> Write | None:
+    def turn_away(self, heard: AdmittedMessages, turn: Turn, controls: Controls, transport: Transport) -> Write | None:
         """Return what tells those who are not let in, and forgets what they said; None if everybody is."""
         if not heard.refused and not heard.rights:
             return None

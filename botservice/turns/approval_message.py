@@ -38,7 +38,7 @@ _LABELS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ApprovalRequest:
     """A call that a person is asked about.
 
     Attributes:
@@ -62,7 +62,9 @@ def group(count: int) -> list[range]:
     return [range(each, each + 1) for each in range(count)] if count <= MOST_MESSAGES else [range(count)]
 
 
-def show_question(calls: Sequence[Asked], language: str | None, now: datetime, *, has_buttons: bool = True) -> Message:
+def show_question(
+    calls: Sequence[ApprovalRequest], language: str | None, now: datetime, *, has_buttons: bool = True
+) -> Message:
     """Return the message about calls as they are now, with buttons for the undecided ones.
 
     Args:
@@ -78,7 +80,7 @@ def show_question(calls: Sequence[Asked], language: str | None, now: datetime, *
     return replace(said, formatted=text)
 
 
-def _one(call: Asked, language: str | None, how: str) -> FormattedText:
+def _one(call: ApprovalRequest, language: str | None, how: str) -> FormattedText:
     key = _DECIDED.get(call.status, "approval.ask")
     shown, _ = readable(call.arguments)
     is_cut = shown != readable(call.arguments, is_short=False)[0]
@@ -98,7 +100,7 @@ def _one(call: Asked, language: str | None, how: str) -> FormattedText:
     return below(*parts, is_close=True)
 
 
-def _many(calls: Sequence[Asked], language: str | None, how: str) -> FormattedText:
+def _many(calls: Sequence[ApprovalRequest], language: str | None, how: str) -> FormattedText:
     who = _name(calls[0].author, language)
     open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
     room = _room(calls)
@@ -126,16 +128,16 @@ def _code_block(shown: str) -> FormattedText:
     return FormattedText((CodeBlock(shown),))
 
 
-def _room(calls: Sequence[Asked]) -> int:
+def _room(calls: Sequence[ApprovalRequest]) -> int:
     listed = min(len(calls), MOST_LISTED)
     return max(_SHORTEST_LINE, min(_LONGEST_LINE, _ROOM // listed - _SHORTEST_LINE))
 
 
-def _is_shown_whole(calls: Sequence[Asked]) -> bool:
+def _is_shown_whole(calls: Sequence[ApprovalRequest]) -> bool:
     return len(calls) <= MOST_LISTED and all(in_one_line(each.arguments, _room(calls))[1] for each in calls)
 
 
-def _buttons(calls: Sequence[Asked], language: str | None) -> tuple[Button, ...]:
+def _buttons(calls: Sequence[ApprovalRequest], language: str | None) -> tuple[Button, ...]:
     numbers = [each.number for each in calls]
     is_one = len(numbers) == 1
     keys = ("approval.allow_button", "approval.deny_button")
@@ -162,5 +164,5 @@ def _quoted_name(name: str) -> Span:
     return quoted(shortened(name, _LONGEST_NAME))
 
 
-def _until(call: Asked) -> str:
+def _until(call: ApprovalRequest) -> str:
     return f"{call.expires_at:%Y-%m-%d %H:%M}"

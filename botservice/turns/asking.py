@@ -35,7 +35,7 @@ _COLUMNS = (*_SUMS, *_TYPES)
 T = TypeVar("T")
 
 
-class Said(Protocol):
+class ParsedReply(Protocol):
     """What an agent took from an answer of its model."""
 
     @property
@@ -182,7 +182,7 @@ class Figures:
 
 
 @dataclass(slots=True)
-class Attempt:
+class ModelAttempt:
     """One call of a model.
 
     Attributes:
@@ -209,12 +209,12 @@ class Attempt:
         return record if self.error is None else {**record, "error": self.error}
 
 
-class Attempts:
+class ModelAttempts:
     """The attempts for the step that is on its way."""
 
     def __init__(self, clock: Callable[[], datetime]) -> None:
         self._clock = clock
-        self._attempts: list[Attempt] = []
+        self._attempts: list[ModelAttempt] = []
         self._prompt: Sequence[ChatMessage] = ()
         self._offered: list[str] = []
         self._called: tuple[str, ...] = ()
@@ -222,7 +222,7 @@ class Attempts:
 
     async def make(self, call: Awaitable[T]) -> T:
         """Return the result of a model call, and record its times, or its error."""
-        attempt = Attempt(self._clock())
+        attempt = ModelAttempt(self._clock())
         self._attempts.append(attempt)
         try:
             return await call
@@ -299,7 +299,7 @@ def record_prompt(step: MemoryStep, prompt: Sequence[ChatMessage], log: PromptLo
     step.set_values_from_dict(values if prompt.model is None else {**values, "model": prompt.model})
 
 
-def record_answer(step: MemoryStep, said: Said) -> None:
+def record_answer(step: MemoryStep, said: ParsedReply) -> None:
     """Write into step what is known of the model's answer."""
     facts: dict[str, object] = {"token_usage": said.token_usage, "finish_reason": said.finish_reason}
     if said.model is not None:

@@ -16,7 +16,7 @@ from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
 from botservice.people.identities import ensure_identity, note_audience
 from botservice.privacy.erasing import erase_event
-from botservice.privacy.late_messages import Heard, erase_returning, read_notes
+from botservice.privacy.late_messages import LateMessage, erase_returning, read_notes
 from botservice.storage.blobs import store_blob
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
@@ -38,7 +38,7 @@ Said = tuple[StoredEvent, InboundMessage]
 
 
 @dataclass(frozen=True, slots=True)
-class Unjudged:
+class NotAdmitted:
     """The messages of a turn before anybody is judged.
 
     Attributes:
@@ -51,11 +51,11 @@ class Unjudged:
     is_open: bool
 
 
-BeginJudged = Callable[[Turn, AgentContext, Controls, Claim, Transport, Unjudged], Awaitable[bool]]
+BeginJudged = Callable[[Turn, AgentContext, Controls, Claim, Transport, NotAdmitted], Awaitable[bool]]
 """Begins a turn in which people have to be judged or commands obeyed."""
 
 
-class Beginning:
+class TurnStarter:
     """Begins the turns that a transport accepted."""
 
     def __init__(self, storage: Storage, options: RunOptions, begin_judged: BeginJudged) -> None:
@@ -84,7 +84,7 @@ class Beginning:
         if is_unlimited and not controls.changes and all(_is_plain(message) for _, message in said):
             context.language = language_of([message for _, message in said])
             return await store_question(context, turn, claim, said, options, transport)
-        return await self._begin_judged(turn, context, controls, claim, transport, Unjudged(said, read, is_open))
+        return await self._begin_judged(turn, context, controls, claim, transport, NotAdmitted(said, read, is_open))
 
 
 async def store_question(
@@ -262,7 +262,7 @@ class Spoken:
 
     new: Sequence[NewMessage]
     asked: Sequence[NewMessage]
-    heard: Sequence[Heard | None]
+    heard: Sequence[LateMessage | None]
     addressed: NewMessage | None
     is_private: bool
 
@@ -274,7 +274,7 @@ class Spoken:
 
 async def read_spoken(inbound: Sequence[Inbound], now: datetime) -> Spoken:
     """Return what messages add to the history."""
-    new, asked, heard = list[NewMessage](), list[NewMessage](), list[Heard | None]()
+    new, asked, heard = list[NewMessage](), list[NewMessage](), list[LateMessage | None]()
     addressed: NewMessage | None = None
     for event, message in inbound:
         new += [await _new_message(earlier, None, now) for earlier in message.before]
@@ -300,8 +300,8 @@ def _note_asker(context: AgentContext, addressed: Sequence[Message]) -> None:
             context.asked_by = message.author or Author()
 
 
-def _heard(event: StoredEvent | None, new: NewMessage) -> Heard | None:
-    return None if event is None else Heard(event.id, event.received_at, new.author, new.references)
+def _heard(event: StoredEvent | None, new: NewMessage) -> LateMessage | None:
+    return None if event is None else LateMessage(event.id, event.received_at, new.author, new.references)
 
 
 def _store_prompt(connection: Connection, context_id: int, prompt: str) -> str | None:

@@ -15,8 +15,8 @@ from botservice.privacy.rights import right_of
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.texts.formatted import say
-from botservice.turns.admission import Admission, Heard, Write, all_of
-from botservice.turns.beginning import Inbound, Said, Unjudged, language_of, store_question
+from botservice.turns.admission import Admission, AdmittedMessages, Write, all_of
+from botservice.turns.beginning import Inbound, NotAdmitted, Said, language_of, store_question
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.edits_and_deletions import Controls, as_changed, mark_handled
 from botservice.turns.outbox import write_deliveries
@@ -28,7 +28,7 @@ from botservice.turns.turn import Outcome, Turn, tell_end
 logger = logging.getLogger(__name__)
 
 
-class Judging:
+class TurnAdmission:
     """Begins turns with what was said, as far as it is let in, and with what commands ask in its place."""
 
     def __init__(self, storage: Storage, options: RunOptions, commands: Commands) -> None:
@@ -44,10 +44,12 @@ class Judging:
         controls: Controls,
         claim: Claim,
         transport: Transport,
-        unjudged: Unjudged,
+        unjudged: NotAdmitted,
     ) -> bool:
         """Begin a turn after judging its authors and obeying its commands; return whether the agent is to answer it."""
-        heard = await self._admission.judge(unjudged.said, Heard(unjudged.read), context, is_open=unjudged.is_open)
+        heard = await self._admission.judge(
+            unjudged.said, AdmittedMessages(unjudged.read), context, is_open=unjudged.is_open
+        )
         context.language = language_of([message for _, message in heard.said])
         inbound, changes = await as_changed(heard.read, heard.said, controls)
         inbound = [each for each in inbound if _may(each, heard)]
@@ -124,7 +126,7 @@ class Judging:
         context: AgentContext,
         turn: Turn,
         claim: Claim,
-        heard: Heard,
+        heard: AdmittedMessages,
         event_id: int,
         transport: Transport,
     ) -> CommandAnswer:
@@ -181,7 +183,7 @@ class Judging:
         tell_end(turn, outcome, now)
 
 
-def _may(said: Said, heard: Heard) -> bool:
+def _may(said: Said, heard: AdmittedMessages) -> bool:
     """Return whether a message may still be taken: it may have been edited since its author was judged."""
     event, message = said
     return event.id not in heard.rights or right_of(message) is not None

@@ -21,7 +21,7 @@ from botservice.people.budgets import Reservation, Standing
 from botservice.people.usage import ModelCall, Payer, record_call
 from botservice.storage.blobs import store_blob
 from botservice.telemetry.measuring import take_paid
-from botservice.turns.asking import Attempts, add_figures
+from botservice.turns.asking import ModelAttempts, add_figures
 from botservice.turns.run_options import RunOptions
 from botservice.turns.spoken_answers import Speech
 from botservice.turns.turn import Turn
@@ -41,7 +41,7 @@ def models_of(agent: Agent) -> tuple[str, ...]:
     return tuple(getattr(getattr(agent, "llm", None), "models", None) or (model_of(agent),))
 
 
-class Bill:
+class UsageRecorder:
     """The calls of one turn. Without limits nothing is reserved, and two rows grow with what a call took.
 
     Attributes:
@@ -63,7 +63,7 @@ class Bill:
             agent: Whose model is asked; by default the turn's own.
             asking: The context that it is asked in; by default the turn's own.
         """
-        self.attempts = Attempts(options.clock)
+        self.attempts = ModelAttempts(options.clock)
         self._budgets = options.budgets
         self._clock = options.clock
         self._agent = agent or options.agent

@@ -38,12 +38,19 @@ from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.telemetry.measuring import in_turn
 from botservice.turns.agent_run import AgentRun
-from botservice.turns.beginning import Beginning
-from botservice.turns.beginning_with_checks import Judging
+from botservice.turns.beginning import TurnStarter
+from botservice.turns.beginning_with_checks import TurnAdmission
 from botservice.turns.command_parsing import Commands
 from botservice.turns.due_contexts import put_off
-from botservice.turns.due_reminders import Reminding
-from botservice.turns.edits_and_deletions import Change, Controls, DueChanges, find_controls, find_due, find_stale
+from botservice.turns.due_reminders import ReminderScheduler
+from botservice.turns.edits_and_deletions import (
+    Controls,
+    DueChanges,
+    PendingControl,
+    find_controls,
+    find_due,
+    find_stale,
+)
 from botservice.turns.failed_turns import FailedTurns
 from botservice.turns.inbox import GATHERING
 from botservice.turns.merging_contexts import move_here
@@ -58,7 +65,7 @@ from botservice.turns.transport import Live, Transport
 from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
 from botservice.turns.unsent_parts import find_fairest_delivery
 from botservice.turns.waiting_records import find_due_turn
-from botservice.turns.waiting_turns import Attending
+from botservice.turns.waiting_turns import SuspendedTurns
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +88,7 @@ _NO_CONTROLS: Final = Controls()
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
+class PendingDelivery:
     """A message to send."""
 
     delivery: Delivery
@@ -92,18 +99,18 @@ class Owed:
 class Stopped:
     """Stops, oldest first, in a context in which no turn runs."""
 
-    stops: Sequence[Change]
+    stops: Sequence[PendingControl]
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
     """A conversation that goes on at the end of another one."""
 
-    change: Change
+    change: PendingControl
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedTurn:
     """A turn to begin, to begin again, or to attend to because it waits.
 
     Attributes:
@@ -128,13 +135,13 @@ class Unreadable:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class NotDueYet:
     """Nothing may be done before a moment: the first task is not due, and the others come after it."""
 
     until: datetime
 
 
-Work = Owed | Stopped | Moved | DueChanges | Reminder | NewParts | Begun | Unreadable | Waiting
+Work = PendingDelivery | Stopped | Moved | DueChanges | Reminder | NewParts | StartedTurn | Unreadable | NotDueYet
 
 
 @dataclass(slots=True)
@@ -180,14 +187,14 @@ class ContextWork:
         self._options = options
         self._clock = options.clock
         self._transports = transports
-        self._judging = Judging(storage, options, commands)
-        self._beginning = Beginning(storage, options, self._judging.begin)
+        self._judging = TurnAdmission(storage, options, commands)
+        self._beginning = TurnStarter(storage, options, self._judging.begin)
         self.outbox = Outbox(storage, transports, options.clock, most_at_once=most_sends)
         self._failed_turns = FailedTurns(storage, options.clock)
-        self._attending = Attending(storage, options)
+        self._attending = SuspendedTurns(storage, options)
         self._parts = QuestionParts(storage, options, transports, self._failed_turns)
         self._controls = ControlEffects(storage, options, transports, self._attending)
-        self.reminding = Reminding(storage, options, transports)
+        self.reminding = ReminderScheduler(storage, options, transports)
         self._decided: set[int] = set()
         self._born_at = time.monotonic()
         self.runs: dict[int, Running] = {}
@@ -211,7 +218,7 @@ class ContextWork:
         find = partial(self._find_next, context_id=claim.context_id, gives_way=gives_way)
         while True:
             work = await self._storage.read(find, is_short=True)
-            if work is not None and not isinstance(work, Waiting):
+            if work is not None and not isinstance(work, NotDueYet):
                 return work
             is_open = await self._options.access.is_idle(self._storage)
             if not is_open and await self._controls.turn_away_changes(claim):
@@ -223,7 +230,7 @@ class ContextWork:
     async def do(self, work: Work, claim: Claim) -> bool:
         """Do one thing; return whether something else may be done now."""
         match work:
-            case Owed(delivery, context_keys):
+            case PendingDelivery(delivery, context_keys):
                 return await self.outbox.send(context_keys, delivery, claim)
             case Stopped(stops):
                 await self._controls.stop_all(claim, stops)
@@ -236,7 +243,7 @@ class ContextWork:
                 await self.reminding.fire(work, claim)
             case NewParts():
                 await self._parts.join(work, claim)
-            case Begun(turn):
+            case StartedTurn(turn):
                 with in_turn(turn.identity):
                     await self._work_on(turn, work, claim)
             case Unreadable(turn, reason):
@@ -253,7 +260,7 @@ class ContextWork:
         may_end_processes = turn.attempts >= SUSPICIOUS_BEGINNINGS and turn.attempts >= self.beginnings_not_yet
         return not self.is_closing and not may_end_processes and turn.transport in self._transports
 
-    async def _work_on(self, turn: Turn, work: Begun, claim: Claim) -> None:
+    async def _work_on(self, turn: Turn, work: StartedTurn, claim: Claim) -> None:
         transport = self._transports[turn.transport]
         if turn.is_open:
             await self._judging.recall(turn, work.context, transport)
@@ -287,7 +294,7 @@ class ContextWork:
             logger.exception("turn.failed")
             await self._failed_turns.try_later(turn, claim, transport, type(error).__name__, work.context.language)
 
-    async def _is_ready(self, turn: Turn, work: Begun, claim: Claim, transport: Transport) -> bool:
+    async def _is_ready(self, turn: Turn, work: StartedTurn, claim: Claim, transport: Transport) -> bool:
         """Begin a turn, or attend to it if it waits; return whether the agent is to work on it now."""
         if turn.status is TurnStatus.WAITING:
             return await self._attending.attend(turn, work.context, claim, transport)
@@ -299,7 +306,7 @@ class ContextWork:
         self.expect(claim.context_id)  # a command may have decided what another turn waits with
         return False
 
-    async def _run(self, turn: Turn, work: Begun, claim: Claim, transport: Transport) -> None:
+    async def _run(self, turn: Turn, work: StartedTurn, claim: Claim, transport: Transport) -> None:
         record = StoredStream(self._storage, turn, claim, self._clock)
         shown = transport.live(work.context.context_keys, turn.events, record)
         live = None if shown is None else adopt(Live, shown)
@@ -328,7 +335,7 @@ class ContextWork:
         if run.begun is not None and self.outbox.may_send(turn.transport):
             await self.outbox.send(work.context.context_keys, run.begun, claim, has_begun=True)
 
-    async def _is_stopped(self, turn: Turn, work: Begun) -> bool:
+    async def _is_stopped(self, turn: Turn, work: StartedTurn) -> bool:
         """Return whether a person who may has stopped a turn since its question was asked."""
         stops = work.controls.stops_after(turn.order_key)
         return await self._controls.find_newest(stops, work.context.context_keys) is not None
@@ -416,11 +423,11 @@ class ContextWork:
         now = self._clock()
         return is_due(turn, now) or (turn.status is TurnStatus.QUEUED and turn.due_at > now + GATHERING)
 
-    def _wait_for(self, turn: Turn) -> Waiting | None:
+    def _wait_for(self, turn: Turn) -> NotDueYet | None:
         """Return until when the work behind a running turn waits that may not go on here, or not yet."""
         if turn.status is TurnStatus.QUEUED:
             return None
-        return Waiting(max(turn.due_at, self._clock() + _A_WHILE))
+        return NotDueYet(max(turn.due_at, self._clock() + _A_WHILE))
 
     def _stop(self, connection: Connection, turn: Turn | None, controls: Controls) -> Work | None:
         """Return the turn that a stop is about if it has begun, to be stopped as it goes on; else the stops."""
@@ -430,24 +437,24 @@ class ContextWork:
 
     def _owe(
         self, connection: Connection, context_id: int, first: Delivery, keys: Mapping[str, str], *, is_for_many: bool
-    ) -> Owed | Waiting:
+    ) -> PendingDelivery | NotDueYet:
         """Return the message to send, as soon as it is due."""
         now = self._clock()
         fairest = find_fairest_delivery(connection, context_id, self._transports) if is_for_many else None
         delivery = fairest if fairest is not None and is_due(fairest, now) else first
-        return Owed(delivery, keys) if is_due(delivery, now) else Waiting(delivery.due_at)
+        return PendingDelivery(delivery, keys) if is_due(delivery, now) else NotDueYet(delivery.due_at)
 
     def _find_turn(self, connection: Connection, turn: Turn, controls: Controls) -> Work | None:
         """Return the next turn, or first what else its question has come as; None while more of that is to come."""
         begun = self._claimed_turn(connection, turn, controls)
-        if turn.is_alone or not isinstance(begun, Begun):
+        if turn.is_alone or not isinstance(begun, StartedTurn):
             return begun
         parts = self._parts.find(connection, turn, begun.context)
         if parts is None:
             return begun
         return parts if parts.context is not None or self._is_due(parts.parts[-1]) else None
 
-    def _claimed_turn(self, connection: Connection, turn: Turn, controls: Controls) -> Begun | Unreadable:
+    def _claimed_turn(self, connection: Connection, turn: Turn, controls: Controls) -> StartedTurn | Unreadable:
         try:
             context = AgentContext.read(self._storage, connection, turn.context_id, turn.id, with_steps=turn.is_open)
         except SQLAlchemyError:  # the database fails, not what is stored of this conversation
@@ -455,4 +462,4 @@ class ContextWork:
         except Exception as error:
             logger.exception("turn.unreadable_context", extra={"context": turn.context_id, "turn": turn.id})
             return Unreadable(turn, type(error).__name__)
-        return Begun(turn, context, controls)
+        return StartedTurn(turn, context, controls)

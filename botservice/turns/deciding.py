@@ -15,7 +15,7 @@ from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 from botservice.texts.formatted import below, code, say
 from botservice.turns.grants import grant_tool, is_named
-from botservice.turns.parsing_decisions import Order
+from botservice.turns.parsing_decisions import DecisionRequest
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
 from botservice.turns.waiting_records import decide_call, find_call, find_of_context, find_open
 
@@ -36,7 +36,7 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class CallSelection:
     """The calls that an order is about.
 
     Attributes:
@@ -64,7 +64,9 @@ class Decider:
     said_at: datetime | None = None
 
 
-def choose(connection: Connection, context_id: int, order: Order, decider: Decider, now: datetime) -> Choice:
+def choose(
+    connection: Connection, context_id: int, order: DecisionRequest, decider: Decider, now: datetime
+) -> CallSelection:
     """Return the calls of a context that an order is about and that its author may decide."""
     if not order.numbers:
         return _choose_shown(connection, context_id, order, decider, now)
@@ -72,12 +74,14 @@ def choose(connection: Connection, context_id: int, order: Order, decider: Decid
     wanted = [each for each in waiting if each.id in order.numbers]
     allowed = [each for each in wanted if decider.is_owner or _may_decide(connection, each, decider)]
     if wanted and not allowed:
-        return Choice(refusal="buttons.not_asked")
+        return CallSelection(refusal="buttons.not_asked")
     known = any(find_call(connection, context_id, number) is not None for number in order.numbers)
-    return Choice(allowed, "approval.over" if known else "approval.unknown")
+    return CallSelection(allowed, "approval.over" if known else "approval.unknown")
 
 
-def _choose_shown(connection: Connection, context_id: int, order: Order, decider: Decider, now: datetime) -> Choice:
+def _choose_shown(
+    connection: Connection, context_id: int, order: DecisionRequest, decider: Decider, now: datetime
+) -> CallSelection:
     """Return the calls that an order without numbers is about.
 
     It means what a message had asked about and what waited when it was said, so it never takes anything that nobody had
@@ -95,11 +99,11 @@ def _choose_shown(connection: Connection, context_id: int, order: Order, decider
     ]
     wanted = meant if order.is_all else meant[-1:]
     calls = [each for each in wanted if _is_decidable(each, now)]
-    return Choice(calls, "approval.over" if wanted else "approval.none")
+    return CallSelection(calls, "approval.over" if wanted else "approval.none")
 
 
 def carry_out(
-    connection: Connection, calls: Sequence[WaitingCall], order: Order, decider: Decider, now: datetime
+    connection: Connection, calls: Sequence[WaitingCall], order: DecisionRequest, decider: Decider, now: datetime
 ) -> list[WaitingCall]:
     """Decide calls as an order says, and return those that were undecided before."""
     identity = ensure_identity(connection, decider.author, now) if calls else None  # an owner may never have written
@@ -112,7 +116,7 @@ def carry_out(
     return taken
 
 
-def say_taken(calls: Sequence[WaitingCall], order: Order, language: str | None) -> FormattedText:
+def say_taken(calls: Sequence[WaitingCall], order: DecisionRequest, language: str | None) -> FormattedText:
     """Return what to tell the person who decided."""
     key = "approval.said_denied"
     if order.is_allowing:
@@ -122,7 +126,12 @@ def say_taken(calls: Sequence[WaitingCall], order: Order, language: str | None) 
 
 
 def decide_now(
-    connection: Connection, context_id: int, order: Order, decider: Decider, language: str | None, now: datetime
+    connection: Connection,
+    context_id: int,
+    order: DecisionRequest,
+    decider: Decider,
+    language: str | None,
+    now: datetime,
 ) -> Decision:
     """Do what a pressed button says, as far as the person may, and return what to tell them."""
     choice = choose(connection, context_id, order, decider, now)

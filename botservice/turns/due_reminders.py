@@ -39,7 +39,7 @@ class _NotDueError(BotServiceError):
     """A reminder was cancelled or sent since it was read."""
 
 
-class Reminding:
+class ReminderScheduler:
     """Sends what is due in contexts that the caller has claimed.
 
     Attributes:

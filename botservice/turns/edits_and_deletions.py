@@ -61,7 +61,7 @@ _HANDLE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PendingControl:
     """A control that has not taken effect.
 
     Attributes:
@@ -75,7 +75,7 @@ class Change:
     external_id: str
 
 
-ReadChange = Callable[[Change], Awaitable[InboundMessage | None]]
+ReadChange = Callable[[PendingControl], Awaitable[InboundMessage | None]]
 """Returns what a message says after a change."""
 
 
@@ -89,15 +89,15 @@ class Controls:
         moves: What says that the conversation goes on elsewhere.
     """
 
-    stops: tuple[Change, ...] = ()
-    changes: tuple[Change, ...] = ()
-    moves: tuple[Change, ...] = ()
+    stops: tuple[PendingControl, ...] = ()
+    changes: tuple[PendingControl, ...] = ()
+    moves: tuple[PendingControl, ...] = ()
 
-    def stops_after(self, order_key: int) -> list[Change]:
+    def stops_after(self, order_key: int) -> list[PendingControl]:
         """Return the stops that came after a question, oldest first: those before it are not about it."""
         return [each for each in self.stops if each.order_key > order_key]
 
-    def of_message(self, external_id: str | None) -> list[Change]:
+    def of_message(self, external_id: str | None) -> list[PendingControl]:
         """Return the changes of one message, oldest first."""
         return [each for each in self.changes if external_id is not None and each.external_id == external_id]
 
@@ -111,11 +111,11 @@ class DueChanges:
         stale: The ids of those whose message never came.
     """
 
-    changes: tuple[Change, ...]
+    changes: tuple[PendingControl, ...]
     stale: tuple[int, ...] = ()
 
 
-Judge = Callable[[Change], Awaitable[bool]]
+Judge = Callable[[PendingControl], Awaitable[bool]]
 
 
 def find_controls(connection: Connection, context_id: int, transports: Collection[str]) -> Controls:
@@ -157,7 +157,7 @@ async def apply_changes(
     Args:
         may: Says whether an edit may take effect. A person who is not let in may still delete what they wrote.
     """
-    by_message: dict[str, list[Change]] = {}
+    by_message: dict[str, list[PendingControl]] = {}
     for change in due.changes:
         by_message.setdefault(change.external_id, []).append(change)
     for external_id, changes in by_message.items():
@@ -204,7 +204,7 @@ async def as_changed(
 
 
 def _writer(
-    context_id: int, external_id: str, newest: Change, words: NewWords | None, ids: Sequence[int], now: datetime
+    context_id: int, external_id: str, newest: PendingControl, words: NewWords | None, ids: Sequence[int], now: datetime
 ) -> Callable[[Connection], None]:
     def write(connection: Connection) -> None:
         mark_handled(connection, ids, now)
@@ -220,7 +220,7 @@ def _writer(
     return write
 
 
-async def _read_words(read: ReadChange, change: Change) -> NewWords | None:
+async def _read_words(read: ReadChange, change: PendingControl) -> NewWords | None:
     if change.kind is EventKind.DELETE:
         return None
     try:
@@ -246,6 +246,6 @@ async def _words_of(message: InboundMessage) -> NewWords:
     )
 
 
-def _read(row: Row[*tuple[object, ...]]) -> Change:
+def _read(row: Row[*tuple[object, ...]]) -> PendingControl:
     event = StoredEvent(row.id, row.key, row.raw or b"", row.received_at, row.group_key)
-    return Change(event, EventKind(row.kind), row.transport, row.order_key, row.external_id or "")
+    return PendingControl(event, EventKind(row.kind), row.transport, row.order_key, row.external_id or "")

@@ -93,7 +93,7 @@ def find_last_exchange(connection: Connection, context_id: int, before_turn: int
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
+class TurnAttempt:
     """What the agent did in one turn, or a reminder said, however that ended.
 
     Attributes:
@@ -114,7 +114,7 @@ class Attempt:
         return error_id(self.turn_id)
 
 
-def find_last_attempt(connection: Connection, context_id: int, before_turn: int) -> Attempt | None:
+def find_last_attempt(connection: Connection, context_id: int, before_turn: int) -> TurnAttempt | None:
     """Return what was last attempted in the conversation that goes on, before a turn; None if nothing is kept."""
     sought = {"context": context_id, "before": before_turn}
     row = connection.execute(_LAST_ATTEMPT, sought).one_or_none()
@@ -128,15 +128,17 @@ def find_last_attempt(connection: Connection, context_id: int, before_turn: int)
     return _as_attempt(connection, context_id, row, is_refused_since=is_refused_since)
 
 
-def find_attempt(connection: Connection, context_id: int, message_id: int) -> Attempt | None:
+def find_attempt(connection: Connection, context_id: int, message_id: int) -> TurnAttempt | None:
     """Return what led to an answer, given by the number of its message; None if nothing of it is kept."""
     row = connection.execute(_OF_ANSWER, {"context": context_id, "message": message_id}).one_or_none()
     return None if row is None else _as_attempt(connection, context_id, row, is_refused_since=False)
 
 
-def _as_attempt(connection: Connection, context_id: int, row: Any, *, is_refused_since: bool) -> Attempt:
+def _as_attempt(connection: Connection, context_id: int, row: Any, *, is_refused_since: bool) -> TurnAttempt:
     questions = tuple(_questions_of(connection, context_id, row.id))
-    return Attempt(row.id, Outcome(row.outcome), questions, not questions and row.transport != API, is_refused_since)
+    return TurnAttempt(
+        row.id, Outcome(row.outcome), questions, not questions and row.transport != API, is_refused_since
+    )
 
 
 def _questions_of(connection: Connection, context_id: int, turn_id: int) -> list[Message]:

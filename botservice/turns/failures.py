@@ -16,7 +16,7 @@ from botservice.conversation.steps import ActionStep, FailedStep, MemoryStep, Ta
 from botservice.core.errors import LLMError
 from botservice.telemetry.logs import redact
 from botservice.turns.asking import record_answer, record_prompt
-from botservice.turns.billing import Bill
+from botservice.turns.billing import UsageRecorder
 from botservice.turns.records import note_failure, note_step
 from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import Saver, as_text
@@ -29,7 +29,7 @@ class Failures:
     """Stores failures in the memory of one turn, and shows them to the callbacks."""
 
     def __init__(
-        self, options: RunOptions, context: AgentContext, saver: Saver, bill: Bill, call_back: CallBack
+        self, options: RunOptions, context: AgentContext, saver: Saver, bill: UsageRecorder, call_back: CallBack
     ) -> None:
         self._clock = options.clock
         self._context = context

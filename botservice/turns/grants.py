@@ -57,7 +57,7 @@ _BEFORE_ALL = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class ToolGrant:
     """A tool that need not ask for a person in a conversation.
 
     Attributes:
@@ -91,13 +91,15 @@ def revoke_grants(connection: Connection, context_id: int, author: Author, tools
     connection.execute(wanted if tools is None else wanted.where(tool_grants.c.tool.in_(list(tools))))
 
 
-def find_grants(connection: Connection, context_id: int, author: Author | None) -> list[Grant]:
+def find_grants(connection: Connection, context_id: int, author: Author | None) -> list[ToolGrant]:
     """Return the tools that need not ask for a person in a conversation, each once."""
     if author is None or author.id is None:
         return []
     rows = execute(connection, _OF_CONTEXT, {"context": context_id}).all()
     own = [row for row in rows if (row.author_platform, row.author_id) == (author.platform, author.id)]
-    return list({row.tool: Grant(row.tool, row.created_at, row.tool_digest) for row in reversed(own)}.values())[::-1]
+    return list({row.tool: ToolGrant(row.tool, row.created_at, row.tool_digest) for row in reversed(own)}.values())[
+        ::-1
+    ]
 
 
 def is_all_said_by(connection: Connection, context_id: int, turn_id: int | None, author: Author | None) -> bool:

@@ -13,7 +13,7 @@ from botservice.core.errors import BotServiceError, InvalidField
 from botservice.storage.database import Storage
 from botservice.turns import journal
 from botservice.turns.deciding import Decider, carry_out
-from botservice.turns.parsing_decisions import Order
+from botservice.turns.parsing_decisions import DecisionRequest
 from botservice.turns.records import find_running_turn
 from botservice.turns.turn import EventKind
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
@@ -33,7 +33,7 @@ async def decide(
     """
     if not isinstance(is_allowed, bool):
         raise BotServiceError(f"allow must be True or False, not {is_allowed!r}")
-    order = Order(is_allowed, is_always=is_always)
+    order = DecisionRequest(is_allowed, is_always=is_always)
 
     def write(connection: Connection) -> bool:
         call = _find(connection, context.id, call_id, PendingKind.APPROVAL)

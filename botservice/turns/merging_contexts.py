@@ -22,7 +22,7 @@ from botservice.storage.tables.conversations import (
 )
 from botservice.storage.tables.models import refused_messages
 from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
-from botservice.turns.edits_and_deletions import Change, mark_handled
+from botservice.turns.edits_and_deletions import PendingControl, mark_handled
 from botservice.turns.waiting_records import forget_places
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ _OTHERS: Final = [
 ]
 
 
-async def move_here(storage: Storage, claim: Claim, change: Change, now: datetime) -> bool:
+async def move_here(storage: Storage, claim: Claim, change: PendingControl, now: datetime) -> bool:
     """Move a conversation to the keys that a control names; return whether it was moved.
 
     Where somebody has spoken under them already, that becomes its end, as soon as no process works on it.
@@ -66,7 +66,7 @@ async def move_here(storage: Storage, claim: Claim, change: Change, now: datetim
 
 
 def _move(
-    connection: Connection, claim: Claim, other: Claim | None, keys: ContextKeys, change: Change, now: datetime
+    connection: Connection, claim: Claim, other: Claim | None, keys: ContextKeys, change: PendingControl, now: datetime
 ) -> None:
     mark_handled(connection, [change.event.id], now)
     forget_places(connection, claim.context_id)

@@ -20,7 +20,7 @@ from botservice.storage.claims import Claim
 from botservice.turns import journal
 from botservice.turns.approvals_needed import find_to_ask, gives_untrusted
 from botservice.turns.asking import Interruption, WorkCut, record_answer, record_prompt
-from botservice.turns.billing import Bill
+from botservice.turns.billing import UsageRecorder
 from botservice.turns.parking import Parking
 from botservice.turns.records import note_step
 from botservice.turns.resuming import STOPPED, Settled, go_on, has_open, wait_again
@@ -51,7 +51,7 @@ class OpenStep:
         parking: Parking,
         claim: Claim,
         saver: Saver,
-        bill: Bill,
+        bill: UsageRecorder,
         interruption: Interruption,
         call_back: Callable[[MemoryStep], Awaitable[None]],
     ) -> None:

@@ -20,7 +20,7 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.ranges import is_of
-from botservice.storage.statements import Rows, execute
+from botservice.storage.statements import ResultRows, execute
 from botservice.storage.tables.conditions import DELIVERY_IS_MESSAGE, DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.telemetry.measuring import Sending, TurnIdentity, in_turn, measured, turn_now
@@ -392,7 +392,7 @@ def find_next_delivery(connection: Connection, context_id: int, transports: Coll
     return read_delivery(execute(connection, NEXT, {"context": context_id, "transports": list(transports)}))
 
 
-def read_delivery(found: Rows) -> Delivery | None:
+def read_delivery(found: ResultRows) -> Delivery | None:
     """Return the delivery that a query as `NEXT` has found."""
     row = found.one_or_none()
     if row is None:

@@ -13,7 +13,7 @@ from botservice.conversation.context import AgentContext
 from botservice.core.errors import ApprovalPending, ResultPending, TurnWaiting
 from botservice.core.messages import Author, Message, Role, ToolCall, storable
 from botservice.texts.formatted import code, say
-from botservice.turns.approval_message import Asked, group, show_question
+from botservice.turns.approval_message import ApprovalRequest, group, show_question
 from botservice.turns.grants import is_named
 from botservice.turns.outbox import owe
 from botservice.turns.transport import Payload
@@ -56,7 +56,7 @@ class Parking:
             for index, call in calls.items()
         }
         asked = [
-            Asked(
+            ApprovalRequest(
                 numbers[index],
                 call.name,
                 call.arguments,

@@ -18,7 +18,7 @@ _MOST_NUMBERS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class DecisionRequest:
     """A person's order about calls that wait.
 
     Attributes:
@@ -36,7 +36,7 @@ class Order:
     is_showing: bool = False
 
 
-def parse_order(command: CommandCall | None) -> Order | None:
+def parse_order(command: CommandCall | None) -> DecisionRequest | None:
     """Return what a command wants to become of calls; None if it is about something else, or not understood."""
     if command is None or command.name not in (ALLOW, DENY):
         return None
@@ -47,7 +47,7 @@ def parse_order(command: CommandCall | None) -> Order | None:
     known = {_ALL, _SHOW, _ALWAYS} if is_allowing else {_ALL, _SHOW}
     if not others <= known or len(numbers) > _MOST_NUMBERS:
         return None
-    return Order(
+    return DecisionRequest(
         is_allowing,
         tuple(dict.fromkeys(map(int, numbers))),
         is_all=_ALL in others,
@@ -56,7 +56,7 @@ def parse_order(command: CommandCall | None) -> Order | None:
     )
 
 
-def order_of(says: str) -> Order | None:
+def order_of(says: str) -> DecisionRequest | None:
     """Return what a button wants to become of calls; None if it says something else."""
     return parse_order(parse_command(says))
 

@@ -15,9 +15,9 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.turns.admission import Admission
 from botservice.turns.edits_and_deletions import (
-    Change,
     Controls,
     DueChanges,
+    PendingControl,
     apply_changes,
     find_controls,
     mark_handled,
@@ -27,7 +27,7 @@ from botservice.turns.transport import Transport
 from botservice.turns.turn import StoredEvent
 from botservice.turns.unsent_parts import drop_stopped
 from botservice.turns.waiting_records import withdraw_turn
-from botservice.turns.waiting_turns import Attending
+from botservice.turns.waiting_turns import SuspendedTurns
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class ControlEffects:
     """Judges and applies what takes effect in claimed contexts without a turn of its own."""
 
     def __init__(
-        self, storage: Storage, options: RunOptions, transports: Mapping[str, Transport], attending: Attending
+        self, storage: Storage, options: RunOptions, transports: Mapping[str, Transport], attending: SuspendedTurns
     ) -> None:
         self._storage = storage
         self._access = options.access
@@ -54,14 +54,16 @@ class ControlEffects:
             )
         )
 
-    async def find_newest(self, changes: Sequence[Change], context_keys: Mapping[str, str]) -> Change | None:
+    async def find_newest(
+        self, changes: Sequence[PendingControl], context_keys: Mapping[str, str]
+    ) -> PendingControl | None:
         """Return the newest of some changes that may take effect."""
         for change in reversed(changes):
             if await self._may(change.event, change.transport, context_keys):
                 return change
         return None
 
-    async def stop_all(self, claim: Claim, stops: Sequence[Change]) -> None:
+    async def stop_all(self, claim: Claim, stops: Sequence[PendingControl]) -> None:
         """Apply stops where no turn runs: the rest of answers that have begun to go out is dropped."""
         now, context_id = self._clock(), claim.context_id
         keys = await self._storage.read(lambda connection: read_context_keys(connection, context_id))
@@ -82,10 +84,10 @@ class ControlEffects:
         """Apply edits and deletions to the history."""
         keys = await self._storage.read(lambda connection: read_context_keys(connection, claim.context_id))
 
-        async def read(change: Change) -> InboundMessage | None:
+        async def read(change: PendingControl) -> InboundMessage | None:
             return await self._admission.read_change(change.event, claim, keys, self._transports[change.transport])
 
-        async def may(change: Change) -> bool:
+        async def may(change: PendingControl) -> bool:
             return await self._may(change.event, change.transport, keys)
 
         await apply_changes(self._storage, read, due, claim, self._clock(), may)

@@ -15,7 +15,7 @@ from botservice.core.messages import Author, Message
 from botservice.history.chat_history import ChatHistory
 from botservice.storage.claims import Claim
 from botservice.turns.asking import Interruption, ask_model
-from botservice.turns.billing import Bill
+from botservice.turns.billing import UsageRecorder
 from botservice.turns.run_options import RunOptions
 from botservice.turns.sub_work import SubWork
 from botservice.turns.turn import Turn
@@ -77,7 +77,7 @@ class SubAgents:
     ) -> Any:
         """Return what an agent says, with the retries that its model's failures deserve, and pay for it at once."""
         async with self._in_turn():
-            bill = Bill(self._options, self._context, self._turn, agent=agent, asking=asking)
+            bill = UsageRecorder(self._options, self._context, self._turn, agent=agent, asking=asking)
             bill.watch()
             await bill.open()
             try:
@@ -89,7 +89,7 @@ class SubAgents:
             await self._pay(bill)
             return said
 
-    async def _pay(self, bill: Bill) -> None:
+    async def _pay(self, bill: UsageRecorder) -> None:
         now = self._options.clock()
         await self._context.storage.write(
             lambda connection: bill.write(connection, now),

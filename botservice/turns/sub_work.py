@@ -21,13 +21,13 @@ from botservice.core.messages import ToolCall
 from botservice.llm.chat import ChatMessage
 from botservice.texts import in_language
 from botservice.turns.approvals_needed import find_to_ask, gives_untrusted
-from botservice.turns.asking import Said, record_answer
+from botservice.turns.asking import ParsedReply, record_answer
 from botservice.turns.failures import model_failure, unchecked, used_up
 from botservice.turns.running_calls import close_step, final_answer
 from botservice.turns.saving import as_text
 
 
-class Asked(Said, Protocol):
+class ModelReply(ParsedReply, Protocol):
     """What an agent made of an answer of its model, with what the model was sent."""
 
     @property
@@ -40,7 +40,7 @@ _ASKS: Final = (
     "for whoever gave you the task"
 )
 _TOO_LATE: Final = "its result comes later, and nobody waits for that within another's task"
-T = TypeVar("T", bound=Asked)
+T = TypeVar("T", bound=ModelReply)
 Ask = Callable[[AgentContext, Callable[[AgentContext], Coroutine[Any, Any, Any]]], Coroutine[Any, Any, Any]]
 """Asks a model in a context: with retries, and on the bill of the turn."""
 
@@ -160,7 +160,7 @@ class SubWork:
             raise
         return said
 
-    def _keep(self, step: MemoryStep, started_at: datetime, said: Asked | None = None) -> None:
+    def _keep(self, step: MemoryStep, started_at: datetime, said: ModelReply | None = None) -> None:
         """Put a step into the memory; only the last one has its prompt, because that repeats the earlier ones."""
         step.set_value("timing", Timing(started_at, self._clock()))
         if said is not None:

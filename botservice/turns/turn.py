@@ -190,7 +190,7 @@ class Delivery:
     confirm: Callable[[], Awaitable[None]] = field(default=_is_sure, compare=False, repr=False)
 
 
-class Waiting(Protocol):
+class DueRow(Protocol):
     """A row that is due at some time."""
 
     @property
@@ -202,7 +202,7 @@ class Waiting(Protocol):
         """When that time was set, by the same clock; None if it is sure to be right."""
 
 
-def is_due(waiting: Waiting, now: datetime) -> bool:
+def is_due(waiting: DueRow, now: datetime) -> bool:
     """Return whether something may be done now: at its time, or at once where the clock was ahead when that was set.
 
     A clock that is put right would otherwise hold up a chat for as long as it was wrong.

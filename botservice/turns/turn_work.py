@@ -24,8 +24,8 @@ from botservice.people.names import is_guest
 from botservice.storage.claims import Claim
 from botservice.texts import in_language
 from botservice.turns import saving
-from botservice.turns.asking import Interruption, Said, WorkCut, ask_model, record_answer, record_prompt
-from botservice.turns.billing import Bill
+from botservice.turns.asking import Interruption, ParsedReply, WorkCut, ask_model, record_answer, record_prompt
+from botservice.turns.billing import UsageRecorder
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.failures import Failures, is_used_up, model_failure, unchecked, used_up
 from botservice.turns.open_step import OpenStep
@@ -46,7 +46,7 @@ logger = logging.getLogger(__name__)
 _PLANNED_INLINE = 4_000  # characters of an answer that are formatted in a few milliseconds, whatever they are
 
 
-T = TypeVar("T", bound=Said)
+T = TypeVar("T", bound=ParsedReply)
 DeliveryPlan = Callable[[Message], Sequence[Payload]]
 
 
@@ -88,7 +88,7 @@ class TurnWork:
         self._interruption = interruption
         self._has_buttons = has_buttons
         self._saver = Saver(context, claim)
-        self._bill = Bill(options, context, turn)
+        self._bill = UsageRecorder(options, context, turn)
         self._sub_agents: SubAgents | None = None
         self._checks = options.agent.final_answer_checks
         self._agent: object = None

@@ -13,8 +13,8 @@ from botservice.people.names import person_name
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.tables.people import identities
-from botservice.turns.approval_message import Asked, show_question
-from botservice.turns.edits_and_deletions import Change
+from botservice.turns.approval_message import ApprovalRequest, show_question
+from botservice.turns.edits_and_deletions import PendingControl
 from botservice.turns.grants import is_named
 from botservice.turns.notices import owe_in_place
 from botservice.turns.records import find_turn
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 _NAMES = select(identities.c.id, identities.c.name).where(identities.c.id.in_(bindparam("ids", expanding=True)))
 
 
-class Attending:
+class SuspendedTurns:
     """Sees to the turns that wait of contexts that the caller has claimed."""
 
     def __init__(self, storage: Storage, options: RunOptions) -> None:
@@ -58,7 +58,7 @@ class Attending:
         return await self._storage.write(see_to, fence=claim)
 
     async def find_stopped(
-        self, context_id: int, stops: Sequence[Change], transports: Mapping[str, Transport]
+        self, context_id: int, stops: Sequence[PendingControl], transports: Mapping[str, Transport]
     ) -> list[int]:
         """Return the turns that wait and that stops are about: begun before, by who says stop or who alone is there."""
         if not stops:
@@ -121,11 +121,11 @@ class Attending:
         return ruling.is_admitted
 
 
-def _asked(call: WaitingCall, made: Sequence[ToolCall], names: Mapping[int, str | None]) -> Asked:
+def _asked(call: WaitingCall, made: Sequence[ToolCall], names: Mapping[int, str | None]) -> ApprovalRequest:
     is_known = call.call_index < len(made)
     asker = None if call.author is None else call.author.name
     decider = None if call.decided_by is None else names.get(call.decided_by)
-    return Asked(
+    return ApprovalRequest(
         call.id,
         call.tool,
         made[call.call_index].arguments if is_known else {},
@@ -152,7 +152,7 @@ def _plan(transport: Transport, shown: Message, turn: Turn) -> Payload | None:
     return payloads[-1] if payloads else None
 
 
-async def _is_of(stop: Change, asker: Author | None, transport: Transport, keys: Mapping[str, str]) -> bool:
+async def _is_of(stop: PendingControl, asker: Author | None, transport: Transport, keys: Mapping[str, str]) -> bool:
     """Return whether a stop is the asker's: by its author, or because the conversation is private."""
     try:
         message = await transport.peek(stop.event) if stop.event.raw else None

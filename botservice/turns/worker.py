@@ -16,7 +16,7 @@ from botservice.storage.activity import in_background
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.turns.command_parsing import Commands, NoCommands
-from botservice.turns.context_work import Begun, ContextWork, Owed, Work
+from botservice.turns.context_work import ContextWork, PendingDelivery, StartedTurn, Work
 from botservice.turns.due_contexts import DueContext, What, find_due_contexts
 from botservice.turns.records import find_stops
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
@@ -101,9 +101,9 @@ class Lanes:
     def of_work(self, work: Work) -> Lane:
         """Return the lane in which a context does what it has to do next."""
         match work:
-            case Owed(delivery):
+            case PendingDelivery(delivery):
                 return self.of_delivery(delivery.transport, delivery.attempts)
-            case Begun(turn):
+            case StartedTurn(turn):
                 return self.of_turn(turn.attempts, sum(len(event.raw) for event in turn.events))
             case _:
                 return self.usual
@@ -369,13 +369,13 @@ class Worker:
         done: Work | None = None
         while True:
             self._again.discard(claim.context_id)  # what was known until now is about to be seen
-            gives_way = not isinstance(done, Begun)
+            gives_way = not isinstance(done, StartedTurn)
             work = await self._context_work.find(claim, gives_way=gives_way)
             if work is None:
                 return None
             place = self._lanes.of_work(work)
             # After a turn, a message comes before the next: however many ask, a long answer comes to its end.
-            is_enough = done is not None and (gives_way or not isinstance(work, Owed))
+            is_enough = done is not None and (gives_way or not isinstance(work, PendingDelivery))
             if place is not lane or (is_enough and lane.waiting):
                 return place
             if not await self._context_work.do(work, claim):

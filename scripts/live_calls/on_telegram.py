@@ -8,7 +8,7 @@ from probes import Differs, Finding, Probe, Refused, Room, expect_refusal, try_a
 from telegram.error import InvalidToken, TelegramError
 
 from botservice.core.messages import Attachment, Button, Message, Moment, Role
-from transports.telegram.chosen_button import Choice
+from transports.telegram.chosen_button import TelegramChoice
 from transports.telegram.client import BotClient, InputFile, as_media
 from transports.telegram.extras import as_parameters
 from transports.telegram.inbound_events import UNSEEN
@@ -134,7 +134,9 @@ async def _buttons(room: Room) -> None:
     (payload,) = plan_answer(Message(None, Role.SYSTEM, "May I?", buttons=buttons), [])
     sent = await _send(room, text=payload["text"], reply_markup=payload["reply_markup"])
     keyboards = make_disabled(buttons, 0), make_chosen(buttons, 0)
-    choice = Choice({"chat_id": room.places["private"]}, str(sent["message_id"]), room.places["private"], *keyboards)
+    choice = TelegramChoice(
+        {"chat_id": room.places["private"]}, str(sent["message_id"]), room.places["private"], *keyboards
+    )
     for keyboard in keyboards:
         method, parameters = choice.edit(keyboard)
         await room.call(method, **parameters)
@@ -154,7 +156,7 @@ async def _aside(room: Room) -> None:
     _check(holds=bool(sent.get("ephemeral_message_id")), said=sorted(sent))
     keyboards = make_disabled(buttons, 0), make_chosen(buttons, 0)
     message_id = f"{UNSEEN}{sent['ephemeral_message_id']}"
-    method, parameters = Choice({"chat_id": room.places["group"]}, message_id, str(member), *keyboards).edit(
+    method, parameters = TelegramChoice({"chat_id": room.places["group"]}, message_id, str(member), *keyboards).edit(
         keyboards[1]
     )
     await room.call(method, **parameters)

@@ -12,7 +12,7 @@ from botservice.commands.link import LINK
 from botservice.core.formatted_text import Span
 from botservice.core.messages import InboundMessage
 from botservice.core.quoting import quote_name, quote_text
-from botservice.people.access_values import Entry, Kind, Subject
+from botservice.people.access_values import AccessEntry, Subject, SubjectKind
 from botservice.texts import LANGUAGES
 from botservice.texts.formatted import quoted
 from botservice.turns.command_parsing import CommandRequest
@@ -43,7 +43,7 @@ def plain(name: str) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_newcomers_name_reaches_owners_as_plain_text(name: str) -> None:
-    entry = Entry(Subject(Kind.PERSON, "telegram:7"), None, name=name, code="ABCD-EFGH")
+    entry = AccessEntry(Subject(SubjectKind.PERSON, "telegram:7"), None, name=name, code="ABCD-EFGH")
     requests = [CommandRequest(None, InboundMessage("/access", language=each), *[None] * 4) for each in LANGUAGES]
     for said in [show(entry, request) for request in requests for show in (_line, _label)]:
         shown = render_blocks(said.blocks)

@@ -22,14 +22,14 @@ from starlette.routing import Route
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.app import Application
 from botservice.config.settings import Settings
-from botservice.server.connection_limits import Connection, most_connections
+from botservice.server.connection_limits import GuardedConnection, most_connections
 from botservice.server.serving import BodyLimit, build_web_app
 from botservice.turns.inbox import Inbox
 from transports.common.request_bodies import TooMuchAtOnceError, Unproven, read_body
 from transports.slack.app import SlackTransport
 from transports.telegram.app import TelegramTransport
 from transports.web.app import WebTransport
-from transports.web.owner_token import Access
+from transports.web.owner_token import PageAccess
 
 PATIENCE_SECONDS = 60
 MEGABYTE = 1024 * 1024
@@ -45,7 +45,7 @@ async def all_routes(storage: Storage) -> AsyncIterator[Starlette]:
         token="1:x", api_url=nowhere, public_url="https://bot.example", webhook_secret=TELEGRAM_SECRET
     )
     slack = SlackTransport(token="xoxb-1", signing_secret=SLACK_SECRET, api_url=f"{nowhere}/")
-    transports = [telegram, slack, WebTransport(access=Access.of(settings))]
+    transports = [telegram, slack, WebTransport(access=PageAccess.of(settings))]
     service = AgentService(FunctionsBasedAgent(llm=ScriptedChatLLM([])), storage)
     inbox = Inbox(storage, lambda *_: None)
     try:
@@ -201,7 +201,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for_for_ever() -> None:
         assert (await _request(app, {}, [b"x" * 600] * 2, is_whole=True))[0] == 413
 
 
-class _Hasty(Connection):
+class _Hasty(GuardedConnection):
     head_seconds = 0.05
 
 
@@ -293,7 +293,7 @@ def of_the_server(caplog: pytest.LogCaptureFixture) -> list[str]:
 @contextlib.asynccontextmanager
 async def connected(app: Starlette) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     """Serve with the service's own connections until the block is left, and give one to it."""
-    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none", http=Connection)
+    config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="off", ws="none", http=GuardedConnection)
     with socket.create_server(("127.0.0.1", 0)) as listener:
         async with WebServer(config).serving(listener), asyncio.timeout(PATIENCE_SECONDS):
             reader, writer = await asyncio.open_connection(*listener.getsockname())

@@ -19,7 +19,7 @@ from botservice.storage.sqlite_files import back_up, write_private
 from botservice.turns.inbox import Inbox
 from transports.web.app import WebTransport
 from transports.web.login_attempts import Guesses, address_of
-from transports.web.owner_token import LOGIN_COOKIE, Access
+from transports.web.owner_token import LOGIN_COOKIE, PageAccess
 from transports.web.sessions import SESSION_COOKIE
 
 TOKEN = "a-long-admin-token"
@@ -29,7 +29,7 @@ PAGE = {"Accept": "text/html"}
 @contextlib.asynccontextmanager
 async def site(storage: Storage, **how):
     """Serve the pages to anybody who has the token."""
-    transport = WebTransport(access=Access(host="0.0.0.0", admin_token=TOKEN, **how))
+    transport = WebTransport(access=PageAccess(host="0.0.0.0", admin_token=TOKEN, **how))
     AgentService(FunctionsBasedAgent(llm=ScriptedChatLLM(["well"])), storage)
     async with contextlib.AsyncExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0)))

@@ -14,7 +14,7 @@ from botservice import Attachment, Storage, Tool, ToolCall
 from botservice.config.settings import Settings
 from transports.registry import build_slack, build_telegram
 from transports.slack.app import Manners
-from transports.slack.draft import Draft, Style, Tempo
+from transports.slack.draft import SlackDraft, SlackTempo, Style
 from transports.slack.formatting import Pings, before_address, find_address
 from transports.web.markdown import render_markdown
 from transports.web.pages import HEADERS
@@ -91,7 +91,7 @@ async def test_slack_fetches_nothing_of_a_stream(slack: SlackApi, sqlite_storage
 
 
 def test_slack_opens_no_stream_for_an_answer_of_which_nothing_may_be_shown_yet() -> None:
-    draft = Draft(None, None, None, None, Style(Tempo(), Pings()), None)  # nothing is painted
+    draft = SlackDraft(None, None, None, None, Style(SlackTempo(), Pings()), None)  # nothing is painted
     assert draft.wait(LEAK, {}) is None
     assert draft.wait(f"{LEAK} and after it", {}) is None
     assert draft.wait(f"Before it. {LEAK}", {}) is not None

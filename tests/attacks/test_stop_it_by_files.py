@@ -22,7 +22,7 @@ from botservice.core.policies import Scope, parse_limits
 from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import events, messages
 from botservice.turns.refusing import unread_text
-from transports.files.documents import MemoryLimit, Reading
+from transports.files.documents import DocumentReaders, MemoryLimit
 from transports.files.read_cache import FileText, KeptTexts
 
 SMALL = PageLimits(cpu_seconds=1)
@@ -145,7 +145,7 @@ async def test_what_was_read_is_not_read_again_for_an_hour() -> None:
 
 @pytest.mark.slow
 async def test_the_sender_is_told_in_one_sentence_and_the_file_is_read_once(api: BotApi, sqlite_storage) -> None:
-    reading = Reading(read_pdf=PdfReader(SMALL))
+    reading = DocumentReaders(read_pdf=PdfReader(SMALL))
     async with running(api, sqlite_storage, reading=reading):
         sent = api.person_sends_document(endless_work(), chat_id=42, name="tax [x](http://a.example).pdf")
         told = await api.messages(42, 2)
@@ -160,7 +160,7 @@ def test_more_than_three_files_are_not_all_named() -> None:
 
 
 async def test_a_file_that_was_read_when_the_process_ended_is_left_alone(api: BotApi, sqlite_storage: Storage) -> None:
-    reading = Reading(read_pdf=PdfReader())
+    reading = DocumentReaders(read_pdf=PdfReader())
     api.person_sends_document(plain("Hello"), chat_id=42, name="a.pdf")
     api.person_sends_document(plain("World"), chat_id=42, name="b.pdf")
 
@@ -171,7 +171,7 @@ async def test_a_file_that_was_read_when_the_process_ended_is_left_alone(api: Bo
             )
         )
 
-    async with running(api, sqlite_storage, reading=Reading(read_pdf=_never), grace_seconds=0.0):
+    async with running(api, sqlite_storage, reading=DocumentReaders(read_pdf=_never), grace_seconds=0.0):
         first = await _until_stored(sqlite_storage)
     await cut_off(first)
     async with running(api, sqlite_storage, reading=reading):
@@ -204,7 +204,7 @@ async def _until_stored(storage: Storage) -> int:
 async def test_recordings_beyond_a_rate_are_not_heard(api: BotApi, sqlite_storage: Storage) -> None:
     ears = Ears()
     budgets = Budgets({Scope.PERSON: parse_limits("2 messages/minute")})
-    async with running(api, sqlite_storage, reading=Reading(ears), budgets=budgets) as llm:
+    async with running(api, sqlite_storage, reading=DocumentReaders(ears), budgets=budgets) as llm:
         for number in range(15):
             api.person_sends_voice(b"OggS%d" % number, chat_id=42)
         await _until_kept(sqlite_storage, 15)
@@ -220,7 +220,7 @@ async def _until_kept(storage: Storage, count: int) -> None:
 
 async def test_edits_and_replies_do_not_have_a_recording_heard_again(api: BotApi, sqlite_storage: Storage) -> None:
     ears = Ears()
-    async with running(api, sqlite_storage, reading=Reading(ears)):
+    async with running(api, sqlite_storage, reading=DocumentReaders(ears)):
         sent = api.person_sends_voice(b"OggS", chat_id=42, caption="one")
         await api.messages(42, 1)
         for caption in ("two", "three"):

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from botservice.server.connection_limits import Connection, SharedConnection
+from botservice.server.connection_limits import GuardedConnection, SharedConnection
 from botservice.server.serving import BodyLimit
 
 PATIENCE_SECONDS = 60
@@ -21,12 +21,12 @@ LARGE = b"x" * (8 * 1024 * 1024)  # more than systems keep for who does not read
 ASK = "GET {} HTTP/1.1\r\nHost: x\r\n\r\n"
 
 
-class _Impatient(Connection):
+class _Impatient(GuardedConnection):
     write_seconds = 0.05
 
 
 @contextlib.asynccontextmanager
-async def server(http: type[Connection], limit: int | None = None) -> AsyncIterator[int]:
+async def server(http: type[GuardedConnection], limit: int | None = None) -> AsyncIterator[int]:
     async def healthz(_: Request) -> Response:
         return PlainTextResponse("ok")
 
@@ -84,7 +84,7 @@ async def test_who_never_reads_gives_the_connection_back() -> None:
 
 
 async def test_who_reads_gets_all_of_a_large_answer() -> None:
-    async with server(Connection) as port:
+    async with server(GuardedConnection) as port:
         reader, writer = await open_to(port)
         writer.write(ASK.format("/large").encode())
         assert b" 200 " in await reader.readline()
@@ -95,20 +95,20 @@ async def test_who_reads_gets_all_of_a_large_answer() -> None:
 
 
 async def test_requests_that_are_sent_far_ahead_of_their_answers_are_not_all_answered() -> None:
-    async with server(Connection) as port:
+    async with server(GuardedConnection) as port:
         reader, writer = await open_to(port)
         writer.write(ASK.format("/healthz").encode() * 100)
         said = b""
         with contextlib.suppress(ConnectionError):
             while piece := await reader.read(4096):
                 said += piece
-        assert said.count(b" 200 ") <= Connection.most_pipelined + 1
+        assert said.count(b" 200 ") <= GuardedConnection.most_pipelined + 1
         writer.close()
 
 
-@pytest.mark.parametrize(("http", "is_shared"), [(SharedConnection, True), (Connection, False)])
+@pytest.mark.parametrize(("http", "is_shared"), [(SharedConnection, True), (GuardedConnection, False)])
 async def test_one_address_has_half_of_the_connections_where_no_proxy_is_in_front(
-    http: type[Connection], is_shared: bool
+    http: type[GuardedConnection], is_shared: bool
 ) -> None:
     async with server(http, limit=6) as port:
         held = [await open_to(port) for _ in range(5)]
@@ -118,7 +118,7 @@ async def test_one_address_has_half_of_the_connections_where_no_proxy_is_in_fron
 
 
 async def test_a_body_of_two_lengths_is_refused() -> None:
-    async with server(Connection) as port:
+    async with server(GuardedConnection) as port:
         reader, writer = await open_to(port)
         head = b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
         writer.write(head + b"3\r\nabc\r\n0\r\n\r\n" + ASK.format("/healthz").encode())

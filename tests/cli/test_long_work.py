@@ -19,7 +19,7 @@ from sqlalchemy.pool import NullPool
 
 from botservice import AgentContext, Attachment, Author, Storage
 from botservice.background.upkeep_commands import compact_database
-from botservice.cli.long_work import Lines, long_work
+from botservice.cli.long_work import LineProgress, long_work
 from botservice.core.progressing import Progress
 from botservice.privacy.exported_data import read_person
 from botservice.storage.rekeying import encrypt_files
@@ -46,7 +46,7 @@ def ctrl_c_at(number: int, *, seen: list[tuple[float, float]] | None = None) -> 
 
 def test_lines_come_every_five_seconds_and_say_how_long_it_may_take() -> None:
     now, said = 0.0, io.StringIO()
-    lines = Lines("compact", said, lambda: now)
+    lines = LineProgress("compact", said, lambda: now)
     for now in range(0, 21, 2):
         lines(now, 40, "turns")
     assert said.getvalue().splitlines() == [
@@ -61,7 +61,7 @@ def test_lines_come_every_five_seconds_and_say_how_long_it_may_take() -> None:
 
 def test_what_has_hardly_begun_is_not_estimated() -> None:
     now, said = 0.0, io.StringIO()
-    lines = Lines("prove", said, lambda: now)
+    lines = LineProgress("prove", said, lambda: now)
     now = 9
     lines(0.00005, 20)
     now = 18

@@ -11,7 +11,7 @@ import pytest
 
 import botservice
 from botservice import BotServiceError, default_llm
-from botservice.cli.install_origin import Origin, origin_of_this
+from botservice.cli.install_origin import InstallOrigin, origin_of_this
 from botservice.llm.demo import DemoChatLLM
 
 ROOT = Path(__file__).parents[2]
@@ -165,13 +165,13 @@ def test_its_requirements_say_where_botservice_came_from(monkeypatch, tmp_path, 
 @pytest.mark.parametrize(
     ("origin", "said"),
     [
-        (Origin("1.2.3"), botservice.__version__),
+        (InstallOrigin("1.2.3"), botservice.__version__),
         (
-            Origin("1.2.3", "https://example.com/bot.git", "git", "abc123def456789"),
+            InstallOrigin("1.2.3", "https://example.com/bot.git", "git", "abc123def456789"),
             f"{botservice.__version__} (from https://example.com/bot.git, commit abc123def456)",
         ),
         (
-            Origin("1.2.3", "file:///srv/botservice", is_editable=True),
+            InstallOrigin("1.2.3", "file:///srv/botservice", is_editable=True),
             f"{botservice.__version__} (from file:///srv/botservice, editable)",
         ),
     ],

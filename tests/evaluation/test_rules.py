@@ -5,13 +5,13 @@ import time
 import pytest
 
 from botservice import TokenUsage
-from botservice.devtools.again_answers import Answer, CallMade, Origin
+from botservice.devtools.again_answers import CallMade, ReplayedAnswer, ResultOrigin
 from botservice.devtools.case_languages import language_of
 from botservice.devtools.case_rules import find_failures
 from botservice.devtools.cases import Expectations, Pattern
 
-ADDED = CallMade("add", {"a": 1}, "2", Origin.RECORD)
-ANSWER = Answer("Your dog is called Rex.", usage=TokenUsage(100, 20), cost=2_000_000, tool_calls=(ADDED,))
+ADDED = CallMade("add", {"a": 1}, "2", ResultOrigin.RECORD)
+ANSWER = ReplayedAnswer("Your dog is called Rex.", usage=TokenUsage(100, 20), cost=2_000_000, tool_calls=(ADDED,))
 
 
 @pytest.mark.parametrize(
@@ -40,16 +40,18 @@ def test_what_is_not_as_expected_is_said(expect, failure):
 
 
 def test_no_answer_is_a_failure_whatever_is_expected():
-    assert find_failures(Answer(error="the server is down"), Expectations()) == ["no answer: the server is down"]
+    assert find_failures(ReplayedAnswer(error="the server is down"), Expectations()) == [
+        "no answer: the server is down"
+    ]
 
 
 def test_what_nobody_knows_the_price_of_does_not_pass_a_limit_of_money():
-    assert "PRICES" in find_failures(Answer("a"), Expectations(max_cost=1))[0]
+    assert "PRICES" in find_failures(ReplayedAnswer("a"), Expectations(max_cost=1))[0]
 
 
 def test_tokens_are_counted_where_no_server_says():
-    assert find_failures(Answer("word " * 50), Expectations(max_tokens=10))
-    assert not find_failures(Answer("word"), Expectations(max_tokens=10))
+    assert find_failures(ReplayedAnswer("word " * 50), Expectations(max_tokens=10))
+    assert not find_failures(ReplayedAnswer("word"), Expectations(max_tokens=10))
 
 
 def test_a_pattern_takes_linear_time_whatever_it_is():

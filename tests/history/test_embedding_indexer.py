@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from standins.patience import PATIENT
 
 from botservice import AgentContext, EmbeddingIndexer, LLMError, OpenAIEmbedder, Storage
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.history.changes import NewWords, change_message
 from botservice.storage.tables.conversations import messages, vectors
 
@@ -243,6 +243,6 @@ async def test_upkeep_does_not_wait_for_embedding(storage, context):
     embedding = asyncio.create_task(indexer.catch_up())
     async with asyncio.timeout(60):
         await has_begun.wait()
-        assert (await Upkeep(storage).run_once()).is_whole
+        assert (await Maintenance(storage).run_once()).is_whole
         may_end.set()
         assert await embedding == 1

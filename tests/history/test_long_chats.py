@@ -20,7 +20,7 @@ from botservice.history.long_chats import LongChats
 from botservice.history.question_vectors import QuestionVectors
 from botservice.history.questions import Question
 from botservice.history.vectors import as_unit_rows, write_vectors
-from botservice.history.word_blocks import Stretch, find_stretches, write_stretch
+from botservice.history.word_blocks import WordBlock, find_stretches, write_stretch
 from botservice.storage.tables.conversations import contexts, messages, word_blocks
 
 SMALL = LongChats(messages=100, stretch=64, candidates=20)
@@ -187,7 +187,7 @@ async def test_an_edited_message_is_found_by_its_new_words_alone(storage, contex
 
 async def test_words_read_before_a_deletion_are_not_written_after_it(storage, context):
     await fill(storage, context, notes(128))
-    stretch = Stretch(context.id, 1, 64, 0, {5: b"five"})
+    stretch = WordBlock(context.id, 1, 64, 0, {5: b"five"})
     await storage.write(lambda connection: write_stretch(connection, replace(stretch, deletion_version=1)))
     assert await written(storage, context) == []
     await storage.write(lambda connection: write_stretch(connection, stretch))

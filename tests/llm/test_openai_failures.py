@@ -23,7 +23,7 @@ from standins.openai_api import (
 from standins.raw_http import RawRequest, raw_server, response
 
 from botservice import ContextOverflow, LLMError, OpenAIChatLLM
-from botservice.llm.openai.clients import Connections, Way
+from botservice.llm.openai.clients import Connections, HttpRoute
 from botservice.llm.openai.errors import translate
 from botservice.llm.tls import tls_context
 
@@ -158,7 +158,7 @@ async def test_a_call_does_not_wait_until_idle_connections_are_closed_and_none_i
             closed.append(self)
 
     connections = await llm.clients._connections()
-    idle = [Way(httpx2.AsyncClient(transport=Slow()), None) for _ in range(3)]
+    idle = [HttpRoute(httpx2.AsyncClient(transport=Slow()), None) for _ in range(3)]
     connections._idle.extend((float("-inf"), way) for way in idle)
     async with connections.lend() as way:
         assert way not in idle
@@ -181,7 +181,7 @@ async def test_nonsense_is_logged_and_no_answer(
         return httpx2.Response(200, headers={"content-type": "application/json"}, content=b"[1")
 
     llm._clients._of_loop[asyncio.get_running_loop()] = Connections(
-        lambda: Way(httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), None),
+        lambda: HttpRoute(httpx2.AsyncClient(transport=httpx2.MockTransport(respond)), None),
         api_key="x",
         base_url=llm.base_url,
     )

@@ -9,7 +9,7 @@ import pytest
 from standins.openai_api import CHAT, RESPONSES, Failure, OpenAIApi, Reply, ToolUse
 
 from botservice import LLMError, LLMFailure, OpenAIChatLLM
-from botservice.llm.openai.clients import Connections, Way
+from botservice.llm.openai.clients import Connections, HttpRoute
 
 HELLO = [{"role": "user", "content": "hello"}]
 ADD: dict[str, Any] = {"type": "function", "function": {"name": "add", "parameters": {"type": "object"}}}
@@ -201,7 +201,7 @@ async def _like_openai(llm: OpenAIChatLLM, api: OpenAIApi) -> OpenAIChatLLM:
             return await super().handle_async_request(request)
 
     connections = Connections(
-        lambda: Way(httpx2.AsyncClient(transport=Redirected()), None), api_key="sk-test", base_url=llm.base_url
+        lambda: HttpRoute(httpx2.AsyncClient(transport=Redirected()), None), api_key="sk-test", base_url=llm.base_url
     )
     llm._clients._of_loop[asyncio.get_running_loop()] = connections
     await connections.open()

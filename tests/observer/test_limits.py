@@ -11,7 +11,7 @@ from sqlalchemy.dialects import sqlite
 from standins.openai_api import CHAT, RESPONSES, Failure, OpenAIApi
 
 from botservice import AgentContext, FallbackLLM, LLMError, LLMFailure, OpenAIChatLLM, ScriptedChatLLM
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.background.observer_question import SCHEMA
 from botservice.background.observer_records import _CHANGED, _DUE
 from botservice.core.errors import BudgetExceeded
@@ -181,7 +181,7 @@ async def test_upkeep_leaves_what_reading_took_of_people_who_are_known(storage):
     chat = await open_chat(storage, "1", ALICE)
     await say(chat, "Something to read")
     await observer_of(storage, ScriptedChatLLM([NOTHING])).observe(chat)
-    await Upkeep(storage, clock=lambda: NOON + timedelta(days=40)).run_once()
+    await Maintenance(storage, clock=lambda: NOON + timedelta(days=40)).run_once()
     assert set(await lines(storage, UsageBy.PERSON)) == {"telegram:1"}
 
 

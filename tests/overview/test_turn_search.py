@@ -20,7 +20,15 @@ from botservice import (
 from botservice.core.personas import TITLE
 from botservice.devtools.chat_titles import read_titles
 from botservice.devtools.conversations import list_contexts
-from botservice.devtools.turn_search import Cursor, Order, Rating, State, TurnFilter, find_turns, find_with_failed_calls
+from botservice.devtools.turn_search import (
+    PageCursor,
+    Rating,
+    State,
+    TurnFilter,
+    TurnOrder,
+    find_turns,
+    find_with_failed_calls,
+)
 from botservice.storage.tables.conversations import contexts, turn_figures, turns
 from botservice.storage.tables.slack import feedback
 
@@ -85,8 +93,8 @@ SEARCHES = [
     ({"model": "other"}, []),
     ({"rating": Rating.BAD}, [1]),
     ({"rating": Rating.GOOD}, [3, 1]),
-    ({"order": Order.SLOWEST}, [2, 1, 3]),
-    ({"order": Order.DEAREST}, [2, 3, 1]),
+    ({"order": TurnOrder.SLOWEST}, [2, 1, 3]),
+    ({"order": TurnOrder.DEAREST}, [2, 3, 1]),
     ({"state": State.ANSWERED}, [3, 2, 1]),
     ({"state": State.FAILED}, []),
     ({"state": State.COMMANDS}, []),
@@ -112,7 +120,7 @@ async def test_ratings_are_counted_by_their_verdict(busy):
     assert {each.row.id: each.ratings for each in page.found} == {1: (1, 2), 2: (0, 0), 3: (1, 0)}
 
 
-@pytest.mark.parametrize("order", Order)
+@pytest.mark.parametrize("order", TurnOrder)
 async def test_pages_follow_each_other_without_a_gap_or_a_repetition(busy, order):
     seen, after = [], None
     while True:
@@ -126,7 +134,7 @@ async def test_pages_follow_each_other_without_a_gap_or_a_repetition(busy, order
 
 async def test_a_search_that_finds_little_ends_and_goes_on_where_it_ended(busy):
     page = await found(busy, text="metres", looks_at=2)
-    assert (page.found, page.rest, page.is_full) == ([], Cursor(2, 2), False)
+    assert (page.found, page.rest, page.is_full) == ([], PageCursor(2, 2), False)
     page = await found(busy, text="metres", looks_at=2, after=page.rest)
     assert [each.row.id for each in page.found] == [1]
     assert page.rest is None
@@ -194,13 +202,13 @@ async def test_lists_of_very_many_conversations_take_as_little_as_short_ones(sto
     searches = [
         TurnFilter(),
         TurnFilter(state=State.FAILED),
-        TurnFilter(order=Order.SLOWEST),
-        TurnFilter(order=Order.DEAREST, model="odd"),
+        TurnFilter(order=TurnOrder.SLOWEST),
+        TurnFilter(order=TurnOrder.DEAREST, model="odd"),
         TurnFilter(rating=Rating.BAD),
         TurnFilter(context_id=many // 2),
         TurnFilter(text="no such words", person="nobody", tool="other"),
     ]
-    afters = [None, Cursor(many * 2 // 5, many * 2 // 5)]
+    afters = [None, PageCursor(many * 2 // 5, many * 2 // 5)]
     for sought in searches:
         for after in afters:
 

@@ -7,7 +7,7 @@ from standins.web_pages import PagesWeb
 
 from botservice.agent.page_connecting import PublicNetwork
 from botservice.agent.page_fetching import FetchLimits, PageFetcher
-from botservice.agent.page_reader import Pages
+from botservice.agent.page_reader import PageReader
 
 
 @pytest.fixture
@@ -22,5 +22,5 @@ def fetcher(web: PagesWeb) -> PageFetcher:
 
 
 @pytest.fixture
-def pages(fetcher: PageFetcher) -> Pages:
-    return Pages(fetcher)
+def pages(fetcher: PageFetcher) -> PageReader:
+    return PageReader(fetcher)

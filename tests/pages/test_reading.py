@@ -8,7 +8,7 @@ from botservice.agent.fetch_page import PageRates
 from botservice.agent.page_addresses import PageAddress
 from botservice.agent.page_connecting import PublicNetwork
 from botservice.agent.page_fetching import PageFetcher
-from botservice.agent.page_reader import Pages
+from botservice.agent.page_reader import PageReader
 from botservice.agent.reader import HtmlReader, PageLimits
 from botservice.core.errors import PageRefused
 
@@ -19,7 +19,7 @@ ARTICLE = """<html><head><title>Opening
 <footer>Imprint</footer></body></html>""".format("<p>The library opens at nine and closes at six.</p>" * 5)
 
 
-async def test_the_text_of_a_page_has_its_links_and_no_menu(web: PagesWeb, pages: Pages) -> None:
+async def test_the_text_of_a_page_has_its_links_and_no_menu(web: PagesWeb, pages: PageReader) -> None:
     web.pages["site.example/a/b"] = page(ARTICLE)
     read = await pages.read(HERE)
     assert read.title == "Opening hours"
@@ -28,18 +28,18 @@ async def test_the_text_of_a_page_has_its_links_and_no_menu(web: PagesWeb, pages
     assert not any(word in read.text for word in ("evil", "Start", "Imprint", "javascript"))
 
 
-async def test_a_page_without_an_article_is_read_whole(web: PagesWeb, pages: Pages) -> None:
+async def test_a_page_without_an_article_is_read_whole(web: PagesWeb, pages: PageReader) -> None:
     web.pages["site.example/a/b"] = page("<title>Price</title><h1>Widget</h1><div>Price: 42</div>")
     assert (await pages.read(HERE)).text.split() == ["Widget", "Price:", "42"]
 
 
 @pytest.mark.parametrize("kind", ["application/json", "text/plain", "application/rss+xml", "text/csv"])
-async def test_texts_are_given_as_they_are(web: PagesWeb, pages: Pages, kind: str) -> None:
+async def test_texts_are_given_as_they_are(web: PagesWeb, pages: PageReader, kind: str) -> None:
     web.pages["site.example/a/b"] = page('{"a": [1]}', kind)
     assert (await pages.read(HERE)).text == '{"a": [1]}'
 
 
-async def test_pdfs_are_read_too(web: PagesWeb, pages: Pages) -> None:
+async def test_pdfs_are_read_too(web: PagesWeb, pages: PageReader) -> None:
     web.pages["site.example/a/b"] = page(plain("Hello"), "application/pdf")
     assert (await pages.read(HERE)).text == "Hello"
     web.pages["site.example/c"] = page(b"no pdf", "application/pdf")
@@ -49,7 +49,7 @@ async def test_pdfs_are_read_too(web: PagesWeb, pages: Pages) -> None:
 
 @pytest.mark.slow
 async def test_a_page_that_takes_too_much_is_cut_off(web: PagesWeb) -> None:
-    pages = Pages(PageFetcher(PublicNetwork(web.resolve, web)), read_html=HtmlReader(PageLimits(cpu_seconds=1)))
+    pages = PageReader(PageFetcher(PublicNetwork(web.resolve, web)), read_html=HtmlReader(PageLimits(cpu_seconds=1)))
     web.pages["site.example/a/b"] = page("<div>" * 200_000 + "x")
     with pytest.raises(PageRefused, match="takes too much"):
         await pages.read(HERE)
@@ -57,7 +57,7 @@ async def test_a_page_that_takes_too_much_is_cut_off(web: PagesWeb) -> None:
 
 async def test_a_page_is_asked_for_once_in_ten_minutes(web: PagesWeb, fetcher: PageFetcher) -> None:
     now = [0.0]
-    pages = Pages(fetcher, clock=lambda: now[0], most_kept=10)
+    pages = PageReader(fetcher, clock=lambda: now[0], most_kept=10)
     web.pages["site.example/a/b"] = page("12345678", "text/plain")
     for _ in range(3):
         await pages.read(HERE)
@@ -72,7 +72,7 @@ async def test_a_page_is_asked_for_once_in_ten_minutes(web: PagesWeb, fetcher: P
 
 
 async def test_only_so_many_pages_are_kept_however_short_they_are(web: PagesWeb, fetcher: PageFetcher) -> None:
-    pages = Pages(fetcher, most_pages=2)
+    pages = PageReader(fetcher, most_pages=2)
     addresses = [PageAddress.read(f"http://site.example/{n}") for n in range(3)]
     for address in addresses:
         web.pages[f"{address.host}{address.url.path}"] = page("", "text/plain")

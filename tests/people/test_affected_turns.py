@@ -10,7 +10,7 @@ from people.test_forgetting import PERSON
 from sqlalchemy import select
 
 from botservice import AgentContext, Author
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.core.messages import Role
 from botservice.core.references import Reference, ReferenceKind
 from botservice.history.rows import NewMessage, insert_message
@@ -29,7 +29,7 @@ async def talk(storage, *said):
         for who, text in said:
             await bot.messenger.say(bot, who, text, chat="group1")
     for days in (8, 40):
-        await Upkeep(storage, clock=lambda days=days: storage.now() + timedelta(days=days)).run_once()
+        await Maintenance(storage, clock=lambda days=days: storage.now() + timedelta(days=days)).run_once()
     assert await storage.read(lambda c: c.execute(select(events.c.id)).all()) == []
     return await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "group1"})
 

@@ -6,7 +6,7 @@ from people.crowd import find_bytes
 from sqlalchemy import select
 
 from botservice import Attachment, Author
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.core.references import Reference, ReferenceKind
 from botservice.people.older_texts import take_apart
 from botservice.privacy.exported_data import as_values, read_person
@@ -74,7 +74,7 @@ async def test_upkeep_brings_over_everything_once_and_what_an_older_version_adds
     async def rest(_seconds: float) -> None:
         pass
 
-    upkeep = Upkeep(storage, rest=rest)
+    upkeep = Maintenance(storage, rest=rest)
     await upkeep.run_once()
     later = await say(group, '[in reply to Alice: "another one"]\nwell', BOB)
     await storage.write(

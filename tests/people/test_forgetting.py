@@ -21,7 +21,7 @@ from botservice import (
     tool,
 )
 from botservice.agent.remembering import remember
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.core.references import Reference, ReferenceKind
 from botservice.llm.chat import ChatResponse
 from botservice.people.facts import facts_of, keep_fact
@@ -301,9 +301,9 @@ async def test_forgetting_refills_no_budget_and_the_name_goes_when_the_month_is_
         return sorted(connection.execute(select(model_usage.c.person)).scalars())
 
     assert await storage.read(names) == ["", "telegram:1"]
-    await Upkeep(storage, clock=lambda: now).run_once()
+    await Maintenance(storage, clock=lambda: now).run_once()
     assert await storage.read(names) == ["", "telegram:1"]
-    await Upkeep(storage, clock=lambda: now + timedelta(days=32)).run_once()
+    await Maintenance(storage, clock=lambda: now + timedelta(days=32)).run_once()
     assert set(await storage.read(names)) == {""}
 
 

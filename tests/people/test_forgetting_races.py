@@ -12,7 +12,7 @@ from people.test_forgetting import PERSON
 from sqlalchemy import select
 
 from botservice import AgentContext, MessageWindowMessageSelector
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
@@ -262,9 +262,9 @@ async def test_an_archive_is_gone_within_a_day(storage):
     chat = await open_chat(storage, "telegram-a", ALICE)
     await chat.chat_history.append_user_message("hi", author=ALICE)
     await command(chat, "/export", ALICE, COMMANDS)
-    await Upkeep(storage, clock=lambda: NOW + timedelta(hours=19)).run_once()
+    await Maintenance(storage, clock=lambda: NOW + timedelta(hours=19)).run_once()
     assert await archives(storage) == (1, 1)
-    await Upkeep(storage, clock=lambda: NOW + timedelta(hours=23)).run_once()
+    await Maintenance(storage, clock=lambda: NOW + timedelta(hours=23)).run_once()
     assert await archives(storage) == (0, 0)
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from turns.messenger import office
 
 from botservice import AgentContext, Attachment, Author, MessageWindowMessageSelector
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.core.references import Reference, ReferenceKind
 from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.storage.tables.access import access_refusals
@@ -69,7 +69,7 @@ async def left(storage):
 
 async def is_noted(storage):
     rows = await storage.read(lambda c: c.execute(select(access_refusals.c.subject)).all())
-    await Upkeep(storage, clock=lambda: storage.now() + timedelta(hours=1)).run_once()
+    await Maintenance(storage, clock=lambda: storage.now() + timedelta(hours=1)).run_once()
     left = await storage.read(lambda c: c.execute(select(access_refusals.c.subject)).all())
     return bool(rows), bool(left)
 

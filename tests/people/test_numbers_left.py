@@ -8,7 +8,7 @@ from people.test_forgetting_races import COMMANDS
 from sqlalchemy import insert
 
 from botservice import AgentContext, Author
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.core.policies import Scope, parse_limits
 from botservice.people.budgets import Budgets
 from botservice.privacy.forgetting import forget_person
@@ -24,7 +24,7 @@ def served(storage):
 
 
 async def keep_up(storage, **later):
-    await Upkeep(storage, clock=lambda: storage.now() + timedelta(**later)).run_once()
+    await Maintenance(storage, clock=lambda: storage.now() + timedelta(**later)).run_once()
 
 
 async def test_a_private_chat_loses_its_name_once_everything_is_said_there(storage):

@@ -14,7 +14,7 @@ from people.places import PLACES
 from people.planted import CAROLS, HERS, MARK, NUMBERS, OTHER, OTHERS, town
 from sqlalchemy import func, select
 
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.storage.tables.conversations import loose_files
 from botservice.storage.tables.observing import refused_notes
@@ -85,7 +85,7 @@ async def test_nothing_of_a_forgotten_person_is_left_and_everything_of_the_other
 async def find_nothing_later(storage):
     """See that time takes what names her, and that what the owner decided about her goes when they take it back."""
     for later in (timedelta(hours=5), timedelta(days=32)):
-        await Upkeep(storage, clock=lambda later=later: storage.now() + later).run_once()
+        await Maintenance(storage, clock=lambda later=later: storage.now() + later).run_once()
     assert traces_in(await storage.read(rows_of)) == OF_THE_OWNER
     await storage.write(by_hand.take_back)
     await storage.scrub(patience_seconds=60)

@@ -12,7 +12,7 @@ from sqlalchemy import select
 from turns.messenger import PATIENCE_SECONDS
 
 from botservice import Author, Storage
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.core.policies import AccessMode
 from botservice.people.identities import find_identity
 from botservice.privacy.exported_data import read_person
@@ -114,7 +114,7 @@ async def test_that_somebody_asked_is_known_for_a_day(storage: Storage) -> None:
         return await storage.read(lambda c: c.execute(select(access_refusals.c.kind)).scalars().all())
 
     assert await noted() == ["export"]
-    await Upkeep(storage, clock=lambda: clock() + timedelta(hours=25)).run_once()
+    await Maintenance(storage, clock=lambda: clock() + timedelta(hours=25)).run_once()
     assert await noted() == []
 
 

@@ -6,7 +6,7 @@ import pytest
 from people.conversing import ALICE, open_chat
 from sqlalchemy import select
 
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.people.usage import PEOPLE_AT_ONCE, ModelCall, Payer, find_strangers, record_call
 from botservice.storage.tables.access import model_usage
 
@@ -25,6 +25,6 @@ async def test_upkeep_looks_for_strangers_a_few_at_a_time_and_finds_them_all(sto
     await storage.write(use)
     found = await storage.read(lambda c: find_strangers(c, "", now))
     assert (len(found.names), found.is_last) == (PEOPLE_AT_ONCE - 1, False)  # Alice is among them, and known
-    await Upkeep(storage, clock=lambda: now).run_once()
+    await Maintenance(storage, clock=lambda: now).run_once()
     left = await storage.read(lambda c: set(c.execute(select(model_usage.c.person)).scalars()))
     assert left == {"", "telegram:1"}

@@ -5,24 +5,24 @@ import dataclasses
 import pytest
 
 from botservice.proving.oracle import Findings, examine
-from botservice.proving.records import Answer, Killed, Paid, Record, Said, Shown
+from botservice.proving.records import BotMessage, Killed, OrderAnswer, Paid, PersonMessage, SimulationRecord
 
 
 def said(order, at, *, pays=False):
-    return Said(order, order.partition("-")[0], at, pays)
+    return PersonMessage(order, order.partition("-")[0], at, pays)
 
 
-def shown(order, at, *, process="a1", answer=Answer.NOTED, chat=None):
-    return Shown(order, chat or order.partition("-")[0], at, process, answer)
+def shown(order, at, *, process="a1", answer=OrderAnswer.NOTED, chat=None):
+    return BotMessage(order, chat or order.partition("-")[0], at, process, answer)
 
 
 def record_of(*notes, ended_alone=()):
-    kept = Record(ended_alone=list(ended_alone))
+    kept = SimulationRecord(ended_alone=list(ended_alone))
     for note in notes:
         match note:
-            case Said():
+            case PersonMessage():
                 kept.say(note)
-            case Shown():
+            case BotMessage():
                 kept.show(note)
             case Paid():
                 kept.paid.append(note)
@@ -37,13 +37,13 @@ GOOD = (
     said("g1-1", 2),
     Paid("p1-2", 3, "a1"),
     shown("p1-1", 3),
-    shown("p1-2", 4, answer=Answer.PAID),
+    shown("p1-2", 4, answer=OrderAnswer.PAID),
     shown("g1-1", 9.5),
 )
 
 
 def without(order):
-    return [each for each in GOOD if not (isinstance(each, Shown) and each.order == order)]
+    return [each for each in GOOD if not (isinstance(each, BotMessage) and each.order == order)]
 
 
 def faults_of(*notes, ended_alone=()) -> dict[str, int]:
@@ -69,11 +69,11 @@ def test_an_answer_that_never_comes_is_lost():
 
 
 def test_an_answer_that_comes_twice_is_counted():
-    assert faults_of(*GOOD, shown("p1-2", 5, answer=Answer.PAID)) == {"twice": 1}
+    assert faults_of(*GOOD, shown("p1-2", 5, answer=OrderAnswer.PAID)) == {"twice": 1}
 
 
 def test_an_answer_may_come_again_after_its_process_was_killed_while_sending_it():
-    again = examine(record_of(*GOOD, Killed("a1", 4.1), shown("p1-2", 6, process="a2", answer=Answer.PAID)))
+    again = examine(record_of(*GOOD, Killed("a1", 4.1), shown("p1-2", 6, process="a2", answer=OrderAnswer.PAID)))
     assert (again.again, again.twice, again.faults) == (1, 0, 0)
 
 
@@ -87,7 +87,7 @@ def test_an_answer_may_come_again_after_its_process_was_killed_while_sending_it(
     ],
 )
 def test_a_kill_that_explains_nothing_excuses_nothing(killed, process):
-    assert faults_of(*GOOD, killed, shown("p1-2", 30, process=process, answer=Answer.PAID)) == {"twice": 1}
+    assert faults_of(*GOOD, killed, shown("p1-2", 30, process=process, answer=OrderAnswer.PAID)) == {"twice": 1}
 
 
 def test_an_answer_that_overtakes_another_one_of_its_chat_is_out_of_order():
@@ -114,7 +114,7 @@ def test_a_payment_that_nobody_asked_for_is_told_wrongly():
     assert faults_of(*GOOD, Paid("p1-1", 3.5, "a1")) == {"told_wrongly": 1}
 
 
-@pytest.mark.parametrize("answer", [Answer.NOTED, Answer.OTHER, Answer.IN_DOUBT])
+@pytest.mark.parametrize("answer", [OrderAnswer.NOTED, OrderAnswer.OTHER, OrderAnswer.IN_DOUBT])
 def test_whoever_asks_for_a_payment_is_told_whether_it_was_made(answer):
     assert faults_of(*without("p1-2"), shown("p1-2", 4, answer=answer)) == {"told_wrongly": 1}
 
@@ -125,7 +125,7 @@ def test_a_payment_that_was_never_made_must_not_be_called_paid():
 
 
 def test_only_a_kill_excuses_a_doubt():
-    doubt = shown("p1-2", 6, process="a2", answer=Answer.IN_DOUBT)
+    doubt = shown("p1-2", 6, process="a2", answer=OrderAnswer.IN_DOUBT)
     found = examine(record_of(*without("p1-2"), Killed("a1", 3.2), doubt))
     assert (found.in_doubt, found.faults) == (1, 0)
     assert faults_of(*without("p1-2"), Killed("a1", 7), doubt) == {"told_wrongly": 1}
@@ -136,4 +136,4 @@ def test_a_process_that_ends_by_itself_is_a_fault():
 
 
 def test_a_town_that_says_nothing_proves_nothing():
-    assert examine(Record()).faults == 1
+    assert examine(SimulationRecord()).faults == 1

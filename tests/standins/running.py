@@ -17,10 +17,10 @@ from standins.models import Typist, echo
 from standins.telegram_menus import note_menus_as_set
 from standins.web_server import web_server
 from transports.slack.app import Manners, SlackTransport
-from transports.slack.draft import Tempo
+from transports.slack.draft import SlackTempo
 from transports.telegram.app import TelegramTransport
 from transports.web.app import WebTransport
-from transports.web.owner_token import Access as WebAccess
+from transports.web.owner_token import PageAccess as WebAccess
 
 
 @dataclass(slots=True)
@@ -49,7 +49,7 @@ async def telegram_bot(api: Any, storage: Storage, script: Any = echo, **options
 @contextlib.asynccontextmanager
 async def slack_bot(api: Any, storage: Storage, script: Any = echo, **options: Any) -> AsyncIterator[Running]:
     """Run a bot of Slack that gets a stand-in's events by HTTP."""
-    tempo = Tempo(first_sign=0.01, first_text=0.02, append=0.01, edit=0.01)
+    tempo = SlackTempo(first_sign=0.01, first_text=0.02, append=0.01, edit=0.01)
     manners, clock = replace(options.pop("manners", Manners()), tempo=tempo), options.get("clock")
     async with _running(storage, script, options) as (stack, service, listener):
         transport = SlackTransport(

@@ -8,7 +8,7 @@ from standins.patience import PATIENT
 from storage.effort import Efforts
 
 from botservice import AgentContext, Attachment, Storage
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.history.rows import delete_rows
 from botservice.storage.orphaned_files import _delete_orphans, _find_orphans, loosen_all_files, sweep_files
 from botservice.storage.tables.conversations import blobs, loose_files, turns
@@ -42,7 +42,7 @@ async def test_who_deletes_only_takes_note_and_upkeep_does_what_a_killed_process
     first = (await context.chat_history.messages())[0]
     await storage.write(lambda connection: delete_rows(connection, context.id, [first.id]))
     assert await count(storage) == (2, 1)
-    assert (await Upkeep(storage).run_once()).is_whole
+    assert (await Maintenance(storage).run_once()).is_whole
     assert await count(storage) == (1, 0)
     assert (await context.chat_history.messages())[0].attachments == (ANOTHER,)
 

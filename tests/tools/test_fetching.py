@@ -11,7 +11,7 @@ from botservice import AgentContext, AgentService, FunctionsBasedAgent, Scripted
 from botservice.agent.fetch_page import PAGE_END, FetchPage, PageRates
 from botservice.agent.page_connecting import PublicNetwork
 from botservice.agent.page_fetching import PageFetcher
-from botservice.agent.page_reader import Pages
+from botservice.agent.page_reader import PageReader
 from botservice.agent.reminding import REMINDER_TOOLS
 from botservice.agent.skills import Skills
 from botservice.app import build_service
@@ -39,7 +39,7 @@ async def web() -> AsyncIterator[PagesWeb]:
 
 
 def fetch_page(web: PagesWeb, **options) -> Tool:
-    return FetchPage(Pages(PageFetcher(PublicNetwork(web.resolve, web))), **options).tool()
+    return FetchPage(PageReader(PageFetcher(PublicNetwork(web.resolve, web))), **options).tool()
 
 
 async def ask(storage: Storage, context: AgentContext, web: PagesWeb, question: str, *said, tools=(), **options):
@@ -241,7 +241,7 @@ async def test_what_the_model_itself_said_before_names_nothing(storage, context,
 async def test_the_owner_may_have_it_ask_never_or_always(storage, context, web) -> None:
     [result] = await ask(storage, context, web, "hi", fetch("http://plans.example/"), asks=FetchAsks.NEVER)
     assert "The plans." in result
-    tool = FetchPage(Pages(PageFetcher(PublicNetwork(web.resolve, web))), asks=FetchAsks.ALWAYS)
+    tool = FetchPage(PageReader(PageFetcher(PublicNetwork(web.resolve, web))), asks=FetchAsks.ALWAYS)
     assert await tool.asks_first({"url": "http://plans.example/"}, context)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from transports.common.growing_answers import Growing, joined
 from transports.telegram.client import BotClient
-from transports.telegram.drafts import Draft, Tempo
-from transports.telegram.work_in_progress import Show
+from transports.telegram.drafts import TelegramDraft, TelegramTempo
+from transports.telegram.work_in_progress import TelegramLive
 
 LONG = 3600.0
 
@@ -63,12 +63,12 @@ async def test_what_was_just_shown_is_not_looked_at_again_for_every_piece() -> N
 async def test_an_answer_that_is_there_at_once_is_shown_on_nothing() -> None:
     begun: list[str] = []
 
-    def open_draft() -> Draft:
+    def open_draft() -> TelegramDraft:
         begun.append("draft")
         raise AssertionError("nothing is drawn")
 
     client = BotClient("1:token", "http://127.0.0.1:9")
-    answer = Show(client, Tempo(first_sign=LONG), {"chat_id": "42"}, open_draft)
+    answer = TelegramLive(client, TelegramTempo(first_sign=LONG), {"chat_id": "42"}, open_draft)
     answer.on_text("It is there.")
     await asyncio.sleep(0)
     await answer.close()

@@ -26,10 +26,10 @@ from botservice.core.quoting import quote_in_markdown, shortened
 from botservice.core.visible_text import FSI, PDI, hides, visible
 from botservice.devtools.chat_titles import _shown as chat_title
 from botservice.history.notes import Note, StoredNote
-from botservice.people.access_values import Entry, Kind, Subject
+from botservice.people.access_values import AccessEntry, Subject, SubjectKind
 from botservice.texts import LANGUAGES, _texts
 from botservice.texts.formatted import below, bulleted, quoted, say, words
-from botservice.turns.approval_message import Asked, show_question
+from botservice.turns.approval_message import ApprovalRequest, show_question
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 from botservice.turns.refusing import unread_text
 from botservice.turns.saving import new_answer
@@ -159,8 +159,10 @@ def saying(text: FormattedText, role: Role = Role.SYSTEM) -> Message:
 
 def asked(
     arguments: dict[str, Any], name: str = "Ann", status: PendingStatus = PendingStatus.WAITING, by=None
-) -> Asked:
-    return Asked(7, "run", arguments, status, Author("telegram", "1", name), NOW + timedelta(hours=1), True, by)
+) -> ApprovalRequest:
+    return ApprovalRequest(
+        7, "run", arguments, status, Author("telegram", "1", name), NOW + timedelta(hours=1), True, by
+    )
 
 
 @given(TEXTS)
@@ -200,7 +202,7 @@ def test_whatever_the_arguments_every_platform_shows_them_as_they_are(arguments:
 def test_newcomers_stand_on_lines_of_their_own_with_the_code_of_each(names: list[str]) -> None:
     request = CommandRequest(CommandCall("access"), InboundMessage("/access"), None, None, None, NOW)  # type: ignore[arg-type]
     entries = [
-        Entry(Subject(Kind.PERSON, f"telegram:{number}"), None, name=name, code=f"CODE{number}")
+        AccessEntry(Subject(SubjectKind.PERSON, f"telegram:{number}"), None, name=name, code=f"CODE{number}")
         for number, name in enumerate(names)
     ]
     text = below(say("access.mode", "en", mode="pairing"), bulleted(access_line(each, request) for each in entries))

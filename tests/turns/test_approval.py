@@ -25,7 +25,7 @@ from botservice import (
     ToolCall,
     tool,
 )
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.administration import drop_turn, list_turns, retry_turn
 from tests.turns.bots import add, call, make_service
@@ -399,9 +399,9 @@ async def test_upkeep_leaves_what_waits_alone_however_old_it_is(context, storage
     service.options = replace(service.options, approval_lasts=timedelta(days=400))
     pending = await ask(service, context)
     now[0] += timedelta(days=100)
-    await Upkeep(storage, rest=lambda _: asyncio.sleep(0)).run_once()
+    await Maintenance(storage, rest=lambda _: asyncio.sleep(0)).run_once()
     assert await service.decide(context, pending.calls[0].id)
     assert (await (await service.resume(context)).finish()).text == "done"
     now[0] += timedelta(days=100)
-    await Upkeep(storage, rest=lambda _: asyncio.sleep(0)).run_once()
+    await Maintenance(storage, rest=lambda _: asyncio.sleep(0)).run_once()
     assert await storage.read(lambda connection: connection.execute(pending_calls.select()).all()) == []

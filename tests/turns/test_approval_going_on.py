@@ -14,7 +14,7 @@ from botservice.turns import failed_turns
 from botservice.turns.administration import retry_turn
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import TurnStatus
-from botservice.turns.waiting_turns import Attending
+from botservice.turns.waiting_turns import SuspendedTurns
 from tests.turns.bots import call, make_service
 from tests.turns.messenger import office
 from tests.turns.test_approval import KEYS, Till, ask, pay
@@ -67,7 +67,7 @@ async def test_what_was_denied_does_not_run_after_an_error_on_the_way(storage, m
         await bot.say("pay Anna")
         (says,) = await bot.asked()
         if broken == "attending":
-            monkeypatch.setattr(Attending, "attend", failing(1, Attending.attend))
+            monkeypatch.setattr(SuspendedTurns, "attend", failing(1, SuspendedTurns.attend))
         else:
             platform.live = failing(1, platform.live)
         await bot.press(says[1])

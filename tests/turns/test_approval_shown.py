@@ -6,7 +6,7 @@ import pytest
 
 from botservice import Author
 from botservice.texts import LANGUAGES
-from botservice.turns.approval_message import Asked, show_question
+from botservice.turns.approval_message import ApprovalRequest, show_question
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.parsing_decisions import order_of, parse_order
 from botservice.turns.shown_arguments import has_masked, readable
@@ -17,7 +17,7 @@ ALICE = Author("telegram", "1", "Alice")
 
 
 def asked(number, **arguments):
-    return Asked(number, "pay", arguments, PendingStatus.WAITING, ALICE, NOW + timedelta(hours=1))
+    return ApprovalRequest(number, "pay", arguments, PendingStatus.WAITING, ALICE, NOW + timedelta(hours=1))
 
 
 @pytest.mark.parametrize(

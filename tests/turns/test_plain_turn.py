@@ -13,7 +13,7 @@ from botservice import AgentContext, Storage
 from botservice.commands.standard import standard_commands
 from botservice.conversation.steps import TaskStep
 from transports.web.app import WebTransport
-from transports.web.owner_token import Access
+from transports.web.owner_token import PageAccess
 
 PACKAGE = Path(botservice.__file__).parent
 MOST_MODULES = 13
@@ -119,7 +119,7 @@ async def test_the_disk_has_a_question_before_a_page_or_a_callback_sees_it(sqlit
 
 
 def test_a_page_is_a_way_that_shows_what_is_stored_at_once():
-    assert WebTransport(access=Access()).shows_history
+    assert WebTransport(access=PageAccess()).shows_history
 
 
 async def test_a_message_is_four_commits_from_its_arrival_to_its_delivery(sqlite_url):

@@ -16,7 +16,7 @@ from turns.test_worker import history
 from turns.test_worker_controls import Talker
 
 from botservice import AgentContext, Attachment, Author, LLMError, Storage, ToolCall, tool
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.background.retention import Compacted, Retention
 from botservice.core.errors import DeliveryError
 from botservice.devtools.conversations import read_turns
@@ -31,9 +31,9 @@ async def no_rest(_seconds: float) -> None:
     """Do not rest between batches."""
 
 
-def upkeep(storage: Storage, *, later: timedelta = A_MONTH, **retention) -> Upkeep:
+def upkeep(storage: Storage, *, later: timedelta = A_MONTH, **retention) -> Maintenance:
     now = datetime.now(UTC) + later
-    return Upkeep(storage, Retention(**retention), clock=lambda: now, rest=no_rest)
+    return Maintenance(storage, Retention(**retention), clock=lambda: now, rest=no_rest)
 
 
 async def count(storage: Storage, *tables) -> tuple[int, ...]:
@@ -209,7 +209,7 @@ async def test_it_is_done_by_itself_and_again(storage):
         await bot.write("hello", order=1)
         await bot.messenger.shows("1", "re: hello")
         now = datetime.now(UTC) + A_MONTH
-        async with Upkeep(storage, clock=lambda: now, rest=note).running(first_seconds=0, every_seconds=0.01):
+        async with Maintenance(storage, clock=lambda: now, rest=note).running(first_seconds=0, every_seconds=0.01):
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while await count(storage, steps) != (0,):
                     rested.clear()
@@ -255,6 +255,6 @@ async def test_what_an_earlier_process_left_in_the_file_is_overwritten_by_the_fi
     gone, _ = make_file(tmp_path / "bot.db")
     async with Storage.open(sqlite_url) as storage:
         assert left_of(gone, storage.where.path)
-        await Upkeep(storage).run_once()
+        await Maintenance(storage).run_once()
         assert left_of(gone, storage.where.path) == set()
         assert storage.is_scrubbed

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, insert
 from storage.effort import Efforts
 
 from botservice import Storage
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.people.usage import ModelCall, Payer, record_call
 from botservice.storage.tables.people import identities, persons
 
@@ -24,7 +24,7 @@ def know(connection: Connection, numbers: range) -> None:
 
 
 async def test_four_times_as_many_people_take_upkeep_no_longer_at_once(sqlite_storage: Storage) -> None:
-    efforts, upkeep = Efforts(sqlite_storage), Upkeep(sqlite_storage, clock=lambda: NOW)
+    efforts, upkeep = Efforts(sqlite_storage), Maintenance(sqlite_storage, clock=lambda: NOW)
     most = []
     for numbers in (range(250), range(250, 1000)):
         await sqlite_storage.write(lambda connection, numbers=numbers: know(connection, numbers))  # type: ignore[misc]  # bound at once

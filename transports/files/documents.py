@@ -33,7 +33,7 @@ _TEXT_ENDINGS = (
 )  # fmt: skip
 
 
-class Attempt:
+class ExtractionAttempt:
     """The reading of one event's files, as a context manager: only the process's own end leaves it without an end."""
 
     def __init__(self, storage: Storage | None, event_id: int) -> None:
@@ -94,7 +94,7 @@ ReadPages = Callable[[bytes, int], Awaitable[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class DocumentReaders:
     """What this installation can read besides text: None if it cannot."""
 
     transcriber: Transcriber | None = None
@@ -104,7 +104,7 @@ class Reading:
 
 
 @dataclass(slots=True)
-class Fetched:
+class ExtractedFiles:
     """Files, and in words what is in them or why they are not there.
 
     Attributes:
@@ -126,7 +126,12 @@ class Fetched:
 
 
 async def read_document(
-    attachment: Attachment, what: str, reading: Reading, *, key: FileKey | None = None, attempt: Attempt | None = None
+    attachment: Attachment,
+    what: str,
+    reading: DocumentReaders,
+    *,
+    key: FileKey | None = None,
+    attempt: ExtractionAttempt | None = None,
 ) -> tuple[Attachment | None, FileText]:
     """Return a file as the model gets it, and its text or a remark on it.
 
@@ -163,7 +168,9 @@ async def _listen(attachment: Attachment, what: str, transcriber: Transcriber | 
     return FileText(f"[{what}, transcribed]\n{said}" if said.strip() else f"[{what}: nothing is said in it]")
 
 
-async def _read_pages(attachment: Attachment, what: str, reading: Reading, attempt: Attempt | None) -> FileText:
+async def _read_pages(
+    attachment: Attachment, what: str, reading: DocumentReaders, attempt: ExtractionAttempt | None
+) -> FileText:
     if reading.read_pdf is None or attachment.data is None:
         return FileText(f"[{what}]")
     if attempt is not None and not await attempt.begin():

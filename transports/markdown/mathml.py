@@ -92,7 +92,7 @@ def _kind_of(token: str) -> str:
     return "close" if category in ("Pe", "Pf") else ""
 
 
-class _Refused(Exception):
+class _NotShown(Exception):
     """A formula is not shown as one."""
 
 
@@ -104,14 +104,14 @@ def show_formula(tex: str, *, is_block: bool) -> str:
     """Return a formula as MathML, and one that is no TeX, or too much of it, as it was written."""
     try:
         return _convert(tex, is_block=is_block)
-    except (LatexError, UnicodeError, _Refused):
+    except (LatexError, UnicodeError, _NotShown):
         return f"<code>{html.escape(tex, quote=False)}</code>"
 
 
 def _convert(tex: str, *, is_block: bool) -> str:
     tex = _PERCENT.sub(r"\1\%", tex)
     if len(tex) > _LONGEST_FORMULA or is_costly(tex):
-        raise _Refused
+        raise _NotShown
     keeper = _Keeper()
     keeper.feed(_CONVERTER.convert_with_local_state(tex, displaystyle=is_block))
     keeper.close()
@@ -128,13 +128,13 @@ class _Keeper(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in ELEMENTS or len(self._open) >= _DEEPEST or len(self.kept) > _MOST:
-            raise _Refused
+            raise _NotShown
         self._open.append(tag)
         self.kept.append(f"<{tag}{''.join(map(_written, attrs))}>")
 
     def handle_endtag(self, tag: str) -> None:
         if not self._open or self._open.pop() != tag:
-            raise _Refused
+            raise _NotShown
         self.kept.append(f"</{tag}>")
 
     def handle_data(self, data: str) -> None:

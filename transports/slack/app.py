@@ -23,31 +23,31 @@ from botservice.turns.waiting_calls import PendingKind
 from botservice.turns.waiting_records import find_open
 from transports.common.background_tasks import Errands
 from transports.common.pacing import Pace
-from transports.files.documents import Reading
+from transports.files.documents import DocumentReaders
 from transports.slack.bolt import PATH, SocketListener, build_bolt
 from transports.slack.button_presses import Presses
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.draft import Style, Tempo
+from transports.slack.draft import SlackTempo, Style
 from transports.slack.ending import Ending
-from transports.slack.files import Files
+from transports.slack.files import SlackFiles
 from transports.slack.formatting import Pings
 from transports.slack.growing_answer import MAX_STREAMS, Streams
 from transports.slack.home import Home, HomeSection
 from transports.slack.inbound_events import COMMAND_PREFIX
 from transports.slack.installations import InstallationStore
 from transports.slack.installing import Installing, OAuthApp
-from transports.slack.intake import Intake
+from transports.slack.intake import SlackIntake
 from transports.slack.interactions import Interactions
 from transports.slack.planning import plan_answer
-from transports.slack.reading import Reader
-from transports.slack.refusals import Refusals
-from transports.slack.sending import Sender
+from transports.slack.reading import SlackReader
+from transports.slack.refusals import SlackRefusals
+from transports.slack.sending import SlackSender
 from transports.slack.sessions import Idle, Statuses, Titles
 from transports.slack.shared_documents import SharedDocuments
 from transports.slack.signed_requests import EventsEndpoint
 from transports.slack.suggested_prompts import Suggestions, ToolNames
-from transports.slack.work_in_progress import Stage
-from transports.slack.workspaces import People, Views, Workspaces
+from transports.slack.work_in_progress import SlackLiveAnswers
+from transports.slack.workspaces import SlackPeople, Views, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -91,8 +91,8 @@ class Manners:
     listening: SlackListen = SlackListen.THREADS
     pings: Pings = field(default_factory=Pings)
     previews: bool = False
-    tempo: Tempo = field(default_factory=Tempo)
-    reading: Reading = field(default_factory=lambda: Reading(read_pdf=PdfReader()))
+    tempo: SlackTempo = field(default_factory=SlackTempo)
+    reading: DocumentReaders = field(default_factory=lambda: DocumentReaders(read_pdf=PdfReader()))
     home: tuple[HomeSection, ...] = ()
     tools: ToolNames = tuple
 
@@ -130,38 +130,40 @@ class SlackTransport(Transport):
         self._errands = Errands()
         self._taking_in: asyncio.Task[None] | None = None
         self._pings = manners.pings
-        people, views = People(self._client), Views(self._client)
-        refusals = Refusals(lambda: self._storage)
+        people, views = SlackPeople(self._client), Views(self._client)
+        refusals = SlackRefusals(lambda: self._storage)
         self._home = Home(self._client, self._workspaces, people, manners.home)
         self._suggestions = Suggestions(self._client, self._workspaces, people, refusals, manners.tools)
         self._intake = self._build_intake(people, views, installations, manners)
-        files = Files(self._client, SharedDocuments(self._client, refusals), manners.reading, lambda: self._storage)
-        self._reader = Reader(self._client, self._workspaces, people, files, views, lambda: self._storage)
+        files = SlackFiles(
+            self._client, SharedDocuments(self._client, refusals), manners.reading, lambda: self._storage
+        )
+        self._reader = SlackReader(self._client, self._workspaces, people, files, views, lambda: self._storage)
         self._show_answers(people, refusals, Style(manners.tempo, manners.pings, manners.previews), pace or Pace())
         # Bolt checks signatures on whatever comes in; what comes through the socket has none to check.
         socket_bolt = build_bolt(self._intake, api_url=self._client.base_url, signing_secret=None)
         self._socket = SocketListener(socket_bolt, self._client, app_token) if app_token is not None else None
         self.routes = self._build_routes(signing_secret)
 
-    def _show_answers(self, people: People, refusals: Refusals, style: Style, pace: Pace) -> None:
+    def _show_answers(self, people: SlackPeople, refusals: SlackRefusals, style: Style, pace: Pace) -> None:
         """Make what sends answers, shows them while they grow, and names their sessions."""
         client, workspaces = self._client, self._workspaces
         streams, statuses = Streams(MAX_STREAMS), Statuses(client, people)
         idle = self._idle = Idle(workspaces, statuses, self._is_waiting)
         ending = Ending(client, refusals, idle)
-        self._sender = Sender(
+        self._sender = SlackSender(
             client, workspaces, streams, pace, lambda: self._storage, refusals, ending, previews=style.previews
         )
-        self._stage = Stage(client, workspaces, people, streams, style, statuses, idle, refusals)
+        self._stage = SlackLiveAnswers(client, workspaces, people, streams, style, statuses, idle, refusals)
         self._titles = Titles(client, workspaces, statuses, refusals, lambda: self._storage)
 
     def _build_intake(
-        self, people: People, views: Views, installations: InstallationStore | None, manners: Manners
-    ) -> Intake:
+        self, people: SlackPeople, views: Views, installations: InstallationStore | None, manners: Manners
+    ) -> SlackIntake:
         interactions = Interactions(self._client, self._workspaces, people)
         presses = Presses(self._client, self._workspaces, people, interactions, previews=manners.previews)
         answered = self._home, self._suggestions, views, installations
-        return Intake(self._workspaces, interactions, presses, *answered, manners.listening)
+        return SlackIntake(self._workspaces, interactions, presses, *answered, manners.listening)
 
     def _build_routes(self, signing_secret: str | None) -> Sequence[BaseRoute]:
         routes: Sequence[BaseRoute] = () if self._installing is None else self._installing.routes

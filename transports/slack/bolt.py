@@ -18,7 +18,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from botservice.core.errors import BotServiceError
 from transports.slack.client import SlackClient, SlackFailure, translate
-from transports.slack.intake import Intake
+from transports.slack.intake import SlackIntake
 
 logger = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ async def _let_in(enterprise_id: str | None, team_id: str | None, user_id: str |
     return AuthorizeResult(enterprise_id=enterprise_id, team_id=team_id, user_id=user_id)
 
 
-def build_bolt(intake: Intake, *, api_url: str, signing_secret: str | None) -> AsyncApp:
+def build_bolt(intake: SlackIntake, *, api_url: str, signing_secret: str | None) -> AsyncApp:
     """Return an application whose listeners store and return; an answer of 503 asks Slack to deliver again."""
     quiet = logging.getLogger(_BOLT_LOGGER)
     quiet.setLevel(logging.ERROR)  # it warns of a token in the environment, and of every event that is nobody's

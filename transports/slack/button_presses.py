@@ -17,13 +17,13 @@ from botservice.turns.parsing_decisions import order_of as decision_of
 from botservice.turns.turn import InboundEvent
 from transports.common.background_tasks import Errands
 from transports.common.offered_buttons import are_owed, find_offered, has_arrived
-from transports.slack.chosen_button import Choice, Choices
+from transports.slack.chosen_button import SlackChoice, SlackChoices
 from transports.slack.client import SlackClient
 from transports.slack.decisions import Decisions
 from transports.slack.formatting import BUTTON
-from transports.slack.inbound_events import Way, asker_of, context_keys, field, order_of, raw, stored
-from transports.slack.interactions import Interactions, Press, read_press, tell_presser
-from transports.slack.workspaces import People, Workspaces
+from transports.slack.inbound_events import EventSource, asker_of, context_keys, field, order_of, raw, stored
+from transports.slack.interactions import Interactions, SlackPress, read_press, tell_presser
+from transports.slack.workspaces import SlackPeople, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -35,14 +35,20 @@ class Presses:
     """Stores what people choose, once for each message, and has it show the choice; carries out what they decide."""
 
     def __init__(
-        self, client: SlackClient, workspaces: Workspaces, people: People, interactions: Interactions, *, previews: bool
+        self,
+        client: SlackClient,
+        workspaces: Workspaces,
+        people: SlackPeople,
+        interactions: Interactions,
+        *,
+        previews: bool,
     ) -> None:
         self._client = client
         self._workspaces = workspaces
         self._people = people
         self._interactions = interactions
         self._decisions = Decisions(client, workspaces, people, interactions)
-        self._choices = Choices(client, workspaces, previews=previews)
+        self._choices = SlackChoices(client, workspaces, previews=previews)
         self._errands = Errands()
 
     async def take(self, body: Mapping[str, Any], inbox: Inbox, storage: Storage) -> bool:
@@ -67,7 +73,7 @@ class Presses:
         is_new = await inbox.accept("slack", [await self._event(key, press, press.ts, press.at, body)]) > 0
         if is_choice and not press.is_ephemeral:
             pressed = press.name if is_new else await _pressed_first(storage, key)
-            choice = Choice(press.team, press.channel, press.ts, field(body, "message") or {}, pressed)
+            choice = SlackChoice(press.team, press.channel, press.ts, field(body, "message") or {}, pressed)
             self._errands.send(self._choices.show(choice), name="slack-press")
         return True
 
@@ -76,16 +82,18 @@ class Presses:
         await self._decisions.close()
         await self._errands.close()
 
-    async def _event(self, key: str, press: Press, ts: str, at: str, body: Mapping[str, Any]) -> InboundEvent:
+    async def _event(self, key: str, press: SlackPress, ts: str, at: str, body: Mapping[str, Any]) -> InboundEvent:
         more: dict[str, str | None] = {"thread_ts": press.root or ts}
         keys = press.context_keys
         if press.is_ephemeral:  # only the presser sees the message: it belongs to their conversation with the bot
             keys, more = context_keys(press.team, await self._interactions.conversation(press.team, press.user)), {}
         elif press.root is None and await self._workspaces.has_code_channel(press.team, press.channel):
             more = {"thread_ts": None}
-        return InboundEvent(key=key, context_keys=keys, order_key=order_of(at), raw=raw(Way.BUTTON, body, **more))
+        return InboundEvent(
+            key=key, context_keys=keys, order_key=order_of(at), raw=raw(EventSource.BUTTON, body, **more)
+        )
 
-    async def _refuse(self, press: Press) -> None:
+    async def _refuse(self, press: SlackPress) -> None:
         """Tell a presser alone that others were asked."""
         try:
             person = await self._people.find(await self._workspaces.find(press.team), press.user)
@@ -95,7 +103,7 @@ class Presses:
             await tell_presser(self._client, press, in_language("buttons.not_asked", person.language))
 
 
-async def _is_asked(storage: Storage, press: Press) -> bool:
+async def _is_asked(storage: Storage, press: SlackPress) -> bool:
     """Return whether a person may choose: in a channel only whoever asked.
 
     A quick presser may come before it is stored which message the buttons went out with: that is waited for.
@@ -110,7 +118,7 @@ async def _is_asked(storage: Storage, press: Press) -> bool:
     raise StorageUnavailable("whom these buttons ask is not known yet")
 
 
-def _find_askers(connection: Connection, press: Press) -> frozenset[str] | None:
+def _find_askers(connection: Connection, press: SlackPress) -> frozenset[str] | None:
     """Return the users whom a message answers, none where it is not kept; None while that is not known."""
     context_id = find_context(connection, ContextKeys.of(press.context_keys))
     if context_id is None:

@@ -20,7 +20,7 @@ _OF_WORDS: Final = ("data_table", "data_visualization", "header", "markdown", "r
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class SlackChoice:
     """A message with buttons of which a person has pressed one.
 
     Attributes:
@@ -35,7 +35,7 @@ class Choice:
     pressed: str
 
 
-class Choices:
+class SlackChoices:
     """Shows choices in the place of the buttons."""
 
     def __init__(self, client: SlackClient, workspaces: Workspaces, *, previews: bool) -> None:
@@ -43,7 +43,7 @@ class Choices:
         self._workspaces = workspaces
         self._previews = previews
 
-    async def show(self, choice: Choice) -> None:
+    async def show(self, choice: SlackChoice) -> None:
         """Show a choice; nothing depends on it."""
         label = _label_of(choice)
         if label is None:
@@ -71,14 +71,14 @@ def _has_address(message: Mapping[str, Any]) -> bool:
     return any(find_address(html.unescape(str(each))) is not None for each in words)
 
 
-def _label_of(choice: Choice) -> str | None:
+def _label_of(choice: SlackChoice) -> str | None:
     """Return what is shown of the pressed button, or None if it is not there any more."""
     buttons = [each for block in items_of(choice.message, "blocks") for each in items_of(block, "elements")]
     pressed = next((each for each in buttons if field(each, "action_id") == choice.pressed), None)
     return None if pressed is None else f"{_CHOSEN} {field(pressed, 'text', 'text') or ''}".rstrip()
 
 
-def _blocks(choice: Choice, text: str, label: str) -> list[dict[str, Any]]:
+def _blocks(choice: SlackChoice, text: str, label: str) -> list[dict[str, Any]]:
     """Return the blocks of a message with a choice in the place of its buttons; links stay."""
     blocks: list[dict[str, Any]] = []
     for block in items_of(choice.message, "blocks"):

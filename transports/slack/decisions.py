@@ -14,8 +14,8 @@ from botservice.turns.parsing_decisions import order_of
 from transports.common.background_tasks import Errands
 from transports.slack.client import SlackClient
 from transports.slack.inbound_events import COMMAND_PREFIX, account_of, context_keys
-from transports.slack.interactions import Interactions, Press, read_press, tell_presser
-from transports.slack.workspaces import People, Person, Workspaces
+from transports.slack.interactions import Interactions, SlackPress, read_press, tell_presser
+from transports.slack.workspaces import Person, SlackPeople, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +25,9 @@ _CALL_SECONDS = 1.0  # of the three that Slack waits
 class Decisions:
     """Carries out what people press under questions about calls, and tells those who pressed in vain."""
 
-    def __init__(self, client: SlackClient, workspaces: Workspaces, people: People, interactions: Interactions) -> None:
+    def __init__(
+        self, client: SlackClient, workspaces: Workspaces, people: SlackPeople, interactions: Interactions
+    ) -> None:
         self._client = client
         self._workspaces = workspaces
         self._people = people
@@ -57,7 +59,7 @@ class Decisions:
         """End what is still on its way."""
         await self._errands.close()
 
-    async def _find(self, press: Press) -> Person:
+    async def _find(self, press: SlackPress) -> Person:
         """Return who pressed; by the id alone where Slack takes its time."""
         try:
             async with asyncio.timeout(_CALL_SECONDS):
@@ -65,7 +67,7 @@ class Decisions:
         except (BotServiceError, TimeoutError):
             return Person(press.user, account_of(press.team, press.user))
 
-    async def _tell(self, press: Press, decision: Decision) -> None:
+    async def _tell(self, press: SlackPress, decision: Decision) -> None:
         """Tell the presser alone what came of it; where it decided something, the message that asked says so."""
         if press.response_url is None or (decision.is_taken and not press.is_ephemeral):
             return

@@ -12,7 +12,7 @@ from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.figures import as_chunks, drawn, find_figures, in_words, settled, suspect
 from transports.slack.formatting import MAX_CHARACTERS, Pings, before_address, split_markdown, stable_part
 from transports.slack.growing_answer import OpenStream, Streams, Task
-from transports.slack.refusals import Feature, Refusals
+from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.workspaces import Workspace
 
 logger = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ _ENDED = ("message_not_in_streaming_state", "message_not_found", "stream_not_fou
 
 
 @dataclass(frozen=True, slots=True)
-class Tempo:
+class SlackTempo:
     """How soon and how often progress is shown. All in seconds.
 
     Attributes:
@@ -46,7 +46,7 @@ class Style:
             without it they show an answer only up to its first address.
     """
 
-    tempo: Tempo
+    tempo: SlackTempo
     pings: Pings
     previews: bool = False
 
@@ -72,7 +72,7 @@ class Target:
         return self.channel.startswith("D")
 
 
-class Draft:
+class SlackDraft:
     """Shows an answer that grows in one message. Its own calls only: it never waits by itself."""
 
     patience_seconds = 5.0
@@ -85,7 +85,7 @@ class Draft:
         target: Target,
         record: StreamRecord,
         style: Style,
-        refusals: Refusals,
+        refusals: SlackRefusals,
     ) -> None:
         self.language: str | None = None
         self._client = client

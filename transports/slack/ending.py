@@ -7,7 +7,7 @@ from typing import Any, Final
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.figures import drawn, find_figures, suspect
 from transports.slack.growing_answer import OpenStream
-from transports.slack.refusals import Feature, Refusals
+from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.sessions import Idle
 from transports.slack.workspaces import Workspace
 
@@ -19,7 +19,7 @@ _ALL: Final = frozenset(Feature)
 class Ending:
     """Ends streams; what the session is from then on goes with the last words."""
 
-    def __init__(self, client: SlackClient, refusals: Refusals, idle: Idle) -> None:
+    def __init__(self, client: SlackClient, refusals: SlackRefusals, idle: Idle) -> None:
         self._client = client
         self._refusals = refusals
         self._idle = idle

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from botservice.core.messages import Attachment
 from botservice.core.quoting import quote_name
 from botservice.storage.database import Storage
-from transports.files.documents import Attempt, Fetched, Reading, read_document
+from transports.files.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, read_document
 from transports.files.read_cache import FileText
 from transports.files.size_limits import SLACK_FILE_BYTES
 from transports.slack.client import SlackClient, SlackFailure
@@ -24,7 +24,7 @@ _SLACK_HOSTS = ("slack.com", "slack-files.com", "slack-gov.com")
 
 
 @dataclass(frozen=True, slots=True)
-class SentFile:
+class SlackFile:
     """A file that came with a message, not fetched yet.
 
     Attributes:
@@ -47,21 +47,25 @@ class SentFile:
         return ", ".join(part for part in (kind, self.name and quote_name(self.name), size) if part)
 
 
-class Files:
+class SlackFiles:
     """Fetches what came with a message."""
 
     def __init__(
-        self, client: SlackClient, documents: SharedDocuments, reading: Reading, storage: Callable[[], Storage | None]
+        self,
+        client: SlackClient,
+        documents: SharedDocuments,
+        reading: DocumentReaders,
+        storage: Callable[[], Storage | None],
     ) -> None:
         self._client = client
         self._documents = documents
         self._reading = reading
         self._storage = storage
 
-    async def fetch(self, workspace: Workspace, sent: Sequence[Mapping[str, Any]], *, event_id: int) -> Fetched:
+    async def fetch(self, workspace: Workspace, sent: Sequence[Mapping[str, Any]], *, event_id: int) -> ExtractedFiles:
         """Return files, and in words what is in them or why they are not there."""
-        fetched = Fetched()
-        async with Attempt(self._storage(), event_id) as attempt:
+        fetched = ExtractedFiles()
+        async with ExtractionAttempt(self._storage(), event_id) as attempt:
             for each in sent[:_MAX_FILES]:
                 file = read_file(each)
                 async with self._reading.memory_limit.taking(file.size_bytes or SLACK_FILE_BYTES):
@@ -70,7 +74,7 @@ class Files:
         return fetched
 
     async def _fetch_one(
-        self, workspace: Workspace, file: SentFile, attempt: Attempt
+        self, workspace: Workspace, file: SlackFile, attempt: ExtractionAttempt
     ) -> tuple[Attachment | None, FileText]:
         if file.must_be_asked_for and file.id is not None:
             file = await self._ask(workspace, file)
@@ -79,7 +83,7 @@ class Files:
         return await self._download(workspace, file, attempt)
 
     async def _download(
-        self, workspace: Workspace, file: SentFile, attempt: Attempt
+        self, workspace: Workspace, file: SlackFile, attempt: ExtractionAttempt
     ) -> tuple[Attachment | None, FileText]:
         if file.size_bytes is not None and file.size_bytes > SLACK_FILE_BYTES:
             return None, _too_large(file)
@@ -100,7 +104,7 @@ class Files:
         return await read_document(attachment, str(file), self._reading, key=key, attempt=attempt)
 
     async def _read_paper(
-        self, workspace: Workspace, file: SentFile, attempt: Attempt
+        self, workspace: Workspace, file: SlackFile, attempt: ExtractionAttempt
     ) -> tuple[Attachment | None, FileText]:
         """Return a canvas or a list as its words; it changes, so that it is read each time."""
         read = None
@@ -110,7 +114,7 @@ class Files:
             return None, FileText(f"[{file}: Slack does not give out its words]", unread=file.name or str(file))
         return await read_document(read, str(file), self._reading, attempt=attempt)
 
-    async def _ask(self, workspace: Workspace, file: SentFile) -> SentFile:
+    async def _ask(self, workspace: Workspace, file: SlackFile) -> SlackFile:
         """Return a file of which an event tells only that it is there."""
         try:
             answer = await self._client.ask(workspace.token, "files.info", file=file.id)
@@ -129,12 +133,12 @@ class Files:
         return parts.scheme == "https" and any(host == each or host.endswith(f".{each}") for each in _SLACK_HOSTS)
 
 
-def read_file(file: Mapping[str, Any]) -> SentFile:
+def read_file(file: Mapping[str, Any]) -> SlackFile:
     """Return what an event says of a file."""
     name, kind, size = field(file, "name") or field(file, "title"), field(file, "mimetype"), field(file, "size")
     url = field(file, "url_private_download") or field(file, "url_private")
     is_external = field(file, "mode") == "external" or field(file, "is_external") is True
-    return SentFile(
+    return SlackFile(
         word(field(file, "id")),
         name if isinstance(name, str) and name else None,
         kind if isinstance(kind, str) and "/" in kind else "application/octet-stream",
@@ -145,9 +149,9 @@ def read_file(file: Mapping[str, Any]) -> SentFile:
     )
 
 
-def named(sent: Sequence[Mapping[str, Any]]) -> Fetched:
+def named(sent: Sequence[Mapping[str, Any]]) -> ExtractedFiles:
     """Return files that are not fetched, by their names: nobody asked for them, or not yet."""
-    return Fetched(remarks=[*(f"[{read_file(each)}]" for each in sent[:_MAX_FILES]), *_more_than_fetched(sent)])
+    return ExtractedFiles(remarks=[*(f"[{read_file(each)}]" for each in sent[:_MAX_FILES]), *_more_than_fetched(sent)])
 
 
 def _more_than_fetched(sent: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -155,5 +159,5 @@ def _more_than_fetched(sent: Sequence[Mapping[str, Any]]) -> list[str]:
     return [f"[and {more} more files, which were not fetched]"] if more > 0 else []
 
 
-def _too_large(file: SentFile) -> FileText:
+def _too_large(file: SlackFile) -> FileText:
     return FileText(f"[{file}: too large to fetch; the limit is {SLACK_FILE_BYTES // 1024**2} MB]")

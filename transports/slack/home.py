@@ -15,7 +15,7 @@ from botservice.storage.tables.conversations import contexts, messages
 from botservice.texts import in_language
 from transports.slack.client import SlackClient
 from transports.slack.manifest import slash_command
-from transports.slack.workspaces import People, Workspaces
+from transports.slack.workspaces import SlackPeople, Workspaces
 
 _MAX_BLOCKS = 100
 _MAX_SECTION_CHARACTERS = 3000
@@ -42,7 +42,7 @@ class Home:
     """Draws and shows pages."""
 
     def __init__(
-        self, client: SlackClient, workspaces: Workspaces, people: People, sections: Sequence[HomeSection]
+        self, client: SlackClient, workspaces: Workspaces, people: SlackPeople, sections: Sequence[HomeSection]
     ) -> None:
         self._client = client
         self._workspaces = workspaces

@@ -27,7 +27,7 @@ _WRITTEN = (None, "file_share", "me_message", "thread_broadcast")  # no set: wha
 _OF_APPS = ("app_id", "bot_profile", "metadata")
 
 
-class Way(StrEnum):
+class EventSource(StrEnum):
     """How something came: it stands with the stored event, which is read later."""
 
     MESSAGE = "message"
@@ -120,7 +120,7 @@ def message_event(message: SlackMessage, body: object, *, is_thread: bool) -> In
         key=f"slack:{message.team_id}:{message.channel_id}:{message.ts}",
         context_keys=message.keys(is_thread=is_thread),
         order_key=order_of(message.ts),
-        raw=raw(Way.MESSAGE, body),
+        raw=raw(EventSource.MESSAGE, body),
         kind=EventKind.STOP if is_stop else EventKind.MESSAGE,
     )
 
@@ -147,7 +147,7 @@ def stop_event(body: object) -> InboundEvent | None:
         key=f"slack:{team}:{event_id}",
         context_keys=context_keys(team, channel, timestamp(field(event, "thread_ts"))),
         order_key=2**62 if at is None else order_of(at),
-        raw=raw(Way.STOP, body),
+        raw=raw(EventSource.STOP, body),
         kind=EventKind.STOP,
     )
 
@@ -174,16 +174,16 @@ def enterprise_of(body: object) -> str | None:
     return word(field(body, "enterprise_id")) or word(field(body, "enterprise", "id"))
 
 
-def raw(way: Way, body: object, **more: object) -> bytes:
+def raw(way: EventSource, body: object, **more: object) -> bytes:
     """Return what is stored with an event."""
     return json.dumps({"way": way.value, "body": body, **more}).encode()
 
 
-def stored(event: bytes) -> tuple[Way | None, Mapping[str, Any], Mapping[str, Any]]:
+def stored(event: bytes) -> tuple[EventSource | None, Mapping[str, Any], Mapping[str, Any]]:
     """Return how an event came, what Slack sent, and what was stored beside it."""
     try:
         kept = json.loads(event)
-        way = Way(kept["way"])
+        way = EventSource(kept["way"])
         body = kept["body"]
     except (ValueError, RecursionError, KeyError, TypeError):
         return None, {}, {}
@@ -200,7 +200,7 @@ def asker_of(event: bytes) -> str | None:
 def stored_message(event: bytes) -> SlackMessage | None:
     """Return the message that was stored as an event; None for any other event."""
     way, body, _ = stored(event)
-    return read_message(body) if way is Way.MESSAGE else None
+    return read_message(body) if way is EventSource.MESSAGE else None
 
 
 def without_view(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -56,7 +56,7 @@ _TAKE_STATE = (
 _DROP_OLD_STATES = delete(slack_oauth_states).where(slack_oauth_states.c.expires_at < bindparam("now"))
 
 
-class _Stored:
+class _OpenedStore:
     """What needs a storage that is opened later."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class _Stored:
         return self._storage
 
 
-class InstallationStore(_Stored, AsyncInstallationStore):
+class InstallationStore(_OpenedStore, AsyncInstallationStore):
     """Bolt's interface to the installations; only the bot's own token is kept, never a person's."""
 
     def __init__(self, cipher: Cipher, rotation: TokenRotation | None = None) -> None:
@@ -210,7 +210,7 @@ class InstallationStore(_Stored, AsyncInstallationStore):
         }
 
 
-class StateStore(_Stored, AsyncOAuthStateStore):
+class StateStore(_OpenedStore, AsyncOAuthStateStore):
     """The states of installations that have begun, each good for one return: in any process of the service."""
 
     async def async_issue(self, *args: object, **kwargs: object) -> str:  # noqa: ARG002 - the interface

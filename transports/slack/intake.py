@@ -16,8 +16,8 @@ from transports.common.background_tasks import Errands
 from transports.slack.button_presses import Presses
 from transports.slack.home import Home
 from transports.slack.inbound_events import (
+    EventSource,
     SlackMessage,
-    Way,
     bots_of,
     chat_of_bot,
     enterprise_of,
@@ -69,7 +69,7 @@ class ChangedMessage:
             key=f"slack:{self.message.team_id}:{self.event_id}{':thread' if 'thread_ts' in keys else ''}",
             context_keys=keys,
             order_key=self.order_key,
-            raw=raw(Way.MESSAGE, self.body),
+            raw=raw(EventSource.MESSAGE, self.body),
             kind=self.kind,
             external_id=self.message.ts,
         )
@@ -103,7 +103,7 @@ def _says(message: object) -> tuple[object, ...]:
     return field(message, "text"), tuple(field(each, "id") for each in items_of(message, "files"))
 
 
-class Intake:
+class SlackIntake:
     """Hands events to the inbox, and does what cannot wait for a turn."""
 
     def __init__(

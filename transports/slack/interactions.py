@@ -24,7 +24,7 @@ from transports.slack.client import SlackClient
 from transports.slack.content import words_of
 from transports.slack.formatting import FEEDBACK
 from transports.slack.inbound_events import (
-    Way,
+    EventSource,
     account_of,
     context_keys,
     field,
@@ -35,7 +35,7 @@ from transports.slack.inbound_events import (
     word,
 )
 from transports.slack.reactions import Reactions
-from transports.slack.workspaces import People, Workspaces
+from transports.slack.workspaces import SlackPeople, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ async def write_feedback(storage: Storage, team: str, channel: str, user: str, v
 
 
 @dataclass(frozen=True, slots=True)
-class Press:
+class SlackPress:
     """A pressed button.
 
     Attributes:
@@ -105,7 +105,7 @@ class Press:
         return context_keys(self.team, self.channel, self.root)
 
 
-def read_press(body: Mapping[str, Any]) -> Press | None:
+def read_press(body: Mapping[str, Any]) -> SlackPress | None:
     """Return the button of ours that was pressed; None for anything else."""
     action = next(iter(items_of(body, "actions")), None)
     name, team = field(action, "action_id"), team_of(body)
@@ -116,7 +116,7 @@ def read_press(body: Mapping[str, Any]) -> Press | None:
     if team is None or user_id is None or channel is None:
         return None
     message, container = field(body, "message"), field(body, "container")
-    return Press(
+    return SlackPress(
         name,
         value if isinstance(value, str) else None,
         team,
@@ -134,7 +134,7 @@ def read_press(body: Mapping[str, Any]) -> Press | None:
 class Interactions:
     """Reads what people do besides writing. What is asked privately belongs to their conversation with the bot."""
 
-    def __init__(self, client: SlackClient, workspaces: Workspaces, people: People) -> None:
+    def __init__(self, client: SlackClient, workspaces: Workspaces, people: SlackPeople) -> None:
         self._client = client
         self._workspaces = workspaces
         self._people = people
@@ -148,7 +148,9 @@ class Interactions:
             return None
         channel = await self.conversation(team, user)
         is_stop = str(field(body, "text") or "").strip().lower().lstrip("/") == "stop"
-        return _event(f"{team}:command:{trigger}", team, channel, Way.COMMAND, body, storage.now(), is_stop=is_stop)
+        return _event(
+            f"{team}:command:{trigger}", team, channel, EventSource.COMMAND, body, storage.now(), is_stop=is_stop
+        )
 
     async def interaction(self, body: Mapping[str, Any], storage: Storage) -> InboundEvent | None:
         """Return what a person did as an event, or None if that is done with."""
@@ -182,7 +184,7 @@ class Interactions:
         if field(view, "callback_id") != ASK_CALLBACK or team is None or user is None or view_id is None:
             return None
         channel = await self.conversation(team, user)
-        return _event(f"{team}:view:{view_id}", team, channel, Way.QUESTION, body, storage.now())
+        return _event(f"{team}:view:{view_id}", team, channel, EventSource.QUESTION, body, storage.now())
 
     async def conversation(self, team: str, user: str) -> str:
         """Return the channel in which a person and the bot are alone; Slack is asked once."""
@@ -199,7 +201,7 @@ class Interactions:
         return channel
 
 
-async def tell_presser(client: SlackClient, press: Press, text: str) -> None:
+async def tell_presser(client: SlackClient, press: SlackPress, text: str) -> None:
     """Tell whoever pressed a button something that nobody else sees; nothing depends on it."""
     if press.response_url is None:
         return
@@ -233,7 +235,14 @@ def _about(body: Mapping[str, Any], message: object) -> str:
 
 
 def _event(
-    key: str, team: str, channel: str, way: Way, body: Mapping[str, Any], now: datetime, *, is_stop: bool = False
+    key: str,
+    team: str,
+    channel: str,
+    way: EventSource,
+    body: Mapping[str, Any],
+    now: datetime,
+    *,
+    is_stop: bool = False,
 ) -> InboundEvent:
     at = round(now.timestamp() * 1_000_000)  # these have no timestamp of Slack's own
     return InboundEvent(

@@ -19,8 +19,8 @@ from transports.files.stored import name_file
 from transports.slack.formatting import Pings, format_answer
 from transports.slack.inbound_events import (
     COMMAND_PREFIX,
+    EventSource,
     SlackMessage,
-    Way,
     command_of,
     field,
     read_message,
@@ -84,7 +84,7 @@ class _Asked:
     """An event that is answered."""
 
     key: str
-    way: Way | None
+    way: EventSource | None
     body: Mapping[str, Any]
     kept: Mapping[str, Any]
     message: SlackMessage | None
@@ -92,7 +92,7 @@ class _Asked:
 
 def _read(event: StoredEvent) -> _Asked:
     way, body, kept = stored(event.raw)
-    return _Asked(event.key, way, body, kept, read_message(body) if way is Way.MESSAGE else None)
+    return _Asked(event.key, way, body, kept, read_message(body) if way is EventSource.MESSAGE else None)
 
 
 def _place(asked: Sequence[_Asked]) -> dict[str, Any]:
@@ -103,15 +103,15 @@ def _place(asked: Sequence[_Asked]) -> dict[str, Any]:
     place: dict[str, Any] = {"question": asked[-1].key}
     if message is not None:
         place |= {"thread_ts": message.answer_ts, "asked_at": message.ts}
-    elif way is Way.BUTTON and field(body, "container", "is_ephemeral") is True and "thread_ts" not in kept:
+    elif way is EventSource.BUTTON and field(body, "container", "is_ephemeral") is True and "thread_ts" not in kept:
         place["response_url"] = field(body, "response_url")
         place["response_thread_ts"] = timestamp(field(body, "container", "thread_ts"))
-    elif way is Way.BUTTON:
+    elif way is EventSource.BUTTON:
         place["thread_ts"] = timestamp(kept.get("thread_ts"))
         place["asked_at"] = timestamp(field(body, "container", "message_ts"))
-    elif way is Way.COMMAND and field(body, "channel_id") != kept.get("channel"):
+    elif way is EventSource.COMMAND and field(body, "channel_id") != kept.get("channel"):
         place["response_url"] = field(body, "response_url")
-    elif way is Way.QUESTION:
+    elif way is EventSource.QUESTION:
         place["response_url"] = question_about(field(body, "view")).get("response_url")
     return {name: value for name, value in place.items() if isinstance(value, str) and value}
 
@@ -142,10 +142,10 @@ def _is_for_service(asked: Sequence[_Asked]) -> bool:
 def _command_like(asked: _Asked) -> bool:
     if asked.message is not None:
         return _command_in(asked.message) is not None
-    if asked.way is Way.COMMAND:
+    if asked.way is EventSource.COMMAND:
         said = parse_command(f"/{str(field(asked.body, 'text') or '').strip().lstrip('/')}")
         return said is None or said.name in _NAMES
-    return asked.way is Way.BUTTON
+    return asked.way is EventSource.BUTTON
 
 
 def _is_forgetting(events: Sequence[StoredEvent]) -> bool:

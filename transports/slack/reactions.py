@@ -24,7 +24,7 @@ from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import DeliveryStatus
 from transports.slack.inbound_events import account_of, bots_of, field, order_of, team_of, timestamp, word
-from transports.slack.workspaces import People, Workspaces
+from transports.slack.workspaces import SlackPeople, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ _VERDICT = select(feedback.c.verdict).where(
 
 
 @dataclass(frozen=True, slots=True)
-class Reaction:
+class SlackReaction:
     """A thumb that a person put at a message, or took away from it."""
 
     team: str
@@ -68,7 +68,7 @@ class Reaction:
     order: int
 
 
-def reaction_of(body: Mapping[str, Any], known_bot: str | None) -> Reaction | None:
+def reaction_of(body: Mapping[str, Any], known_bot: str | None) -> SlackReaction | None:
     """Return a person's thumb at a message of the bot, or None if an event is about anything else."""
     event = field(body, "event")
     item, name, bots = field(event, "item"), field(event, "reaction"), bots_of(body, known_bot)
@@ -79,13 +79,13 @@ def reaction_of(body: Mapping[str, Any], known_bot: str | None) -> Reaction | No
         return None
     if user in bots or (bots and writer is not None and writer not in bots):
         return None
-    return Reaction(team, channel, ts, user, verdict, field(event, "type") == "reaction_added", order_of(at))
+    return SlackReaction(team, channel, ts, user, verdict, field(event, "type") == "reaction_added", order_of(at))
 
 
 class Reactions:
     """Keeps what people think of answers. Of what Slack delivers late or again, the latest stays."""
 
-    def __init__(self, workspaces: Workspaces, people: People) -> None:
+    def __init__(self, workspaces: Workspaces, people: SlackPeople) -> None:
         self._workspaces = workspaces
         self._people = people
         self._latest: FIFOCache[tuple[str, str, str, str], int] = FIFOCache(_MAX_KNOWN)
@@ -104,7 +104,7 @@ class Reactions:
             async with self._lock:
                 await self._keep(storage, reaction, author)
 
-    async def _keep(self, storage: Storage, reaction: Reaction, author: Author) -> None:
+    async def _keep(self, storage: Storage, reaction: SlackReaction, author: Author) -> None:
         key, now = (reaction.team, reaction.channel, reaction.ts, reaction.user), storage.now()
         if reaction.order <= self._latest.get(key, -1):
             return
@@ -121,7 +121,7 @@ class Reactions:
         logger.info("slack.reaction", extra={"is_stored": await storage.write(write)})
         self._latest[key] = reaction.order
 
-    async def _is_bot(self, reaction: Reaction) -> bool:
+    async def _is_bot(self, reaction: SlackReaction) -> bool:
         """Return whether a program reacted; where Slack takes its time, a person did."""
         try:
             async with asyncio.timeout(_CALL_SECONDS):
@@ -131,7 +131,7 @@ class Reactions:
             return False
 
 
-async def _wait_for_turn(storage: Storage, reaction: Reaction) -> tuple[int, dict[str, str]] | None:
+async def _wait_for_turn(storage: Storage, reaction: SlackReaction) -> tuple[int, dict[str, str]] | None:
     """Return the turn that a message answers; a quick person may come before it is stored which message that is."""
     for pause_seconds in (*_PAUSES_SECONDS, 0.0):
         is_coming = await storage.read(lambda connection: connection.execute(_ON_ITS_WAY).first() is not None)
@@ -142,7 +142,7 @@ async def _wait_for_turn(storage: Storage, reaction: Reaction) -> tuple[int, dic
     return None
 
 
-def _find_turn(connection: Connection, reaction: Reaction) -> tuple[int, dict[str, str]] | None:
+def _find_turn(connection: Connection, reaction: SlackReaction) -> tuple[int, dict[str, str]] | None:
     """Return the turn that a message answers, and what its conversation is called."""
     for turn_id, keys in connection.execute(_TURNS_OF_ANSWERS, {"ts": reaction.ts}):
         if (keys.get("team_id"), keys.get("channel_id")) == (reaction.team, reaction.channel):

@@ -21,10 +21,10 @@ from transports.markdown.markdown_links import link
 from transports.slack.addressing import is_addressed_to_bot
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
 from transports.slack.content import shown_beside, spoken_in, words_of_shared
-from transports.slack.files import Files, named
+from transports.slack.files import SlackFiles, named
 from transports.slack.inbound_events import (
+    EventSource,
     SlackMessage,
-    Way,
     command_of,
     field,
     is_typed,
@@ -38,7 +38,7 @@ from transports.slack.inbound_events import (
 )
 from transports.slack.interactions import QUESTION_BLOCK, QUESTION_INPUT, read_press
 from transports.slack.references import question_about, read_about, read_shared, shared_in
-from transports.slack.workspaces import People, Person, Views, Workspace, Workspaces
+from transports.slack.workspaces import Person, SlackPeople, Views, Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -56,15 +56,15 @@ _HISTORY = select(messages.c.external_id).where(messages.c.context_id == bindpar
 _BEFORE_EVENT = or_(messages.c.event_id.is_(None), messages.c.event_id < bindparam("event"))
 
 
-class Reader:
+class SlackReader:
     """Reads events, with their files, and with what was said in a thread before the bot came to it."""
 
     def __init__(
         self,
         client: SlackClient,
         workspaces: Workspaces,
-        people: People,
-        files: Files,
+        people: SlackPeople,
+        files: SlackFiles,
         views: Views,
         storage: Callable[[], Storage | None],
     ) -> None:
@@ -87,13 +87,13 @@ class Reader:
         except NotInstalled:
             logger.info("slack.not_installed", extra={"team": team_of(body)})
             return None
-        if way is Way.MESSAGE:
+        if way is EventSource.MESSAGE:
             return await self._message(event, body, workspace, is_peek=is_peek)
-        others: dict[Way, Callable[..., Awaitable[InboundMessage | None]]] = {  # what people do besides writing
-            Way.COMMAND: self._command,
-            Way.QUESTION: self._question,
-            Way.BUTTON: partial(self._button, is_in_thread="thread_ts" in kept),
-            Way.STOP: self._stop,
+        others: dict[EventSource, Callable[..., Awaitable[InboundMessage | None]]] = {  # what people do besides writing
+            EventSource.COMMAND: self._command,
+            EventSource.QUESTION: self._question,
+            EventSource.BUTTON: partial(self._button, is_in_thread="thread_ts" in kept),
+            EventSource.STOP: self._stop,
         }
         return None if way is None else await others[way](body, workspace)
 

@@ -46,7 +46,7 @@ class Feature(StrEnum):
     EPHEMERAL = "chat.postEphemeral"
 
 
-class Refusals(refusals.Refusals[str, Feature, SlackFailure]):
+class SlackRefusals(refusals.Refusals[str, Feature, SlackFailure]):
     """Knows what workspaces have refused. Others' notes are seen within a minute."""
 
     is_for_good: ClassVar[bool] = False

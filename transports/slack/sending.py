@@ -19,7 +19,7 @@ from transports.slack.formatting import button_row, feedback_buttons, find_addre
 from transports.slack.growing_answer import Streams
 from transports.slack.inbound_events import field, word
 from transports.slack.lost_answers import LostAnswers
-from transports.slack.refusals import Feature, Refusals
+from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.rich_text import escape_words, rich_text
 from transports.slack.workspaces import Workspace, Workspaces
 
@@ -37,7 +37,7 @@ class _Form:
     needs: frozenset[Feature] = frozenset()
 
 
-class Sender:
+class SlackSender:
     """Sends deliveries: once, as far as Slack can be asked whether they have arrived."""
 
     def __init__(
@@ -47,7 +47,7 @@ class Sender:
         streams: Streams,
         pace: Pace,
         storage: Callable[[], Storage | None],
-        refusals: Refusals,
+        refusals: SlackRefusals,
         ending: Ending,
         *,
         previews: bool = False,

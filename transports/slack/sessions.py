@@ -24,8 +24,8 @@ from transports.common.background_tasks import Errands
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import stored_message
 from transports.slack.reading import readable
-from transports.slack.refusals import Feature, Refusals, insert_once
-from transports.slack.workspaces import People, Workspace, Workspaces
+from transports.slack.refusals import Feature, SlackRefusals, insert_once
+from transports.slack.workspaces import SlackPeople, Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Statuses:
     Source: docs.slack.dev, ai/agent-sessions.
     """
 
-    def __init__(self, client: SlackClient, people: People) -> None:
+    def __init__(self, client: SlackClient, people: SlackPeople) -> None:
         self._client = client
         self._people = people
         self._methods: dict[str, str | None] = {}
@@ -204,7 +204,7 @@ class Titles:
         client: SlackClient,
         workspaces: Workspaces,
         statuses: Statuses,
-        refusals: Refusals,
+        refusals: SlackRefusals,
         storage: Callable[[], Storage | None],
     ) -> None:
         self._client = client

@@ -10,7 +10,7 @@ from typing import Any, Final
 from botservice.core.messages import Attachment
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import field, items_of
-from transports.slack.refusals import Feature, Refusals
+from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.workspaces import Workspace
 
 logger = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ def kind_of(file: Mapping[str, Any]) -> DocumentKind | None:
 class SharedDocuments:
     """Reads them, where the app may."""
 
-    def __init__(self, client: SlackClient, refusals: Refusals) -> None:
+    def __init__(self, client: SlackClient, refusals: SlackRefusals) -> None:
         self._client = client
         self._refusals = refusals
 

@@ -14,8 +14,8 @@ from botservice.storage.tables.conversations import messages
 from transports.common.suggested_questions import questions_about_tools
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import context_keys
-from transports.slack.refusals import Feature, Refusals
-from transports.slack.workspaces import People, Workspace, Workspaces
+from transports.slack.refusals import Feature, SlackRefusals
+from transports.slack.workspaces import SlackPeople, Workspace, Workspaces
 
 ToolNames = Callable[[], Sequence[str]]
 """Returns the names of the agent's tools."""
@@ -47,7 +47,12 @@ class Suggestions:
     """Suggests what a person has asked before, and what the agent's tools are good for."""
 
     def __init__(
-        self, client: SlackClient, workspaces: Workspaces, people: People, refusals: Refusals, tools: ToolNames
+        self,
+        client: SlackClient,
+        workspaces: Workspaces,
+        people: SlackPeople,
+        refusals: SlackRefusals,
+        tools: ToolNames,
     ) -> None:
         self._client = client
         self._workspaces = workspaces

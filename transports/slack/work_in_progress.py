@@ -13,31 +13,31 @@ from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.growing_answers import Growing, joined
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.draft import Draft, Style, Target
+from transports.slack.draft import SlackDraft, Style, Target
 from transports.slack.growing_answer import Streams, Tasks
-from transports.slack.inbound_events import Way, field, read_message, stored, timestamp, word
-from transports.slack.refusals import Feature, Refusals
+from transports.slack.inbound_events import EventSource, field, read_message, stored, timestamp, word
+from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.sessions import Idle, Statuses
-from transports.slack.workspaces import People, Workspace, Workspaces
+from transports.slack.workspaces import SlackPeople, Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
 
 _MAX_KNOWN = 10_000
 
 
-class Stage:
+class SlackLiveAnswers:
     """Opens a show for every turn that is answered in a channel."""
 
     def __init__(
         self,
         client: SlackClient,
         workspaces: Workspaces,
-        people: People,
+        people: SlackPeople,
         streams: Streams,
         style: Style,
         statuses: Statuses,
         idle: Idle,
-        refusals: Refusals,
+        refusals: SlackRefusals,
     ) -> None:
         self._client = client
         self._workspaces = workspaces
@@ -55,13 +55,13 @@ class Stage:
         target = _target(context_keys, events)
         if target is None:
             return None
-        return Show(self, context_keys, target, partial(self._draft, target, record), self._style)
+        return SlackLive(self, context_keys, target, partial(self._draft, target, record), self._style)
 
-    def _draft(self, target: Target, record: StreamRecord) -> Draft | None:
+    def _draft(self, target: Target, record: StreamRecord) -> SlackDraft | None:
         """Return what an answer is shown on while it grows, or None if nothing can grow."""
         if not self._without_streams.isdisjoint({(target.team_id, None), (target.team_id, target.channel)}):
             return None
-        return Draft(self._client, self._streams, target, record, self._style, self._refusals)
+        return SlackDraft(self._client, self._streams, target, record, self._style, self._refusals)
 
     async def workspace(self, target: Target) -> Workspace:
         """Return where a show takes place."""
@@ -106,22 +106,22 @@ class Stage:
         self._without_streams.add((target.team_id, target.channel if is_of_channel else None))
 
 
-class Show(Live):
+class SlackLive(Live):
     """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
 
     def __init__(
         self,
-        stage: Stage,
+        stage: SlackLiveAnswers,
         context_keys: Mapping[str, str],
         target: Target,
-        open_draft: Callable[[], Draft | None],
+        open_draft: Callable[[], SlackDraft | None],
         style: Style,
     ) -> None:
         self._stage = stage
         self._keys = context_keys
         self._target = target
         self._open_draft = open_draft
-        self._draft: Draft | None = None
+        self._draft: SlackDraft | None = None
         self._style = style
         self._shown_before = ""
         self._is_working = False
@@ -202,7 +202,7 @@ class Show(Live):
         except BotServiceError as error:
             logger.debug("slack.status_not_set", extra={"reason": str(error)})
 
-    async def _show(self, draft: Draft, growing: Growing) -> None:
+    async def _show(self, draft: SlackDraft, growing: Growing) -> None:
         try:
             workspace = await self._stage.workspace(self._target)
             draft.language = await self._stage.language(workspace, self._target)
@@ -217,7 +217,7 @@ class Show(Live):
         except Exception:  # a border: showing what is half written must not cost the answer
             logger.exception("slack.stream_failed")
 
-    async def _paint(self, draft: Draft, growing: Growing, workspace: Workspace) -> None:
+    async def _paint(self, draft: SlackDraft, growing: Growing, workspace: Workspace) -> None:
         try:
             await growing.finish(draft.paint(workspace, joined(self._text), dict(self._tasks.shown)))
         except SlackFailure as failure:
@@ -231,7 +231,7 @@ def _target(context_keys: Mapping[str, str], events: Sequence[StoredEvent]) -> T
     if not events:
         return None
     way, body, kept = stored(events[-1].raw)
-    if way is Way.MESSAGE:
+    if way is EventSource.MESSAGE:
         message = read_message(body)
         if message is None:
             return None
@@ -240,6 +240,6 @@ def _target(context_keys: Mapping[str, str], events: Sequence[StoredEvent]) -> T
         return Target(message.channel_id, message.answer_ts, message.team_id, message.user_id, team, begins)
     user = word(field(body, "user", "id"))
     thread_ts = timestamp(kept.get("thread_ts"))
-    if way is Way.BUTTON and user is not None and "thread_ts" in kept:
+    if way is EventSource.BUTTON and user is not None and "thread_ts" in kept:
         return Target(context_keys["channel_id"], thread_ts, context_keys["team_id"], user, context_keys["team_id"])
     return None

@@ -200,7 +200,7 @@ class Person:
     is_bot: bool = False
 
 
-class People:
+class SlackPeople:
     """Knows people by their ids."""
 
     def __init__(self, client: SlackClient) -> None:

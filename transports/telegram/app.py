@@ -20,25 +20,25 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.pacing import Pace
-from transports.files.documents import Reading
-from transports.telegram.chosen_button import Choices
+from transports.files.documents import DocumentReaders
+from transports.telegram.chosen_button import TelegramChoices
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
-from transports.telegram.drafts import Tempo
+from transports.telegram.drafts import TelegramTempo
 from transports.telegram.failures import reason_of
-from transports.telegram.files import Files
+from transports.telegram.files import TelegramFiles
 from transports.telegram.forms import Forms
 from transports.telegram.guests import Guests, plan_guest
 from transports.telegram.inbound_events import BotIdentity, allowed_updates, asked_as_guest, identified, was_spoken
-from transports.telegram.intake import Intake
+from transports.telegram.intake import TelegramIntake
 from transports.telegram.planning import plan_answer
 from transports.telegram.polling import Poller, keep_from_polling
 from transports.telegram.question_parts import belong_together
-from transports.telegram.reading import Reader
-from transports.telegram.sending import Sender
+from transports.telegram.reading import TelegramReader
+from transports.telegram.sending import TelegramSender
 from transports.telegram.topics import Topics
 from transports.telegram.webhook import PATH, WebhookEndpoint, WebhookKeeper, derive_secret
-from transports.telegram.work_in_progress import Stage
+from transports.telegram.work_in_progress import TelegramLiveAnswers
 
 logger = logging.getLogger(__name__)
 
@@ -83,8 +83,8 @@ class TelegramTransport(Transport):
         webhook_secret: str | None = None,
         public_url: str | None = None,
         pace: Pace | None = None,
-        tempo: Tempo | None = None,
-        reading: Reading | None = None,
+        tempo: TelegramTempo | None = None,
+        reading: DocumentReaders | None = None,
         commands: Iterable[Command] | None = None,
         previews: bool = False,
         guests: bool = False,
@@ -112,14 +112,16 @@ class TelegramTransport(Transport):
         self._public_url = public_url
         self._forms = Forms(lambda: self._storage, rich_messages=rich_messages, plain_chats=plain_chats)
         self._rich_messages = rich_messages
-        self._intake = Intake(self._client, lambda: self._bot, Choices(self._client, self._forms))
-        pace, tempo, asked_for = pace or Pace(), tempo or Tempo(), allowed_updates(takes_guests=guests)
+        self._intake = TelegramIntake(self._client, lambda: self._bot, TelegramChoices(self._client, self._forms))
+        pace, tempo, asked_for = pace or Pace(), tempo or TelegramTempo(), allowed_updates(takes_guests=guests)
         self._topics = Topics(self._client)
         self._guests = Guests(self._client, pace, tempo)
-        self._sender = Sender(self._client, pace, lambda: self._storage, self._forms)
-        reading = reading or Reading(read_pdf=PdfReader())
-        self._reader = Reader(self._identify, Files(self._client, reading, lambda: self._storage), self._intake.accept)
-        self._stage = Stage(self._client, pace, tempo, lambda: self._bot, self._forms)
+        self._sender = TelegramSender(self._client, pace, lambda: self._storage, self._forms)
+        reading = reading or DocumentReaders(read_pdf=PdfReader())
+        self._reader = TelegramReader(
+            self._identify, TelegramFiles(self._client, reading, lambda: self._storage), self._intake.accept
+        )
+        self._stage = TelegramLiveAnswers(self._client, pace, tempo, lambda: self._bot, self._forms)
         self._keeper = WebhookKeeper(self._client, public_url, secret, asked_for) if public_url else None
         self._poller = None if public_url else Poller(self._client, self._intake.accept, asked_for)
         self._taking_in: asyncio.Task[None] | None = None

@@ -24,7 +24,7 @@ from botservice.turns.command_parsing import parse_command
 from botservice.turns.parsing_decisions import order_of
 from botservice.turns.turn import EventKind, InboundEvent
 from transports.common.offered_buttons import are_coming, find_offered
-from transports.telegram.chosen_button import Choice, Choices
+from transports.telegram.chosen_button import TelegramChoice, TelegramChoices
 from transports.telegram.client import BotClient
 from transports.telegram.inbound_events import BotIdentity, asker_of, field, integer, language_of, shown_id, string
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
@@ -42,7 +42,7 @@ _WAS_ASKED = select(
 
 
 @dataclass(frozen=True, slots=True)
-class Press:
+class TelegramPress:
     """A pressed button.
 
     Attributes:
@@ -56,14 +56,14 @@ class Press:
     query_id: str
     event: InboundEvent | None = None
     told: str = ""
-    choice: Choice | None = None
+    choice: TelegramChoice | None = None
     says: str = ""
     presser: Author | None = None
     language: str | None = None
     is_on_copy: bool = False
 
 
-async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Storage) -> Press | None:
+async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Storage) -> TelegramPress | None:
     """Return what an update's press means by what is stored of the keyboard, or None if it cannot even be answered."""
     query = update["callback_query"]
     query_id, update_id = field(query, "id"), integer(field(update, "update_id"))
@@ -72,17 +72,21 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
     message, presser = field(query, "message"), field(query, "from")
     chat_id, message_id = integer(field(field(message, "chat"), "id")), shown_id(message)
     place, presser_id = parse_data(field(query, "data")), integer(field(presser, "id"))
-    gone = Press(query_id, told=in_language("buttons.gone", language_of(query)))
+    gone = TelegramPress(query_id, told=in_language("buttons.gone", language_of(query)))
     if chat_id is None or message_id is None or place is None or presser_id is None:
         return gone
     keys = {"transport": "telegram", "chat_id": str(chat_id)} | place[1]
     found = await _wait_for_keyboard(storage, keys, message_id, field(message, "text"))
     if place[0] >= len(found.buttons):
-        return Press(query_id, told=in_language("approval.over", language_of(query))) if found.was_question else gone
+        return (
+            TelegramPress(query_id, told=in_language("approval.over", language_of(query)))
+            if found.was_question
+            else gone
+        )
     button = found.buttons[place[0]]
     is_order = order_of(button.says) is not None  # who may give one is judged where it is carried out
     if chat_id < 0 and found.askers and presser_id not in found.askers and not is_order:
-        return Press(query_id, told=in_language("buttons.not_asked", language_of(query)))
+        return TelegramPress(query_id, told=in_language("buttons.not_asked", language_of(query)))
     event = InboundEvent(
         key=f"telegram:{bot.id}:pressed:{chat_id}:{message_id}",
         context_keys=keys,
@@ -91,10 +95,10 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
         kind=EventKind.STOP if parse_command(button.says) == CommandCall("stop") else EventKind.MESSAGE,
     )
     chosen = in_topic(make_chosen(found.buttons, place[0]), keys)
-    return Press(
+    return TelegramPress(
         query_id,
         event,
-        choice=Choice(keys, message_id, str(presser_id), make_disabled(found.buttons, place[0]), chosen),
+        choice=TelegramChoice(keys, message_id, str(presser_id), make_disabled(found.buttons, place[0]), chosen),
         says=button.says,
         presser=Author("telegram", str(presser_id), _name(presser)),
         language=language_of(query),
@@ -120,7 +124,7 @@ def pressed_message(update: Mapping[str, Any], received_at: datetime) -> Inbound
     )
 
 
-async def acknowledge(client: BotClient, press: Press, *, is_new: bool, choices: Choices) -> None:
+async def acknowledge(client: BotClient, press: TelegramPress, *, is_new: bool, choices: TelegramChoices) -> None:
     """Have the pressed button stop waiting, and what was chosen be seen. Nothing depends on it."""
     try:
         await client.call("answerCallbackQuery", callback_query_id=press.query_id, text=press.told[:_MOST_TOLD] or None)
@@ -131,7 +135,7 @@ async def acknowledge(client: BotClient, press: Press, *, is_new: bool, choices:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _FoundButtons:
     """What is stored of the buttons under a message.
 
     Attributes:
@@ -148,7 +152,7 @@ class _Found:
     is_coming: bool = False
 
 
-async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_id: str, text: object) -> _Found:
+async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_id: str, text: object) -> _FoundButtons:
     """Return the buttons under a message.
 
     A quick presser may come before it is stored which message the buttons went out with: that is waited for.
@@ -162,11 +166,11 @@ async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_
     return await storage.read(find)
 
 
-def _find_keyboard(connection: Connection, keys: Mapping[str, str], message_id: str, said: str | None) -> _Found:
+def _find_keyboard(connection: Connection, keys: Mapping[str, str], message_id: str, said: str | None) -> _FoundButtons:
     """Return what is stored of a message's buttons."""
     context_id = find_context(connection, ContextKeys.of(keys))
     if context_id is None:
-        return _Found()
+        return _FoundButtons()
     sought = {"context": context_id, "message": message_id}
     is_coming = are_coming(connection, context_id)
     offered = find_offered(connection, context_id, "telegram", message_id)
@@ -174,9 +178,9 @@ def _find_keyboard(connection: Connection, keys: Mapping[str, str], message_id: 
         copied = _find_copied(connection, context_id, said)
         was_question = bool(connection.execute(_WAS_ASKED, sought).scalar_one())
         is_copy = bool(copied) and not is_coming
-        return _Found(copied, was_question=was_question, is_copy=is_copy, is_coming=is_coming)
+        return _FoundButtons(copied, was_question=was_question, is_copy=is_copy, is_coming=is_coming)
     askers = [asker_of(json.loads(raw)) for raw in offered.asked]
-    return _Found(offered.buttons, frozenset(each for each in askers if each is not None))
+    return _FoundButtons(offered.buttons, frozenset(each for each in askers if each is not None))
 
 
 def _find_copied(connection: Connection, context_id: int, text: str | None) -> Sequence[Button]:

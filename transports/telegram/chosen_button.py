@@ -18,7 +18,7 @@ _DISABLED: Final = "disabled-buttons"
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class TelegramChoice:
     """A message with buttons of which a person has pressed one.
 
     Attributes:
@@ -41,14 +41,14 @@ class Choice:
         return "editEphemeralMessageReplyMarkup", {**parameters, **whose}
 
 
-class Choices:
+class TelegramChoices:
     """Shows choices: every button disabled, or the one that was pressed where a chat does not take that."""
 
     def __init__(self, client: BotClient, forms: Forms) -> None:
         self._client = client
         self._forms = forms
 
-    async def show(self, choice: Choice) -> None:
+    async def show(self, choice: TelegramChoice) -> None:
         """Show a choice as its chat takes it; nothing depends on it."""
         try:
             if await self._forms.takes(choice.context_keys, _DISABLED):
@@ -64,6 +64,6 @@ class Choices:
         except TelegramError as error:
             logger.debug("telegram.press_not_shown", extra={"reason": error.message})
 
-    async def _edit(self, choice: Choice, keyboard: Mapping[str, Any]) -> None:
+    async def _edit(self, choice: TelegramChoice, keyboard: Mapping[str, Any]) -> None:
         method, parameters = choice.edit(keyboard)
         await self._client.call(method, **parameters)

@@ -22,7 +22,7 @@ _CALL_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Tempo:
+class TelegramTempo:
     """How soon and how often progress is shown. All in seconds.
 
     Attributes:
@@ -42,7 +42,7 @@ class Tempo:
     edit: float = 3.5
 
 
-class Draft(Surface, Protocol):
+class TelegramDraft(Surface, Protocol):
     """Shows text that grows. Its own calls only: it never waits for its turn by itself."""
 
     def wait(self, text: str, activity: str) -> float | None:
@@ -70,7 +70,7 @@ class PrivateDraft:
     def __init__(
         self,
         client: BotClient,
-        tempo: Tempo,
+        tempo: TelegramTempo,
         context_keys: Mapping[str, str],
         draft_id: int,
         record: StreamRecord,
@@ -163,7 +163,7 @@ class GrowingMessage:
         self,
         client: BotClient,
         pace: Pace,
-        tempo: Tempo,
+        tempo: TelegramTempo,
         context_keys: Mapping[str, str],
         reply_to: int | None,
         record: StreamRecord,

@@ -10,7 +10,7 @@ from telegram.error import BadRequest, TelegramError
 from botservice.core.messages import Attachment
 from botservice.core.quoting import quote_name
 from botservice.storage.database import Storage
-from transports.files.documents import Attempt, Fetched, Reading, read_document
+from transports.files.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, read_document
 from transports.files.read_cache import FileText
 from transports.files.size_limits import TELEGRAM_FILE_BYTES
 from transports.telegram.client import BotClient, LocalFileError
@@ -24,7 +24,7 @@ _SHARE_FOLDER = "let this service read the server's folder, under the same path,
 
 
 @dataclass(frozen=True, slots=True)
-class SentFile:
+class TelegramFile:
     """A file that came with a message, not fetched yet.
 
     Attributes:
@@ -47,25 +47,25 @@ class SentFile:
         return ", ".join(fact for fact in (self.kind, name, duration, size) if fact)
 
 
-class Files:
+class TelegramFiles:
     """Fetches what came with a message."""
 
-    def __init__(self, client: BotClient, reading: Reading, storage: Callable[[], Storage | None]) -> None:
+    def __init__(self, client: BotClient, reading: DocumentReaders, storage: Callable[[], Storage | None]) -> None:
         self._client = client
         self._reading = reading
         self._storage = storage
 
-    async def fetch(self, *groups: Sequence[SentFile], event_id: int) -> list[Fetched]:
+    async def fetch(self, *groups: Sequence[TelegramFile], event_id: int) -> list[ExtractedFiles]:
         """Return the files of each group, and in words what is in them or why they are not there."""
-        found = [Fetched() for _ in groups]
-        async with Attempt(self._storage(), event_id) as attempt:
+        found = [ExtractedFiles() for _ in groups]
+        async with ExtractionAttempt(self._storage(), event_id) as attempt:
             for fetched, files in zip(found, groups, strict=True):
                 for file in files:
                     async with self._reading.memory_limit.taking(file.size_bytes or TELEGRAM_FILE_BYTES):
                         fetched.add(*await self._fetch_one(file, attempt))
         return found
 
-    async def _fetch_one(self, file: SentFile, attempt: Attempt) -> tuple[Attachment | None, FileText]:
+    async def _fetch_one(self, file: TelegramFile, attempt: ExtractionAttempt) -> tuple[Attachment | None, FileText]:
         if file.size_bytes is not None and file.size_bytes > TELEGRAM_FILE_BYTES:
             return None, _too_large(file)
         try:
@@ -99,19 +99,19 @@ class Files:
         raise AssertionError("the last try returns or raises")
 
 
-def sent_files(message: Mapping[str, Any]) -> Iterator[SentFile]:
+def sent_files(message: Mapping[str, Any]) -> Iterator[TelegramFile]:
     """Yield what came with a message, as far as it can be fetched."""
     sizes = message.get("photo") or field(message.get("live_photo"), "photo")
     pictures = [each for each in sizes if string(field(each, "file_id"))] if isinstance(sizes, list) else []
     if pictures:
         largest = max(pictures, key=lambda each: (integer(each.get("width")) or 0) * (integer(each.get("height")) or 0))
-        yield SentFile("picture", largest["file_id"], "image/jpeg", None, integer(largest.get("file_size")))
+        yield TelegramFile("picture", largest["file_id"], "image/jpeg", None, integer(largest.get("file_size")))
     for kind, name, mime_type in _KINDS:
         file = message.get(kind)
         file_id = string(field(file, "file_id"))
         # An animation comes a second time, as a document.
         if file_id and not (kind == "document" and message.get("animation") is not None):
-            yield SentFile(
+            yield TelegramFile(
                 name,
                 file_id,
                 string(field(file, "mime_type")) or mime_type,
@@ -132,5 +132,5 @@ _KINDS = (
 )
 
 
-def _too_large(file: SentFile) -> FileText:
+def _too_large(file: TelegramFile) -> FileText:
     return FileText(f"[{file}: too large for a bot to fetch; Telegram's limit is {TELEGRAM_FILE_BYTES // 1024**2} MB]")

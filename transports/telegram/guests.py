@@ -16,7 +16,7 @@ from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.pacing import Pace
 from transports.common.too_long_messages import MAX_CHARACTERS, head_of
 from transports.telegram.client import BotClient
-from transports.telegram.drafts import Tempo
+from transports.telegram.drafts import TelegramTempo
 from transports.telegram.failures import as_delivery_error, is_about_entities, is_not_modified, wait_of
 from transports.telegram.formatting import as_wire
 from transports.telegram.inbound_events import asked_as_guest, field, integer, language_of
@@ -100,7 +100,7 @@ def plan_guest(answer: Message, asked: object) -> list[Payload]:
 class Guests:
     """Shows that questions in chats that the bot is no member of are worked on, and sends their deliveries."""
 
-    def __init__(self, client: BotClient, pace: Pace, tempo: Tempo) -> None:
+    def __init__(self, client: BotClient, pace: Pace, tempo: TelegramTempo) -> None:
         self._client = client
         self._pace = pace
         self._tempo = tempo

@@ -16,7 +16,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.turn import EventKind, InboundEvent
 from transports.common.background_tasks import Errands
 from transports.telegram.button_presses import acknowledge, read_press
-from transports.telegram.chosen_button import Choices
+from transports.telegram.chosen_button import TelegramChoices
 from transports.telegram.client import BotClient
 from transports.telegram.inbound_events import (
     BotIdentity,
@@ -36,10 +36,10 @@ _TRANSPORT = "telegram"
 _HEARD = "👌"
 
 
-class Intake:
+class TelegramIntake:
     """Hands updates to the inbox, and does what cannot wait for a turn."""
 
-    def __init__(self, client: BotClient, identity: Callable[[], BotIdentity], choices: Choices) -> None:
+    def __init__(self, client: BotClient, identity: Callable[[], BotIdentity], choices: TelegramChoices) -> None:
         self._client = client
         self._choices = choices
         self._identity = identity

@@ -16,7 +16,7 @@ _TOGETHER_SECONDS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class QuestionPart:
     """What tells whether a message is a part of a question.
 
     Attributes:
@@ -52,18 +52,18 @@ def belong_together(known: Sequence[StoredEvent], event: StoredEvent) -> bool:
     )
 
 
-def _are_near(one: Part, other: Part) -> bool:
+def _are_near(one: QuestionPart, other: QuestionPart) -> bool:
     return abs(one.sent_at - other.sent_at) <= _TOGETHER_SECONDS
 
 
-def _read(event: StoredEvent) -> Part | None:
+def _read(event: StoredEvent) -> QuestionPart | None:
     """Return what a stored update says as a part of a question; None if it brings no message of a person."""
     message: Any = stored_update(event).get("message")
     sender = field(message, "sender_chat") or field(message, "from")
     sender_id, sent_at, text = integer(field(sender, "id")), integer(field(message, "date")), field(message, "text")
     if sender_id is None or sent_at is None:
         return None
-    return Part(
+    return QuestionPart(
         sender_id,
         sent_at,
         string(field(message, "media_group_id")),

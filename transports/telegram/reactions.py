@@ -45,7 +45,7 @@ _TURN_OF_ANSWER = select(deliveries.c.turn_id).where(
 
 
 @dataclass(frozen=True, slots=True)
-class Reaction:
+class TelegramReaction:
     """A person's verdict on a message; None takes back the one before."""
 
     chat_id: int
@@ -54,7 +54,7 @@ class Reaction:
     verdict: str | None
 
 
-def reaction_of(update: object) -> Reaction | None:
+def reaction_of(update: object) -> TelegramReaction | None:
     """Return the verdict on a message that an update brings, or None if it brings none."""
     changed = field(update, "message_reaction")
     chat_id, message_id = integer(field(field(changed, "chat"), "id")), integer(field(changed, "message_id"))
@@ -62,10 +62,10 @@ def reaction_of(update: object) -> Reaction | None:
     before, after = (_verdict(field(changed, name)) for name in ("old_reaction", "new_reaction"))
     if chat_id is None or message_id is None or person_id is None or before == after:
         return None
-    return Reaction(chat_id, message_id, person_id, after)
+    return TelegramReaction(chat_id, message_id, person_id, after)
 
 
-async def keep_reaction(storage: Storage, reaction: Reaction) -> None:
+async def keep_reaction(storage: Storage, reaction: TelegramReaction) -> None:
     """Store a person's verdict on an answer; on any other message nothing is kept."""
     keys, message_id = ContextKeys.of({"transport": "telegram", "chat_id": str(reaction.chat_id)}), reaction.message_id
     turn_id = await _wait_for_turn(storage, keys, message_id)

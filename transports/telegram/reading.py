@@ -14,12 +14,12 @@ from typing import Any, Final
 from botservice.core.messages import Author, InboundMessage
 from botservice.core.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
-from transports.files.documents import Fetched
+from transports.files.documents import ExtractedFiles
 from transports.markdown.markdown_links import link
 from transports.telegram.authorship import QUOTES, is_typed
 from transports.telegram.button_presses import pressed_message
 from transports.telegram.described_content import FILES, describe, name_content, with_links, words_of
-from transports.telegram.files import Files, SentFile, sent_files
+from transports.telegram.files import TelegramFile, TelegramFiles, sent_files
 from transports.telegram.inbound_events import (
     GUEST_MESSAGE,
     BotIdentity,
@@ -47,7 +47,7 @@ Body = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class MessageContent:
     """What a message says, before its files are fetched.
 
     Attributes:
@@ -61,15 +61,15 @@ class Heard:
     own_text: str
     author: Author | None
     is_addressed: bool
-    files: tuple[SentFile, ...]
-    replied_files: tuple[SentFile, ...]
+    files: tuple[TelegramFile, ...]
+    replied_files: tuple[TelegramFile, ...]
     references: tuple[Reference, ...]
 
 
-class Reader:
+class TelegramReader:
     """Reads events, with their files."""
 
-    def __init__(self, identify: Callable[[], Awaitable[BotIdentity]], files: Files, accept: Accept) -> None:
+    def __init__(self, identify: Callable[[], Awaitable[BotIdentity]], files: TelegramFiles, accept: Accept) -> None:
         """Make a reader.
 
         Args:
@@ -95,7 +95,7 @@ class Reader:
         is_addressed = heard.is_addressed or event.is_meant
         groups = heard.files, heard.replied_files
         # What nobody asked for is only named.
-        fetched, quoted = [Fetched(remarks=[f"[{file}]" for file in files]) for files in groups]
+        fetched, quoted = [ExtractedFiles(remarks=[f"[{file}]" for file in files]) for files in groups]
         if is_addressed and with_files and any(groups):
             fetched, quoted = await self._files.fetch(*groups, event_id=event.id)
         text, references = _with_files(heard, fetched, quoted)
@@ -120,7 +120,7 @@ class Reader:
         )
 
 
-def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
+def listen(update: Mapping[str, Any], bot: BotIdentity) -> MessageContent | None:
     """Return what an update says, or None if it brings no message, or one that only reports something."""
     message = next((update[name] for name in _MESSAGES if name in update), None)
     if not isinstance(message, Mapping):
@@ -130,7 +130,7 @@ def listen(update: Mapping[str, Any], bot: BotIdentity) -> Heard | None:
     if text is None:
         return None
     replied = _replied(message)
-    return Heard(
+    return MessageContent(
         message,
         "" if _is_forwarded(message) else text,
         (_written(message, bot) or "") if is_typed(message) else "",
@@ -159,11 +159,13 @@ def _holds_quotes(message: Body) -> bool:
     return not are_typed or any(each.get("type") in QUOTES for each, _ in _entities(message))
 
 
-def _files(message: Body) -> tuple[SentFile, ...]:
+def _files(message: Body) -> tuple[TelegramFile, ...]:
     return () if FILES.isdisjoint(message) else tuple(sent_files(message))
 
 
-def _with_files(heard: Heard, fetched: Fetched, quoted: Fetched) -> tuple[str, tuple[Reference, ...]]:
+def _with_files(
+    heard: MessageContent, fetched: ExtractedFiles, quoted: ExtractedFiles
+) -> tuple[str, tuple[Reference, ...]]:
     """Return the text and the references of a message with what files say: a file belongs to its first sender."""
     text, references = heard.text, []
     for each in heard.references:
@@ -181,7 +183,7 @@ def _spoken(message: Body, remarks: Sequence[str]) -> str:
     return remarks[0].partition("]\n")[2] if is_own and remarks else ""
 
 
-def _text(message: Body, bot: BotIdentity, files: Sequence[SentFile]) -> str | None:
+def _text(message: Body, bot: BotIdentity, files: Sequence[TelegramFile]) -> str | None:
     """Return the text of a message, or None if it only reports that something happened in the chat."""
     said = _written(message, bot)
     if isinstance(message.get("text"), str):  # then it is all that there is, but for buttons

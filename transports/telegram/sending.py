@@ -50,7 +50,7 @@ _TRIES_OF_A_FORM = 2
 _NOT_SENT = frozenset({"form", "plain", "then", "receiver"})
 
 
-class Sender:
+class TelegramSender:
     """Sends deliveries. What Telegram refuses for a reason that can be removed is sent again without it."""
 
     def __init__(self, client: BotClient, pace: Pace, storage: Callable[[], Storage | None], forms: Forms) -> None:

@@ -16,7 +16,7 @@ from botservice.turns.turn import StoredEvent
 from transports.common.growing_answers import Growing, joined
 from transports.common.pacing import Pace
 from transports.telegram.client import BotClient
-from transports.telegram.drafts import Draft, GrowingMessage, PrivateDraft, Tempo
+from transports.telegram.drafts import GrowingMessage, PrivateDraft, TelegramDraft, TelegramTempo
 from transports.telegram.forms import Forms
 from transports.telegram.inbound_events import (
     BotIdentity,
@@ -34,11 +34,11 @@ logger = logging.getLogger(__name__)
 _TEXT_IS_FRESH_SECONDS = 10.0
 
 
-class Stage:
+class TelegramLiveAnswers:
     """Opens a show for every turn that is answered."""
 
     def __init__(
-        self, client: BotClient, pace: Pace, tempo: Tempo, identity: Callable[[], BotIdentity], forms: Forms
+        self, client: BotClient, pace: Pace, tempo: TelegramTempo, identity: Callable[[], BotIdentity], forms: Forms
     ) -> None:
         self._client = client
         self._forms = forms
@@ -50,9 +50,11 @@ class Stage:
         """Return what shows a turn's progress, or None if the bot only listens."""
         if not any(self._is_answered(event) for event in events):
             return None
-        return Show(self._client, self._tempo, context_keys, partial(self._draft, context_keys, events, record))
+        return TelegramLive(self._client, self._tempo, context_keys, partial(self._draft, context_keys, events, record))
 
-    def _draft(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Draft:
+    def _draft(
+        self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord
+    ) -> TelegramDraft:
         if context_keys["chat_id"].startswith("-"):
             return GrowingMessage(self._client, self._pace, self._tempo, context_keys, reply_target(events), record)
         return PrivateDraft(self._client, self._tempo, context_keys, events[-1].id, record, self._forms)
@@ -66,17 +68,21 @@ class Stage:
         return heard is not None and (heard.is_addressed or is_under_way)
 
 
-class Show(Live):
+class TelegramLive(Live):
     """A turn's progress. Whatever goes wrong with it, it ends without a word: the answer comes all the same."""
 
     def __init__(
-        self, client: BotClient, tempo: Tempo, context_keys: Mapping[str, str], open_draft: Callable[[], Draft]
+        self,
+        client: BotClient,
+        tempo: TelegramTempo,
+        context_keys: Mapping[str, str],
+        open_draft: Callable[[], TelegramDraft],
     ) -> None:
         self._client = client
         self._tempo = tempo
         self._keys = context_keys
         self._open_draft = open_draft
-        self._draft: Draft | None = None
+        self._draft: TelegramDraft | None = None
         self._activity = ""
         self._painted_at: float | None = None
         self._text: list[str] = []
@@ -130,7 +136,7 @@ class Show(Live):
         except TelegramError as error:
             logger.debug("telegram.typing_ended", extra={"reason": type(error).__name__})
 
-    async def _show(self, draft: Draft, growing: Growing) -> None:
+    async def _show(self, draft: TelegramDraft, growing: Growing) -> None:
         async def paint() -> None:
             if await growing.finish(draft.paint(joined(self._text), self._activity)):
                 self._painted_at = time.monotonic()

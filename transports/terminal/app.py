@@ -24,7 +24,7 @@ from botservice.turns.parsing_decisions import order_of
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
 from botservice.turns.waiting_records import find_open
-from transports.terminal.lines import Lines, PlainLines
+from transports.terminal.lines import LineSource, PlainLines
 from transports.terminal.screens import PlainScreen, Screen
 
 CAPABILITIES: Final = Capabilities(
@@ -56,7 +56,7 @@ class TerminalTransport(Transport):
         session_id: str,
         source: TextIO | None = None,
         target: TextIO | None = None,
-        lines: Lines | None = None,
+        lines: LineSource | None = None,
         screen: Screen | None = None,
         is_interactive: bool | None = None,
         bot_name: str | None = None,

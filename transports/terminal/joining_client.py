@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from botservice.core.errors import BotServiceError
-from transports.terminal.lines import Lines
+from transports.terminal.lines import LineSource
 from transports.terminal.screens import Screen
 
 LONGEST_LINE: Final = 16 * 1024 * 1024
@@ -39,7 +39,7 @@ class JoinedChat:
         self._has_stopped = True
         self._send({"stop": True})
 
-    async def converse(self, session: str, lines: Lines, screen: Screen, *, is_interactive: bool) -> None:
+    async def converse(self, session: str, lines: LineSource, screen: Screen, *, is_interactive: bool) -> None:
         """Send line after line, and show what comes, until the input ends.
 
         Raises:
@@ -61,7 +61,7 @@ class JoinedChat:
             await asyncio.gather(showing, typing, return_exceptions=True)
             self._writer.close()
 
-    async def _type(self, lines: Lines, ready: "asyncio.Queue[None]") -> None:
+    async def _type(self, lines: LineSource, ready: "asyncio.Queue[None]") -> None:
         while True:
             await ready.get()
             self._is_answering = False

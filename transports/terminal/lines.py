@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _PROMPT = "you> "
 
 
-class Lines(Protocol):
+class LineSource(Protocol):
     """Where lines come from."""
 
     async def next(self) -> str | None:

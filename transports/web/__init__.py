@@ -1,6 +1,6 @@
 """The browser: a chat page, its events, and the inspector."""
 
 from transports.web.app import WebTransport
-from transports.web.owner_token import Access
+from transports.web.owner_token import PageAccess
 
-__all__ = ["Access", "WebTransport"]
+__all__ = ["PageAccess", "WebTransport"]

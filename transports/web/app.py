@@ -15,21 +15,21 @@ from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
-from transports.files.documents import Reading
+from transports.files.documents import DocumentReaders
 from transports.web.backend import Backend
-from transports.web.chat import Chat
+from transports.web.chat import ChatEndpoints
 from transports.web.conversation_endpoints import Conversations
 from transports.web.files import Documents
-from transports.web.gate import Gate
+from transports.web.gate import PageAuthentication
 from transports.web.inbound_events import NAME, chat_in, read_event
 from transports.web.inspector_desk import Desk
 from transports.web.late_routes import LateRoutes
 from transports.web.link_page import Links
 from transports.web.logged_in_browsers import Browsers
 from transports.web.outbound import plan_answer
-from transports.web.owner_token import Access, Mode
-from transports.web.pages import Assets, Pages, read_assets
-from transports.web.server_sent_events import PACE, Pace
+from transports.web.owner_token import Mode, PageAccess
+from transports.web.pages import Assets, PageRenderer, read_assets
+from transports.web.server_sent_events import PACE, StreamPace
 from transports.web.sessions import EndedLogins
 from transports.web.streaming import Hub, LiveAnswer
 
@@ -52,7 +52,7 @@ CAPABILITIES: Final = Capabilities(
 )
 
 if TYPE_CHECKING:
-    from botservice.devtools.again_asker import Asker
+    from botservice.devtools.again_asker import Replayer
     from botservice.service import AgentService
 
 
@@ -71,12 +71,12 @@ class WebTransport(Transport):
     def __init__(
         self,
         *,
-        access: Access,
+        access: PageAccess,
         service: "AgentService | None" = None,
-        asker: "Callable[[], Asker] | None" = None,
-        reading: Reading | None = None,
+        asker: "Callable[[], Replayer] | None" = None,
+        reading: DocumentReaders | None = None,
         commands: Iterable[Command] | None = None,
-        pace: Pace = PACE,
+        pace: StreamPace = PACE,
         bot_name: str | None = None,
     ) -> None:
         """Make the transport.
@@ -91,11 +91,11 @@ class WebTransport(Transport):
         """
         self._access = access
         self._backend = Backend()
-        self._documents = Documents(reading or Reading(), lambda: self._backend.opened)
+        self._documents = Documents(reading or DocumentReaders(), lambda: self._backend.opened)
         self._hub = Hub()
         self._pace = pace
         assets = read_assets()
-        self._pages = Pages(assets, bot_name or (None if service is None else service.name) or DEFAULT_BOT_NAME)
+        self._pages = PageRenderer(assets, bot_name or (None if service is None else service.name) or DEFAULT_BOT_NAME)
         self._tools = None if service is None else lambda: list(service.agent.tools)
         self._desk = Desk(self._pages, self._backend, service)
         commands = standard_commands() if commands is None else commands
@@ -148,11 +148,11 @@ class WebTransport(Transport):
         return LiveAnswer(self._hub.channel(chat_in(context_keys)))
 
     def _make_routes(
-        self, assets: Assets, asker: "Callable[[], Asker] | None", commands: Iterable[Command]
+        self, assets: Assets, asker: "Callable[[], Replayer] | None", commands: Iterable[Command]
     ) -> list[BaseRoute]:
         browsers = Browsers(self._access, self._backend)
-        gate = Gate(self._access, self._pages, EndedLogins(self._backend), browsers)
-        chat = Chat(self._access, self._pages, self._hub, self._backend, self._pace, self._tools)
+        gate = PageAuthentication(self._access, self._pages, EndedLogins(self._backend), browsers)
+        chat = ChatEndpoints(self._access, self._pages, self._hub, self._backend, self._pace, self._tools)
         mine = Conversations(self._hub, self._backend, commands)
 
         def inspect() -> list[BaseRoute]:

@@ -23,8 +23,8 @@ from transports.web.conversation_list import find_chat, find_chat_of, find_mine
 from transports.web.gate import path_number
 from transports.web.inbound_events import FIRST, chat_of, session_in
 from transports.web.outbound import SHOWN_IMAGES
-from transports.web.owner_token import Access, Mode
-from transports.web.pages import HEADERS, Pages
+from transports.web.owner_token import Mode, PageAccess
+from transports.web.pages import HEADERS, PageRenderer
 from transports.web.requests import (
     chat_of_fields,
     chat_of_request,
@@ -33,7 +33,7 @@ from transports.web.requests import (
     row_number,
     session_of_request,
 )
-from transports.web.server_sent_events import Pace, PageStream
+from transports.web.server_sent_events import PageStream, StreamPace
 from transports.web.sessions import (
     SESSION_COOKIE,
     SESSION_SECONDS,
@@ -43,7 +43,7 @@ from transports.web.sessions import (
     set_cookie,
 )
 from transports.web.streaming import Hub
-from transports.web.timeline import Cursor, read_earlier, read_file, read_notice_file
+from transports.web.timeline import TimelineCursor, read_earlier, read_file, read_notice_file
 
 MAX_STREAMS: Final = 2_000
 MOST_STREAMS_EACH: Final = 50  # of one person, who does not keep others out with them
@@ -58,16 +58,16 @@ ReadFile = Callable[[Connection, str, int, int], Attachment | None]
 """Returns a file of a row by its place in it."""
 
 
-class Chat:
+class ChatEndpoints:
     """The endpoints of the chat."""
 
     def __init__(
         self,
-        access: Access,
-        pages: Pages,
+        access: PageAccess,
+        pages: PageRenderer,
         hub: Hub,
         backend: Backend,
-        pace: Pace,
+        pace: StreamPace,
         tools: Callable[[], Collection[str]] | None = None,
     ) -> None:
         self._access = access
@@ -142,7 +142,7 @@ class Chat:
         is_one_too_many = self._hub.count_watchers(session_in(chat)) >= MOST_STREAMS_EACH
         if self._hub.is_closed or is_one_too_many or self._hub.count_watchers() >= MAX_STREAMS:
             raise Refusal(503, "Too many pages are open at the moment.")
-        cursor = Cursor.parse(request.headers.get("last-event-id") or request.query_params.get("after", ""))
+        cursor = TimelineCursor.parse(request.headers.get("last-event-id") or request.query_params.get("after", ""))
         stream = PageStream(self._backend.storage, self._hub, chat, cursor, self._pace)
         return _EventStream(stream.events(), media_type="text/event-stream", headers=headers)
 

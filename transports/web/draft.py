@@ -28,7 +28,7 @@ _MARKED: Final = ("**", "~~", "`")
 _LONGEST: Final = 20_000  # characters; a longer section is shown as it stands
 
 
-class Draft:
+class WebDraft:
     """An answer as far as it is written.
 
     Attributes:

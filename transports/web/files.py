@@ -10,7 +10,7 @@ from botservice.core.messages import Attachment, InboundMessage
 from botservice.core.quoting import in_one_line, quote_name
 from botservice.storage.database import Storage
 from botservice.turns.turn import StoredEvent
-from transports.files.documents import Attempt, Fetched, Reading, read_document
+from transports.files.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, read_document
 from transports.files.size_limits import BROWSER_FILES, BROWSER_FILES_BYTES
 from transports.web.backend import Refusal
 
@@ -66,13 +66,13 @@ def without_contents(text: str, files: Iterable[Mapping[str, Any]]) -> str:
 class Documents:
     """Reads what stands in files, for models."""
 
-    reading: Reading = field(default_factory=Reading)
+    reading: DocumentReaders = field(default_factory=DocumentReaders)
     storage: Callable[[], Storage | None] = lambda: None
 
     async def read(self, message: InboundMessage, event: StoredEvent) -> InboundMessage:
         """Return a message with what stands in its files."""
-        fetched = Fetched()
-        async with Attempt(self.storage(), event.id) as attempt:
+        fetched = ExtractedFiles()
+        async with ExtractionAttempt(self.storage(), event.id) as attempt:
             for index, each in enumerate(message.attachments):
                 label, key = label_of(each.mime_type, each.name), ("web", f"{event.key}:{index}")
                 async with self.reading.memory_limit.taking(len(each.data or b"")):

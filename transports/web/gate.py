@@ -15,8 +15,8 @@ from transports.web.backend import Refusal
 from transports.web.link_page import language_of
 from transports.web.logged_in_browsers import Browsers
 from transports.web.login_attempts import Guesses
-from transports.web.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict, bearer_of, cookie_name
-from transports.web.pages import HEADERS, Pages, is_for_a_person, is_of_inspector
+from transports.web.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Mode, PageAccess, Verdict, bearer_of, cookie_name
+from transports.web.pages import HEADERS, PageRenderer, is_for_a_person, is_of_inspector
 from transports.web.sessions import EndedLogins, browser_of, set_cookie
 
 logger = logging.getLogger(__name__)
@@ -38,10 +38,10 @@ _HTTPS_ALONE: Final = "max-age=31536000"
 _CHALLENGE: Final = {"WWW-Authenticate": 'Bearer realm="botservice"'}
 
 
-class Gate:
+class PageAuthentication:
     """Lets requests through to endpoints, or answers them itself."""
 
-    def __init__(self, access: Access, pages: Pages, ended_logins: EndedLogins, browsers: Browsers) -> None:
+    def __init__(self, access: PageAccess, pages: PageRenderer, ended_logins: EndedLogins, browsers: Browsers) -> None:
         self._access = access
         self._pages = pages
         self._ended_logins = ended_logins

@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from botservice.conversation.masked_secrets import mask
 from botservice.core.errors import BotServiceError
-from botservice.devtools.again_answers import Answer, Comparison
-from botservice.devtools.again_asker import Asker
-from botservice.devtools.asked_again import Record
+from botservice.devtools.again_answers import Comparison, ReplayedAnswer
+from botservice.devtools.again_asker import Replayer
+from botservice.devtools.asked_again import RecordedTurn
 from botservice.devtools.changed_conditions import SECTIONS, Changes
 from botservice.devtools.comparison_table import say_answer, say_call, say_cost, say_difference, say_tokens
 from botservice.llm.chat import ChatMessage
@@ -58,7 +58,7 @@ class Wish:
 class AgainPage:
     """The endpoints of the page."""
 
-    def __init__(self, desk: Desk, asker: Asker | None) -> None:
+    def __init__(self, desk: Desk, asker: Replayer | None) -> None:
         self._desk = desk
         self._asker = asker
 
@@ -90,7 +90,7 @@ class AgainPage:
             return self._show(record, wish, problem=str(error))
         return self._show(record, wish, compared)
 
-    async def _read(self, request: Request, call: int) -> tuple[Asker, Record]:
+    async def _read(self, request: Request, call: int) -> tuple[Replayer, RecordedTurn]:
         """Return who asks, and what is recorded of the turn that a request names."""
         context_id, turn_id = path_number(request, "context"), path_number(request, "turn")
         if self._asker is None:
@@ -99,7 +99,7 @@ class AgainPage:
             return self._asker, await self._asker.read(self._desk.storage, context_id, turn_id, call)
 
     def _show(
-        self, record: Record, wish: Wish, compared: Comparison | None = None, *, problem: str | None = None
+        self, record: RecordedTurn, wish: Wish, compared: Comparison | None = None, *, problem: str | None = None
     ) -> Response:
         parts = [(each, _NAMES[each]) for each in SECTIONS if each in record.sections]
         return self._desk.pages.show(
@@ -123,7 +123,7 @@ def _sides(compared: Comparison) -> list[Side]:
     return [_side("Then", compared.then, currency), _side("Again", compared.again, currency)]
 
 
-def _side(title: str, answer: Answer, currency: str) -> Side:
+def _side(title: str, answer: ReplayedAnswer, currency: str) -> Side:
     facts = {
         "Model": ", ".join(answer.models) or "-",
         "Calls": str(answer.calls),

@@ -14,7 +14,7 @@ from botservice.core.policies import NANO
 from botservice.people.budgets import Budgets
 from botservice.storage.database import Storage
 from transports.web.backend import Backend, Refusal
-from transports.web.pages import HEADERS, Pages
+from transports.web.pages import HEADERS, PageRenderer
 
 if TYPE_CHECKING:
     from botservice.service import AgentService
@@ -27,7 +27,7 @@ NO_TURN: Final = "There is no such turn: it was deleted with its conversation, o
 class Desk:
     """Gives the pages of the inspector what they need."""
 
-    def __init__(self, pages: Pages, backend: Backend, service: "AgentService | None" = None) -> None:
+    def __init__(self, pages: PageRenderer, backend: Backend, service: "AgentService | None" = None) -> None:
         self.pages = pages
         self.service = service
         self._backend = backend

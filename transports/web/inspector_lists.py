@@ -17,7 +17,16 @@ from botservice.core.messages import storable
 from botservice.devtools.chat_titles import PLATFORMS, ChatTitle, read_titles
 from botservice.devtools.conversations import list_contexts
 from botservice.devtools.turn_details import find_context_of
-from botservice.devtools.turn_search import LOOKED_AT, Cursor, FoundPage, Order, Rating, State, TurnFilter, find_turns
+from botservice.devtools.turn_search import (
+    LOOKED_AT,
+    FoundPage,
+    PageCursor,
+    Rating,
+    State,
+    TurnFilter,
+    TurnOrder,
+    find_turns,
+)
 from botservice.history.notes import read_notes
 from botservice.turns.waiting_records import list_waiting
 from transports.web.backend import Refusal
@@ -46,15 +55,15 @@ def read_filter(query: QueryParams, context_id: int | None = None) -> TurnFilter
         rating=_one_of(Rating, query.get("rating")),
         since=_day(query.get("since", "")),
         until=None if until is None else until + timedelta(days=1),  # both days are meant
-        order=_one_of(Order, query.get("order")) or Order.NEWEST,
+        order=_one_of(TurnOrder, query.get("order")) or TurnOrder.NEWEST,
         context_id=context_id,
     )
 
 
-def read_cursor(query: QueryParams) -> Cursor | None:
+def read_cursor(query: QueryParams) -> PageCursor | None:
     """Return where the page begins; None for the beginning."""
     found = _CURSOR.fullmatch(query.get("after", ""))
-    return None if found is None or not found[0].isascii() else Cursor(int(found[1]), int(found[2]))
+    return None if found is None or not found[0].isascii() else PageCursor(int(found[1]), int(found[2]))
 
 
 def write_cursor(value: int, number: int) -> str:
@@ -197,6 +206,6 @@ class Inspector:
             "path": path,
             "sought": filter_values(sought),
             "states": list(State),
-            "orders": list(Order),
+            "orders": list(TurnOrder),
             "platforms": PLATFORMS,
         }

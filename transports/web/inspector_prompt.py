@@ -51,7 +51,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MessageDifference:
     """A message that is in one of two prompts."""
 
     is_new: bool
@@ -60,7 +60,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class PromptDifferences:
     """What is different from the prompt before.
 
     Attributes:
@@ -70,7 +70,7 @@ class Changes:
 
     same: int
     same_tokens: int
-    changes: Sequence[Change]
+    changes: Sequence[MessageDifference]
     more: int = 0
 
 
@@ -95,7 +95,7 @@ class Picture:
     hits: Sequence[tuple[int, float]]
     coverage: float | None = None
     by_meaning: bool | None = None
-    changes: Changes | None = None
+    changes: PromptDifferences | None = None
 
 
 @dataclass(slots=True)
@@ -184,7 +184,7 @@ def _hits(value: Any) -> list[tuple[int, float]]:
     return [(int(pair[0]), float(pair[1])) for pair in pairs if len(pair) == 2 and isinstance(pair[0], int)]
 
 
-def _compare(before: Sequence[Any], now: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> Changes:
+def _compare(before: Sequence[Any], now: Sequence[Mapping[str, Any]], sizes: Sequence[int]) -> PromptDifferences:
     keys = [[json.dumps(dict(each), default=str, sort_keys=True) for each in prompt] for prompt in (before, now)]
     shortest = min(map(len, keys))
     same = next((place for place in range(shortest) if keys[0][place] != keys[1][place]), shortest)
@@ -193,8 +193,8 @@ def _compare(before: Sequence[Any], now: Sequence[Mapping[str, Any]], sizes: Seq
     gone, new = before[same : len(before) - end], now[same : len(now) - end]
     changes = [*(_change(each, is_new=False) for each in gone), *(_change(each, is_new=True) for each in new)]
     shown = changes[-_SHOWN_CHANGES:]
-    return Changes(same, sum(sizes[:same]), shown, len(changes) - len(shown))
+    return PromptDifferences(same, sum(sizes[:same]), shown, len(changes) - len(shown))
 
 
-def _change(message: Mapping[str, Any], *, is_new: bool) -> Change:
-    return Change(is_new, visible(str(message.get("role") or "")), content_of(message))
+def _change(message: Mapping[str, Any], *, is_new: bool) -> MessageDifference:
+    return MessageDifference(is_new, visible(str(message.get("role") or "")), content_of(message))

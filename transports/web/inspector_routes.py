@@ -7,12 +7,12 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from botservice.commands.notes import erase_note
-from botservice.devtools.again_asker import Asker
+from botservice.devtools.again_asker import Replayer
 from botservice.devtools.conversations import export_context, forget_context
 from botservice.telemetry.logs import redact
 from botservice.turns.administration import drop_turn, retry_turn
 from transports.web.backend import Refusal
-from transports.web.gate import Endpoint, Gate, path_number, read_form
+from transports.web.gate import Endpoint, PageAuthentication, path_number, read_form
 from transports.web.inspector_again import AgainPage
 from transports.web.inspector_charts import ChartsPage
 from transports.web.inspector_desk import NO_CONVERSATION, NO_TURN, Desk, refusing
@@ -83,7 +83,7 @@ async def _check_confirmed(request: Request) -> None:
         raise Refusal(400, _UNCONFIRMED)
 
 
-def inspector_routes(desk: Desk, asker: Asker | None, gate: Gate) -> list[BaseRoute]:
+def inspector_routes(desk: Desk, asker: Replayer | None, gate: PageAuthentication) -> list[BaseRoute]:
     """Return the addresses, each behind the gate."""
     lists, turn, actions, again = Inspector(desk), TurnPage(desk), Actions(desk), AgainPage(desk, asker)
     return [
@@ -103,5 +103,5 @@ def inspector_routes(desk: Desk, asker: Asker | None, gate: Gate) -> list[BaseRo
     ]
 
 
-def _changing(path: str, gate: Gate, endpoint: Endpoint) -> Route:
+def _changing(path: str, gate: PageAuthentication, endpoint: Endpoint) -> Route:
     return Route(path, gate.guard(endpoint, changes=True), methods=["POST"])

@@ -10,7 +10,7 @@ from botservice.core.messages import TokenUsage
 SHORTEST_GAP: Final = 0.001  # seconds: what lasts less is not told
 
 
-class Kind(StrEnum):
+class SpanKind(StrEnum):
     """What a span is, and with that how its bar looks."""
 
     TURN = "turn"
@@ -28,12 +28,12 @@ class Kind(StrEnum):
     RETRY = "retry"  # the next try is not due yet
 
 
-_IDLE: Final = (Kind.PERSON, Kind.RESULT, Kind.RETRY)
+_IDLE: Final = (SpanKind.PERSON, SpanKind.RESULT, SpanKind.RETRY)
 _MOST_IDLE: Final = 0.5  # of what was not idle: so long are waits drawn together, at most
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """Something that took time.
 
     Attributes:
@@ -43,7 +43,7 @@ class Span:
     """
 
     name: str
-    kind: Kind
+    kind: SpanKind
     begin: float
     end: float | None
     target: str = ""
@@ -52,36 +52,36 @@ class Span:
     usage: TokenUsage | None = None
     cost: float = 0.0
     waited: float = 0.0
-    children: "tuple[Span, ...]" = ()
+    children: "tuple[TimeSpan, ...]" = ()
 
     @property
     def took(self) -> float | None:
         """How many seconds it took, without those in which somebody had to decide; None while it lasts."""
         return None if self.end is None else max(0.0, self.end - self.begin - self.waited)
 
-    def below(self) -> "Iterable[Span]":
+    def below(self) -> "Iterable[TimeSpan]":
         """Yield it, and all below it."""
         yield self
         for each in self.children:
             yield from each.below()
 
 
-NameGap = Callable[["Span | None", "Span"], tuple[str, Kind]]
+NameGap = Callable[["TimeSpan | None", "TimeSpan"], tuple[str, SpanKind]]
 """Returns the name and the kind of the time between two spans that nothing else accounts for; None is the beginning."""
 
 
-def with_gaps(spans: Iterable[Span], begin: float, name_gap: NameGap) -> list[Span]:
+def with_gaps(spans: Iterable[TimeSpan], begin: float, name_gap: NameGap) -> list[TimeSpan]:
     """Return spans in the order in which they began, with what lies between them.
 
     Args:
         begin: From when on time has to be accounted for.
     """
-    found, last = list[Span](), None
+    found, last = list[TimeSpan](), None
     at: float | None = begin  # None where something lasts
     for span in sorted(spans, key=lambda each: each.begin):
         if at is not None and span.begin - at >= SHORTEST_GAP:
             name, kind = name_gap(last, span)
-            found.append(Span(name, kind, at, span.begin))
+            found.append(TimeSpan(name, kind, at, span.begin))
         found.append(span)
         if at is None or span.end is None:
             at = None
@@ -104,7 +104,7 @@ def sum_of_waits(waits: Iterable[tuple[float, float]], begin: float, end: float)
 class Bar:
     """A span with its place in the picture."""
 
-    span: Span
+    span: TimeSpan
     x: int
     width: int
     children: "tuple[Bar, ...]"
@@ -113,7 +113,7 @@ class Bar:
 class Scale:
     """Draws seconds in the width of a picture. Long waits are drawn shorter, or nothing else could be seen."""
 
-    def __init__(self, root: Span, width: int) -> None:
+    def __init__(self, root: TimeSpan, width: int) -> None:
         spans = list(root.below())
         end = max([each.end for each in spans if each.end is not None] + [each.begin for each in spans])
         self._end = end if all(each.end is not None for each in spans) else end * 1.1 + 0.1
@@ -129,7 +129,7 @@ class Scale:
         """Whether waits are drawn shorter than they were."""
         return self._shrink < 1.0
 
-    def draw(self, span: Span, narrowest: int) -> Bar:
+    def draw(self, span: TimeSpan, narrowest: int) -> Bar:
         """Return a span and all below it with their places."""
         x, end = self._at(span.begin), self._at(self._end if span.end is None else span.end)
         x = min(x, self._width - narrowest)
@@ -154,11 +154,11 @@ def _merged(intervals: Sequence[tuple[float, float]]) -> list[tuple[float, float
     return merged
 
 
-def number_targets(root: Span) -> tuple[Span, list[Span]]:
+def number_targets(root: TimeSpan) -> tuple[TimeSpan, list[TimeSpan]]:
     """Give the spans of which nothing else is told an id of their own, and return these spans as well."""
-    told = list[Span]()
+    told = list[TimeSpan]()
 
-    def number(span: Span) -> Span:
+    def number(span: TimeSpan) -> TimeSpan:
         if not span.target:
             span = replace(span, target=f"time-{len(told)}")
             told.append(span)

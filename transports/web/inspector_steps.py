@@ -48,7 +48,7 @@ _SAYING: Final[Mapping[type[MemoryItem], tuple[str, str]]] = {
 """The steps that say one thing: how they are called, and the field of what they say."""
 
 
-class Kind(StrEnum):
+class BlockKind(StrEnum):
     """How a part looks."""
 
     TEXT = "text"
@@ -58,7 +58,7 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LabelledText:
     """A text with its label.
 
     Attributes:
@@ -69,8 +69,8 @@ class Part:
 
     label: str
     text: str = ""
-    kind: Kind = Kind.TEXT
-    parts: "Sequence[Part]" = ()
+    kind: BlockKind = BlockKind.TEXT
+    parts: "Sequence[LabelledText]" = ()
     is_open: bool = False
     call: int | None = None
 
@@ -81,10 +81,10 @@ class Block:
 
     title: str
     facts: list[str]
-    parts: list[Part]
+    parts: list[LabelledText]
 
     @property
-    def groups(self) -> "list[tuple[int | None, list[Part]]]":
+    def groups(self) -> "list[tuple[int | None, list[LabelledText]]]":
         """Its parts, with those of a call together; the number of the call comes before them."""
         return [(call, list(parts)) for call, parts in groupby(self.parts, lambda part: part.call)]
 
@@ -143,23 +143,23 @@ def _facts(step: MemoryItem, took: float | None) -> Iterator[str]:
             yield visible(fact)
 
 
-def _parts(step: MemoryItem) -> Iterator[Part]:
+def _parts(step: MemoryItem) -> Iterator[LabelledText]:
     yield from _prompt(step)
     if isinstance(step, ActionStep):
         yield from _action(step)
     for kind, (_, name) in _SAYING.items():
         if isinstance(step, kind):
-            yield Part("", show_text(getattr(step, name)))
+            yield LabelledText("", show_text(getattr(step, name)))
     if isinstance(step, TaskStep):
         yield from _files(step.task_images)
     for name in step.attributes:
         if name not in declared_fields(step) and name not in _SHOWN_ELSEWHERE:
-            yield Part(show_text(name), show_text(step.get_value(name)), Kind.CODE)
+            yield LabelledText(show_text(name), show_text(step.get_value(name)), BlockKind.CODE)
 
 
-def _action(step: ActionStep) -> Iterator[Part]:
+def _action(step: ActionStep) -> Iterator[LabelledText]:
     if step.model_output is not None:
-        yield Part("Text beside the calls", show_text(step.model_output))
+        yield LabelledText("Text beside the calls", show_text(step.model_output))
     results = {each.call_id: each for each in listed(step.tool_results) if isinstance(each, ToolResult)}
     for index, call in enumerate(listed(step.tool_calls)):
         yield from _call(index, call, results.pop(call.id, None) if isinstance(call, ToolCall) else None)
@@ -167,48 +167,54 @@ def _action(step: ActionStep) -> Iterator[Part]:
         yield _result(result)
     told = "\n".join(each.text for each in listed(step.tool_results) if isinstance(each, ToolResult))
     if step.observations is not None and step.observations != told:
-        yield Part("Observation", show_text(step.observations), Kind.GOOD)
+        yield LabelledText("Observation", show_text(step.observations), BlockKind.GOOD)
     for run in sub_runs(step):
-        yield Part(f"Agent {run.name}", visible(sub_run_text(run)), Kind.CODE)
+        yield LabelledText(f"Agent {run.name}", visible(sub_run_text(run)), BlockKind.CODE)
     yield from _files(step.observations_images)
     if step.error is not None:
-        yield Part("Error", show_text(error_text(step.error)), Kind.BAD)
+        yield LabelledText("Error", show_text(error_text(step.error)), BlockKind.BAD)
     if step.is_final_answer:
-        yield Part("Taken as the answer", show_text(step.action_output), Kind.GOOD)
+        yield LabelledText("Taken as the answer", show_text(step.action_output), BlockKind.GOOD)
 
 
-def _call(index: int, call: Any, result: ToolResult | None) -> Iterator[Part]:
+def _call(index: int, call: Any, result: ToolResult | None) -> Iterator[LabelledText]:
     if not isinstance(call, ToolCall):
-        yield Part("Call", show_text(call), Kind.CODE, call=index)
+        yield LabelledText("Call", show_text(call), BlockKind.CODE, call=index)
         return
     arguments = call.arguments if call.malformed_arguments is None else call.malformed_arguments
-    yield Part(f"Calls {visible(call.name)}", show_text(arguments), Kind.CODE, call=index)
-    yield Part("No result yet", "", Kind.BAD, call=index) if result is None else replace(_result(result), call=index)
+    yield LabelledText(f"Calls {visible(call.name)}", show_text(arguments), BlockKind.CODE, call=index)
+    yield (
+        LabelledText("No result yet", "", BlockKind.BAD, call=index)
+        if result is None
+        else replace(_result(result), call=index)
+    )
 
 
-def _result(result: ToolResult) -> Part:
+def _result(result: ToolResult) -> LabelledText:
     label = "Failed" if result.is_error else "Result"
     duration = "" if result.duration_seconds is None else f" after {result.duration_seconds:.2f} s"
-    return Part(f"{label}{duration}", show_text(result.text), Kind.BAD if result.is_error else Kind.GOOD)
+    return LabelledText(
+        f"{label}{duration}", show_text(result.text), BlockKind.BAD if result.is_error else BlockKind.GOOD
+    )
 
 
-def _files(value: Any) -> Iterator[Part]:
+def _files(value: Any) -> Iterator[LabelledText]:
     for file in listed(value):
-        yield Part("File", show_text(describe(file) if isinstance(file, Attachment) else file))
+        yield LabelledText("File", show_text(describe(file) if isinstance(file, Attachment) else file))
 
 
-def _prompt(step: MemoryItem) -> Iterator[Part]:
+def _prompt(step: MemoryItem) -> Iterator[LabelledText]:
     """Yield what the model was given, in the sections that it was made of."""
     messages = [each if isinstance(each, Mapping) else {} for each in listed(step.get_value("model_input_messages"))]
     if not messages:
         return
-    sections: dict[str, list[Part]] = {}
+    sections: dict[str, list[LabelledText]] = {}
     for name, message in zip(section_names(step, messages), messages, strict=True):
-        sections.setdefault(name, []).append(Part(show_text(message.get("role")), content_of(message)))
-    yield Part(
+        sections.setdefault(name, []).append(LabelledText(show_text(message.get("role")), content_of(message)))
+    yield LabelledText(
         f"What the model was given: {len(messages)} {'message' if len(messages) == 1 else 'messages'}",
         parts=[
-            Part(SECTIONS.get(name, show_text(name)), parts=parts, is_open=name == "found")
+            LabelledText(SECTIONS.get(name, show_text(name)), parts=parts, is_open=name == "found")
             for name, parts in sections.items()
         ],
     )

@@ -14,14 +14,14 @@ from botservice.core.messages import TokenUsage
 from botservice.devtools.turn_details import TurnDetails
 from botservice.turns.turn import Outcome, TurnStatus
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
-from transports.web.inspector_spans import SHORTEST_GAP, Kind, Span, sum_of_waits, with_gaps
+from transports.web.inspector_spans import SHORTEST_GAP, SpanKind, TimeSpan, sum_of_waits, with_gaps
 from transports.web.inspector_steps import number_actions
 
 _NOTES: Final = {
-    Kind.QUEUE: "until a worker was free and the earlier messages of the conversation were done",
-    Kind.STORE: "in the database, and callbacks",
-    Kind.RETRY: "after an error",
-    Kind.GAP: "nothing is recorded of this time",
+    SpanKind.QUEUE: "until a worker was free and the earlier messages of the conversation were done",
+    SpanKind.STORE: "in the database, and callbacks",
+    SpanKind.RETRY: "after an error",
+    SpanKind.GAP: "nothing is recorded of this time",
 }
 
 _CUT: Final = "what was done at that moment was cut off, and is not kept"
@@ -29,7 +29,7 @@ _CUT: Final = "what was done at that moment was cut off, and is not kept"
 
 def draw_timeline(
     details: TurnDetails, steps: Sequence[MemoryItem], waiting: Sequence[WaitingCall], costs: Sequence[float]
-) -> Span:
+) -> TimeSpan:
     """Return what took time in a turn, as a tree.
 
     Args:
@@ -69,7 +69,7 @@ class _Timeline:
         self._waiting = waiting
         self._waits = [(self._since(first), self._since(after)) for first, after in person_waits(waiting)]
 
-    def draw(self, steps: Sequence[MemoryItem], costs: Sequence[float]) -> Span:
+    def draw(self, steps: Sequence[MemoryItem], costs: Sequence[float]) -> TimeSpan:
         row = self._details.row
         numbered = enumerate(number_actions(steps))
         parts = [
@@ -86,9 +86,9 @@ class _Timeline:
         usage = (
             TokenUsage(figures.input_tokens, figures.output_tokens) if figures is not None and figures.calls else None
         )
-        return Span(
+        return TimeSpan(
             f"Turn {row.id}",
-            Kind.TURN,
+            SpanKind.TURN,
             0.0,
             end,
             "turn",
@@ -99,20 +99,22 @@ class _Timeline:
             children=tuple(map(_noted, whole)),
         )
 
-    def _question(self, place: int) -> Span:
+    def _question(self, place: int) -> TimeSpan:
         """Return the question: it was there once the last of its messages was stored."""
         received = self._details.received_at
-        return Span("Question", Kind.STORE, 0.0, 0.0 if received is None else self._since(received), step_id(place))
+        return TimeSpan(
+            "Question", SpanKind.STORE, 0.0, 0.0 if received is None else self._since(received), step_id(place)
+        )
 
-    def _arrival(self, parts: Sequence[Span]) -> Iterator[Span]:
+    def _arrival(self, parts: Sequence[TimeSpan]) -> Iterator[TimeSpan]:
         """Yield for how long the turn was not begun; one that was retried has begun before."""
         begun = [span.begin for span in parts[:1]]
         if self._details.row.started_at is not None:
             begun.append(self._since(self._details.row.started_at))
         if begun:
-            yield Span("In the queue", Kind.QUEUE, 0.0, min(begun))
+            yield TimeSpan("In the queue", SpanKind.QUEUE, 0.0, min(begun))
 
-    def _rest(self, spans: Sequence[Span]) -> Iterator[Span]:
+    def _rest(self, spans: Sequence[TimeSpan]) -> Iterator[TimeSpan]:
         """Yield what lies between the last thing that is known and the end of the turn, or now."""
         row, at = self._details.row, max(_ends(spans), default=0.0)
         if any(span.end is None for span in spans):
@@ -122,21 +124,23 @@ class _Timeline:
             if end - at >= SHORTEST_GAP:
                 is_cut = row.outcome == Outcome.STOPPED
                 yield (
-                    Span("At work until stopped", Kind.GAP, at, end, note=_CUT)
+                    TimeSpan("At work until stopped", SpanKind.GAP, at, end, note=_CUT)
                     if is_cut
-                    else Span("Ending the turn", Kind.STORE, at, end)
+                    else TimeSpan("Ending the turn", SpanKind.STORE, at, end)
                 )
         elif row.status == TurnStatus.QUEUED:
             is_retry = any(span.is_bad for span in spans)
             yield (
-                Span("Until the next try", Kind.RETRY, at, None)
+                TimeSpan("Until the next try", SpanKind.RETRY, at, None)
                 if is_retry
-                else Span("In the queue", Kind.QUEUE, at, None)
+                else TimeSpan("In the queue", SpanKind.QUEUE, at, None)
             )
         elif row.status == TurnStatus.RUNNING:
-            yield Span("At work", Kind.GAP, at, None, note="what is done at this moment is told once it is done")
+            yield TimeSpan(
+                "At work", SpanKind.GAP, at, None, note="what is done at this moment is told once it is done"
+            )
 
-    def _deliveries(self, parts: Sequence[Span]) -> Iterator[Span]:
+    def _deliveries(self, parts: Sequence[TimeSpan]) -> Iterator[TimeSpan]:
         answered = parts[-1].end if parts else None
         sent = self._details.deliveries
         for place, each in enumerate(sent, 1):
@@ -146,9 +150,9 @@ class _Timeline:
             # A message enters the outbox in the transaction that stores the answer, with the time from before it.
             stores = "Storing and delivery" if answered is not None and abs(begin - answered) < SHORTEST_GAP else None
             name = f"{stores or 'Delivery'}{f' {place}' if len(sent) > 1 else ''}"
-            yield Span(
+            yield TimeSpan(
                 name,
-                Kind.SEND,
+                SpanKind.SEND,
                 begin,
                 end,
                 f"delivery-{place}",
@@ -156,7 +160,7 @@ class _Timeline:
                 each.status == "failed",
             )
 
-    def _step(self, place: int, number: int, step: MemoryItem, cost: float) -> Span | None:
+    def _step(self, place: int, number: int, step: MemoryItem, cost: float) -> TimeSpan | None:
         timing = step.get_value("timing")
         if not isinstance(timing, Timing):
             return None
@@ -168,11 +172,11 @@ class _Timeline:
         at = max(_ends(asked), default=begin)
         parts = [*asked, *self._of_calls(step, place, at, begin, end)]
         if end is not None and parts and end - max(_ends(parts), default=begin) >= SHORTEST_GAP:
-            parts.append(Span("Closing the step", Kind.STORE, max(_ends(parts)), end))
+            parts.append(TimeSpan("Closing the step", SpanKind.STORE, max(_ends(parts)), end))
         waited = sum_of_waits(self._waits, begin, begin if end is None else end)
-        return Span(
+        return TimeSpan(
             _name(step, number),
-            Kind.STEP,
+            SpanKind.STEP,
             begin,
             end,
             step_id(place),
@@ -183,7 +187,9 @@ class _Timeline:
             children=tuple(with_gaps(parts, begin, _name_gap_within)),
         )
 
-    def _of_calls(self, step: MemoryItem, place: int, asked: float, begin: float, end: float | None) -> Iterator[Span]:
+    def _of_calls(
+        self, step: MemoryItem, place: int, asked: float, begin: float, end: float | None
+    ) -> Iterator[TimeSpan]:
         """Yield the waits and the runs of a step's calls. They run side by side, and the step ends with the last."""
         calls = [each for each in listed(step.get_value("tool_calls")) if getattr(each, "name", None)]
         results = {
@@ -204,18 +210,18 @@ class _Timeline:
             if result is not None:
                 lasts = result.duration_seconds or 0.0
                 name, is_bad = visible(call.name), result.is_error
-                yield Span(name, Kind.TOOL, ran_from, ran_from + lasts, call_id(place, index), is_bad=is_bad)
+                yield TimeSpan(name, SpanKind.TOOL, ran_from, ran_from + lasts, call_id(place, index), is_bad=is_bad)
             elif end is None and index not in undecided and not any(each.is_waiting for each in pending):
-                yield Span(visible(call.name), Kind.TOOL, ran_from, None, call_id(place, index))
+                yield TimeSpan(visible(call.name), SpanKind.TOOL, ran_from, None, call_id(place, index))
 
-    def _wait(self, call: WaitingCall) -> Span:
+    def _wait(self, call: WaitingCall) -> TimeSpan:
         end = _end_of(call)
         is_approval = call.kind is PendingKind.APPROVAL
         name = f"Approval of {visible(call.tool)}" if is_approval else f"Result of {visible(call.tool)}"
         what = "" if call.is_waiting else call.status.value.replace("_", " ")
-        return Span(
+        return TimeSpan(
             name,
-            Kind.PERSON if is_approval else Kind.RESULT,
+            SpanKind.PERSON if is_approval else SpanKind.RESULT,
             self._since(call.created_at),
             None if end is None else self._since(end),
             f"call-{call.id}",
@@ -227,29 +233,33 @@ class _Timeline:
         return _since(self._start, at)
 
 
-def _of_attempts(step: MemoryItem, start: float, place: int, usage: TokenUsage | None, cost: float) -> Iterator[Span]:
+def _of_attempts(
+    step: MemoryItem, start: float, place: int, usage: TokenUsage | None, cost: float
+) -> Iterator[TimeSpan]:
     attempts = [each for each in listed(step.get_value("model_attempts")) if isinstance(each, Mapping)]
     for number, attempt in enumerate(attempts, 1):
         began, ended = start + _number(attempt, "began"), start + _number(attempt, "ended")
         asked = start + _number(attempt, "asked") if "asked" in attempt else began
         target = f"{step_id(place)}-prompt"
         if asked > began:
-            yield Span("Reading history", Kind.PROMPT, began, asked, target, "searching it, and making the prompt")
+            yield TimeSpan(
+                "Reading history", SpanKind.PROMPT, began, asked, target, "searching it, and making the prompt"
+            )
         name = f"Model, attempt {number}" if len(attempts) > 1 else "Model"
         if "error" in attempt:
             error = visible(str(attempt["error"]))
-            yield Span(name, Kind.MODEL, asked, ended, f"{step_id(place)}-attempt-{number}", error, is_bad=True)
+            yield TimeSpan(name, SpanKind.MODEL, asked, ended, f"{step_id(place)}-attempt-{number}", error, is_bad=True)
             continue
         first = start + _number(attempt, "first_text") if "first_text" in attempt else None
         parts = (
             ()
             if first is None
             else (
-                Span("First token", Kind.MODEL, asked, first, target),
-                Span("Writing", Kind.WRITE, first, ended, target),
+                TimeSpan("First token", SpanKind.MODEL, asked, first, target),
+                TimeSpan("Writing", SpanKind.WRITE, first, ended, target),
             )
         )
-        yield Span(name, Kind.MODEL, asked, ended, target, usage=usage, cost=cost, children=parts)
+        yield TimeSpan(name, SpanKind.MODEL, asked, ended, target, usage=usage, cost=cost, children=parts)
 
 
 def _is_of(call: WaitingCall, calls: Sequence[Any], at: float, begin: float, end: float | None) -> bool:
@@ -264,35 +274,35 @@ def _name(step: MemoryItem, number: int) -> str:
     return f"Step {number}" if isinstance(step, ActionStep) else "Plan" if isinstance(step, PlanningStep) else "Answer"
 
 
-def _name_gap(last: Span | None, following: Span) -> tuple[str, Kind]:
+def _name_gap(last: TimeSpan | None, following: TimeSpan) -> tuple[str, SpanKind]:
     """Name the time between two parts of a turn."""
-    if last is None or last.kind is Kind.QUEUE:
-        return "Storing the question", Kind.STORE
-    if last.kind is not Kind.STEP:
-        return "Between", Kind.GAP
-    if following.kind is not Kind.STEP:
-        return "Ending the turn", Kind.STORE
-    return ("Until the next try", Kind.RETRY) if last.is_bad else (f"Storing {last.name.lower()}", Kind.STORE)
+    if last is None or last.kind is SpanKind.QUEUE:
+        return "Storing the question", SpanKind.STORE
+    if last.kind is not SpanKind.STEP:
+        return "Between", SpanKind.GAP
+    if following.kind is not SpanKind.STEP:
+        return "Ending the turn", SpanKind.STORE
+    return ("Until the next try", SpanKind.RETRY) if last.is_bad else (f"Storing {last.name.lower()}", SpanKind.STORE)
 
 
-def _name_gap_within(last: Span | None, following: Span) -> tuple[str, Kind]:
+def _name_gap_within(last: TimeSpan | None, following: TimeSpan) -> tuple[str, SpanKind]:
     """Name the time between two parts of a step."""
-    if following.kind is Kind.PROMPT and last is None:
-        return "Before the prompt", Kind.GAP
-    if last is not None and last.kind is Kind.MODEL:
-        return ("Until the next try", Kind.RETRY) if last.is_bad else ("Storing the calls", Kind.STORE)
-    if last is not None and last.kind is Kind.PERSON:
-        return "In the queue again", Kind.QUEUE
-    return "Between", Kind.GAP
+    if following.kind is SpanKind.PROMPT and last is None:
+        return "Before the prompt", SpanKind.GAP
+    if last is not None and last.kind is SpanKind.MODEL:
+        return ("Until the next try", SpanKind.RETRY) if last.is_bad else ("Storing the calls", SpanKind.STORE)
+    if last is not None and last.kind is SpanKind.PERSON:
+        return "In the queue again", SpanKind.QUEUE
+    return "Between", SpanKind.GAP
 
 
-def _noted(span: Span) -> Span:
+def _noted(span: TimeSpan) -> TimeSpan:
     """Return a span, and those below it, with the note that its kind has where it has none of its own."""
     note = span.note or ("" if span.target else _NOTES.get(span.kind, ""))
     return replace(span, note=note, children=tuple(map(_noted, span.children)))
 
 
-def _ends(spans: Sequence[Span]) -> list[float]:
+def _ends(spans: Sequence[TimeSpan]) -> list[float]:
     return [span.begin if span.end is None else span.end for span in spans]
 
 

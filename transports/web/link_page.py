@@ -8,8 +8,8 @@ from starlette.responses import RedirectResponse, Response
 from botservice.texts import in_language
 from transports.web.logged_in_browsers import Browsers
 from transports.web.login_attempts import Guesses
-from transports.web.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Access
-from transports.web.pages import HEADERS, Pages
+from transports.web.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, PageAccess
+from transports.web.pages import HEADERS, PageRenderer
 from transports.web.sessions import drop_session, set_cookie
 
 logger = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 class Links:
     """Shows where a link leads, and logs the browser in when its button is pressed."""
 
-    def __init__(self, access: Access, pages: Pages, browsers: Browsers) -> None:
+    def __init__(self, access: PageAccess, pages: PageRenderer, browsers: Browsers) -> None:
         self._access = access
         self._pages = pages
         self._browsers = browsers

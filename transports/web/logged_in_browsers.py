@@ -11,7 +11,7 @@ from botservice.core.errors import StorageError
 from botservice.people.identities import Identity
 from botservice.people.web_login_links import Browser, asker_of, close_browser, find_browser, new_secret, open_browser
 from transports.web.backend import Backend
-from transports.web.owner_token import Access
+from transports.web.owner_token import PageAccess
 
 _MARK: Final = "p."  # a login of the owner begins with a digit
 _LOOK_SECONDS: Final = 1.0  # how long an open page may go on after its person lost access
@@ -23,7 +23,7 @@ class Browsers:
     A StorageError of its methods means that the database does not answer.
     """
 
-    def __init__(self, access: Access, backend: Backend) -> None:
+    def __init__(self, access: PageAccess, backend: Backend) -> None:
         self._access = access
         self._backend = backend
 

@@ -12,7 +12,7 @@ from botservice.config.settings import Settings, reveal
 from botservice.core.errors import StorageUnavailable
 from botservice.telemetry.metrics import CONTENT_TYPE, Metrics
 from transports.web.login_attempts import Guesses
-from transports.web.owner_token import Access, Mode, Verdict, bearer_of
+from transports.web.owner_token import Mode, PageAccess, Verdict, bearer_of
 
 PATH: Final = "/metrics"
 _LOOK_SECONDS: Final = 5.0  # Prometheus waits for 10 by default
@@ -22,7 +22,7 @@ Look: TypeAlias = Callable[[], Awaitable[Mapping[str, float]]]
 
 def metrics_route(settings: Settings, metrics: Metrics, look: Look) -> Route:
     """Return the route of the page: it asks for METRICS_TOKEN; without one, it answers this machine alone."""
-    access = Access(settings.host, settings.public_url, reveal(settings.metrics_token))
+    access = PageAccess(settings.host, settings.public_url, reveal(settings.metrics_token))
 
     guesses = Guesses()
 

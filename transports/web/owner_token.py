@@ -55,7 +55,7 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class PageAccess:
     """Decides who gets in.
 
     Attributes:

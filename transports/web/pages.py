@@ -75,7 +75,7 @@ class Assets:
         return Response(asset.content, media_type=asset.media_type, headers={**HEADERS, "Cache-Control": caching})
 
 
-class Pages:
+class PageRenderer:
     """Makes HTML. Everything that goes into a template is escaped, and a secret is never in it."""
 
     def __init__(self, assets: Assets, bot_name: str = DEFAULT_BOT_NAME) -> None:

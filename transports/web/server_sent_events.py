@@ -10,9 +10,9 @@ from typing import Any, Final
 from botservice.core.errors import StorageError
 from botservice.core.messages import Role
 from botservice.storage.database import Storage
-from transports.web.draft import Draft
+from transports.web.draft import WebDraft
 from transports.web.streaming import Channel, Hub
-from transports.web.timeline import Cursor, News, Seen, read_news
+from transports.web.timeline import News, StreamPosition, TimelineCursor, read_news
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +20,7 @@ _RETRY_MILLISECONDS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StreamPace:
     """How often a stream does something unasked, in seconds.
 
     Attributes:
@@ -34,7 +34,7 @@ class Pace:
     heartbeat: float = 15.0
 
 
-PACE: Final = Pace()
+PACE: Final = StreamPace()
 
 
 def format_event(name: str, data: Any, event_id: object = None) -> str:
@@ -47,7 +47,7 @@ def format_event(name: str, data: Any, event_id: object = None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DraftPosition:
     """What a page has of the draft."""
 
     complete: int = 0
@@ -59,18 +59,18 @@ class Shown:
 class PageStream:
     """What one page has been told, and what it is to be told next."""
 
-    def __init__(self, storage: Storage, hub: Hub, session: str, cursor: Cursor, pace: Pace) -> None:
+    def __init__(self, storage: Storage, hub: Hub, session: str, cursor: TimelineCursor, pace: StreamPace) -> None:
         self._storage = storage
         self._hub = hub
         self._session = session
         self._channel: Channel = hub.channel(session)
         self._cursor = cursor
         self._pace = pace
-        self._seen = Seen()
+        self._seen = StreamPosition()
         self._is_working: bool | None = None
         self._is_in_trouble = False
-        self._draft: Draft | None = None
-        self._shown = Shown()
+        self._draft: WebDraft | None = None
+        self._shown = DraftPosition()
 
     async def events(self) -> AsyncIterator[str]:
         """Yield events until the hub closes."""
@@ -116,18 +116,18 @@ class PageStream:
     def _tell(self, news: News, *, is_first: bool) -> Iterator[str]:
         cursor = self._cursor
         if news.begins_anew:
-            cursor = Cursor()
+            cursor = TimelineCursor()
             yield format_event("reset", {}, cursor)
         if news.span.has_earlier:
             yield format_event("earlier", {})
         version = news.cursor.version
         for message in news.span.messages:
-            cursor = Cursor(message["id"], cursor.notice_id, version)
+            cursor = TimelineCursor(message["id"], cursor.notice_id, version)
             if message["role"] == Role.ASSISTANT:
                 self._draft = None  # the page puts the answer in its place
             yield format_event("message", message, cursor)
         for notice in news.span.notices:
-            cursor = Cursor(cursor.message_id, notice["id"], version)
+            cursor = TimelineCursor(cursor.message_id, notice["id"], version)
             yield format_event("notice", notice, cursor)
         for waiting in news.waiting:
             yield format_event("waiting", waiting)
@@ -158,7 +158,7 @@ class PageStream:
         is_new = draft is not self._draft
         await draft.format(is_all=is_new or is_quiet)
         if is_new:
-            self._draft, self._shown = draft, Shown()
+            self._draft, self._shown = draft, DraftPosition()
         return list(self._tell_draft(draft, is_new=is_new))
 
     def _end_draft(self) -> list[str]:
@@ -167,7 +167,7 @@ class PageStream:
         self._draft = None
         return [format_event("draft_end", {})]
 
-    def _tell_draft(self, draft: Draft, *, is_new: bool) -> Iterator[str]:
+    def _tell_draft(self, draft: WebDraft, *, is_new: bool) -> Iterator[str]:
         shown = self._shown
         if is_new:
             yield format_event("draft", {"activity": draft.activity, "blocks": draft.all_blocks})
@@ -177,7 +177,7 @@ class PageStream:
             yield format_event("calls", {"calls": draft.calls.shown})
         if draft.progress is not None and draft.progress != shown.progress:
             yield format_event("progress", dict(zip(("activity", "text"), draft.progress, strict=True)))
-        self._shown = Shown(len(draft.blocks), draft.open_block, draft.calls.version, draft.progress)
+        self._shown = DraftPosition(len(draft.blocks), draft.open_block, draft.calls.version, draft.progress)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> bool:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from botservice.core.messages import ToolCall
 from botservice.turns.transport import Live
-from transports.web.draft import Draft
+from transports.web.draft import WebDraft
 from transports.web.inbound_events import session_in
 from transports.web.tool_cards import RunningCalls
 
@@ -16,7 +16,7 @@ class Channel:
     """What the open pages of one session watch."""
 
     def __init__(self) -> None:
-        self.draft: Draft | None = None
+        self.draft: WebDraft | None = None
         self.changes = 0
         self._watchers: set[asyncio.Event] = set()
 
@@ -35,9 +35,9 @@ class Channel:
         finally:
             self._watchers.discard(event)
 
-    def begin_draft(self) -> Draft:
+    def begin_draft(self) -> WebDraft:
         """Return a new draft in the place of the last one."""
-        self.draft = Draft()
+        self.draft = WebDraft()
         return self.draft
 
     def note_stored(self) -> None:

@@ -84,7 +84,7 @@ _LAST_TURN: Final = select(func.max(turns.c.id)).where(turns.c.context_id == bin
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class TimelineCursor:
     """How much of a session a page has."""
 
     message_id: int = 0
@@ -104,7 +104,7 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class StreamPosition:
     """What a stream has read already, so that it does not read it again and again.
 
     Attributes:
@@ -117,7 +117,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class RunSpan:
     """A run of the conversation, oldest first.
 
     Attributes:
@@ -142,32 +142,32 @@ class News:
             calls of that turn.
     """
 
-    cursor: Cursor = Cursor()
-    span: Span = field(default_factory=Span)
+    cursor: TimelineCursor = TimelineCursor()
+    span: RunSpan = field(default_factory=RunSpan)
     begins_anew: bool = False
     waiting: list[Shown] = field(default_factory=list)
-    seen: Seen = Seen()
+    seen: StreamPosition = StreamPosition()
     is_working: bool = False
     unanswered: list[Shown] = field(default_factory=list)
 
 
-def read_news(connection: Connection, session: str, cursor: Cursor, seen: Seen) -> News:
+def read_news(connection: Connection, session: str, cursor: TimelineCursor, seen: StreamPosition) -> News:
     """Return what a session's page does not show yet."""
     context = _find(connection, session)
     if context is None:
         return News(begins_anew=cursor.message_id > 0)
     version = context.deletion_version
     begins_anew = cursor.message_id > 0 and cursor.version not in (None, version)
-    since = Cursor() if begins_anew else cursor
+    since = TimelineCursor() if begins_anew else cursor
     span = _read_span(connection, context.id, since, 0 if begins_anew else seen.turn_id)
     if span.has_earlier and since.message_id > 0:
-        begins_anew, since = True, Cursor()
+        begins_anew, since = True, TimelineCursor()
         span = _read_span(connection, context.id, since, 0)
     waiting, event_id = _read_waiting(connection, context.id, 0 if begins_anew else seen.event_id)
     first_open, next_turn = _read_progress(connection, context.id)
     first_waiting = _read_first_waiting(connection, context.id)
     return News(
-        Cursor(
+        TimelineCursor(
             span.messages[-1]["id"] if span.messages else since.message_id,
             span.notices[-1]["id"] if span.notices else since.notice_id,
             version,
@@ -175,27 +175,27 @@ def read_news(connection: Connection, session: str, cursor: Cursor, seen: Seen) 
         span,
         begins_anew,
         waiting,
-        Seen(event_id, min(each for each in (first_open, first_waiting, next_turn) if each is not None)),
+        StreamPosition(event_id, min(each for each in (first_open, first_waiting, next_turn) if each is not None)),
         is_working=first_open is not None,
         unanswered=_read_unanswered(connection, context.id, seen.turn_id),
     )
 
 
-def read_earlier(connection: Connection, session: str, before_id: int) -> Span:
+def read_earlier(connection: Connection, session: str, before_id: int) -> RunSpan:
     """Return the messages before one."""
     context = _find(connection, session)
     if context is None:
-        return Span()
+        return RunSpan()
     query = select(messages.c.position, messages.c.created_at)
     before = connection.execute(
         query.where(messages.c.context_id == context.id, messages.c.id == before_id)
     ).one_or_none()
     if before is None:
-        return Span()
+        return RunSpan()
     rows, has_earlier = _read_rows(connection, _BEFORE_POSITION, context.id, position=before.position)
     begin = rows[0].created_at if has_earlier else _BEGINNING
     notices = read_notices(connection, context.id, since=begin, until=before.created_at)
-    return Span(_show(connection, context.id, rows), notices, has_earlier)
+    return RunSpan(_show(connection, context.id, rows), notices, has_earlier)
 
 
 def read_file(connection: Connection, session: str, message_id: int, index: int) -> Attachment | None:
@@ -229,7 +229,7 @@ def _find(connection: Connection, session: str) -> Any | None:
     return execute(connection, _CONTEXT, sought).one_or_none()
 
 
-def _read_span(connection: Connection, context_id: int, since: Cursor, from_turn: int) -> Span:
+def _read_span(connection: Connection, context_id: int, since: TimelineCursor, from_turn: int) -> RunSpan:
     # What came after a message is sought by its position, so that only that is walked through.
     position = find_position(connection, context_id, since.message_id) if since.message_id else 0
     if position is None:
@@ -238,7 +238,7 @@ def _read_span(connection: Connection, context_id: int, since: Cursor, from_turn
         rows, has_earlier = _read_rows(connection, _AFTER_POSITION, context_id, position=position)
     begin = rows[0].created_at if has_earlier else _BEGINNING
     notices = read_notices(connection, context_id, since.notice_id, from_turn, since=begin)
-    return Span(_show(connection, context_id, rows), notices, has_earlier)
+    return RunSpan(_show(connection, context_id, rows), notices, has_earlier)
 
 
 def _show(connection: Connection, context_id: int, rows: Sequence[Any]) -> list[Shown]:

@@ -36,7 +36,7 @@ _IDLE_SECONDS = 3.0
 _MOST_BYTES = 128 * 1024 * 1024
 
 
-class Way(NamedTuple):
+class HttpRoute(NamedTuple):
     """A way to a model's server: the HTTP client, and what it sends by where nothing stands between."""
 
     http: "httpx2.AsyncClient"
@@ -51,7 +51,7 @@ class Connections:
         headers: What goes with each request.
     """
 
-    def __init__(self, make_way: Callable[[], Way], *, api_key: str, base_url: str) -> None:
+    def __init__(self, make_way: Callable[[], HttpRoute], *, api_key: str, base_url: str) -> None:
         import openai
 
         # Once: the service knows how long people wait.
@@ -71,13 +71,13 @@ class Connections:
         }
         self._like: dict[str, httpx2.Request] = {}  # without content, for each address
         self._make_way = make_way
-        self._idle: deque[tuple[float, Way]] = deque()
+        self._idle: deque[tuple[float, HttpRoute]] = deque()
         self._closing: set[asyncio.Task[None]] = set()
         self._is_closed = False
         self._life = self._live()
 
     @contextlib.asynccontextmanager
-    async def lend(self) -> AsyncIterator[Way]:
+    async def lend(self) -> AsyncIterator[HttpRoute]:
         """Yield the way that was given back last, for one call; it has one connection.
 
         A client looks at each of its idle connections when a call begins, and when one ends: with a hundred of them
@@ -241,7 +241,7 @@ def _without_body(response: "httpx2.Response") -> list[tuple[str, str]]:
     return [(name, value) for name, value in response.headers.multi_items() if not name.startswith("content-")]
 
 
-def _make_way(base_url: str, odd: set[str]) -> Way:
+def _make_way(base_url: str, odd: set[str]) -> HttpRoute:
     """Return a way whose client waits as long as it takes; how many connections there are at once, MAX_TURNS bounds.
 
     Raises:
@@ -271,10 +271,10 @@ def _make_way(base_url: str, odd: set[str]) -> Way:
             named = "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names a proxy that models cannot be asked by"
             raise SettingsError(f"{named}: unset it, or name one of kind http:// or https://") from error
         http = make(trust_env=False)
-    return Way(http, next(iter(mounts.values()), None))
+    return HttpRoute(http, next(iter(mounts.values()), None))
 
 
-async def _send(way: Way, request: "httpx2.Request") -> "httpx2.Response":
+async def _send(way: HttpRoute, request: "httpx2.Request") -> "httpx2.Response":
     """Return an answer before it is read. Where a server is asked directly, its HTTP client has nothing to add."""
     import httpx2
 

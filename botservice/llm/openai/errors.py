@@ -12,7 +12,7 @@ import httpx2
 from botservice.config.settings import OPENAI_API_URL
 from botservice.core.errors import ContextOverflow, LLMError, LLMFailure
 from botservice.llm.openai.error_table import CHAT_PATH, MISSING_PATH
-from botservice.llm.openai.server_errors import Outcome, ServerError, judge, read_error
+from botservice.llm.openai.server_errors import ErrorOutcome, ServerError, judge, read_error
 from botservice.llm.proxies import through_proxy
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def _as_error(
     )
 
 
-def _remedy(outcome: Outcome, model: str, status: int | None, named_by: str) -> str:
+def _remedy(outcome: ErrorOutcome, model: str, status: int | None, named_by: str) -> str:
     if outcome.kind is LLMFailure.UNKNOWN_MODEL or (outcome.refused == MISSING_PATH and status not in (400, 405)):
         return f": there is no model {model} there, or no more ({named_by}), or the path of OPENAI_BASE_URL is wrong"
     if outcome.refused == CHAT_PATH:

@@ -73,7 +73,7 @@ class EventReader:
         return lines
 
 
-class Answer(Protocol):
+class AnswerReader(Protocol):
     """What reads the events of an answer."""
 
     @property
@@ -101,7 +101,7 @@ class AnswerStream:
         patience_seconds: How long the server may send nothing.
     """
 
-    def __init__(self, answer: Answer, patience_seconds: float) -> None:
+    def __init__(self, answer: AnswerReader, patience_seconds: float) -> None:
         self._answer = answer
         self._patience_seconds = patience_seconds
         self._reader = EventReader()

@@ -74,7 +74,7 @@ class ServerError:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ErrorOutcome:
     """What an error of a server means.
 
     Attributes:
@@ -103,25 +103,25 @@ def read_error(body: object, status: int | None = None) -> ServerError:
     return ServerError(status, _code(code), tuple(codes), text)
 
 
-def judge(error: ServerError) -> Outcome:
+def judge(error: ServerError) -> ErrorOutcome:
     """Say what an error means, by the table of wordings, then by its codes, then by its status."""
     for rule in RULES:
         if error.status is not None and error.status not in rule.statuses:
             continue
         if found := rule.pattern.search(error.text):
-            return Outcome(rule.kind, _exactly(rule.refused, error.text), _wording(error.status, found[0]))
+            return ErrorOutcome(rule.kind, _exactly(rule.refused, error.text), _wording(error.status, found[0]))
     known = (KIND_OF_CODE.get(code.lower()) for code in error.codes)
     kind = next((kind for kind in known if kind is not None), None)
     is_refusal = error.status in CLIENT_STATUSES  # which a server may call an error of its own all the same
     if kind is not None and not (kind is LLMFailure.UNAVAILABLE and is_refusal):
-        return Outcome(kind)
+        return ErrorOutcome(kind)
     if error.status is None:
-        return Outcome(LLMFailure.UNAVAILABLE)
+        return ErrorOutcome(LLMFailure.UNAVAILABLE)
     if error.status == _NO_METHOD or (error.status == _NOT_FOUND and not _OF_MODELS.search(error.text)):
         kind = LLMFailure.UNKNOWN_MODEL if error.status == _NOT_FOUND else LLMFailure.BAD_REQUEST
-        return Outcome(kind, MISSING_PATH)
+        return ErrorOutcome(kind, MISSING_PATH)
     default = LLMFailure.UNAVAILABLE if error.status >= _FIRST_OF_SERVERS else LLMFailure.BAD_REQUEST
-    return Outcome(KIND_OF_STATUS.get(error.status, default))
+    return ErrorOutcome(KIND_OF_STATUS.get(error.status, default))
 
 
 def _exactly(refused: str | None, text: str) -> str | None:

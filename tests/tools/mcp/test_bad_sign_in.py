@@ -18,7 +18,7 @@ from botservice.agent.toolbox import Toolbox
 from botservice.mcp.allowed_networks import Reach
 from botservice.mcp.failures import ServerDown
 from botservice.mcp.oauth import _check_link
-from botservice.mcp.sign_ins import Grant
+from botservice.mcp.sign_ins import TokenGrant
 from botservice.people.identities import ensure_identity, note_audience
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
@@ -134,7 +134,7 @@ async def test_nobody_is_sent_to_a_page_that_is_not_safe(bad, servers, alice) ->
 def test_a_server_from_elsewhere_sends_nobody_to_their_own_machine(own: str, is_sent: bool) -> None:
     expected = contextlib.nullcontext() if is_sent else pytest.raises(ServerDown, match="nobody can be sent to")
     with expected:
-        _check_link("http://127.0.0.1:8080/authorize?state=1", Grant(own, "", {}, {}))
+        _check_link("http://127.0.0.1:8080/authorize?state=1", TokenGrant(own, "", {}, {}))
 
 
 @pytest.mark.parametrize("numbers", [["10.0.0.1"], ["127.0.0.1", "1.1.1.1"], ["1.1.1.1", "10.0.0.1"], []])

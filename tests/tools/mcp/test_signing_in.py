@@ -18,7 +18,7 @@ from botservice.agent.toolbox import Toolbox
 from botservice.mcp.allowed_networks import Reach
 from botservice.mcp.failures import ServerDown
 from botservice.mcp.oauth import _authorization
-from botservice.mcp.sign_ins import Grant, SignIn, SignIns, find_asker
+from botservice.mcp.sign_ins import SignIn, SignIns, TokenGrant, find_asker
 from botservice.people.identities import ensure_identity, note_audience
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.encryption import Cipher
@@ -178,7 +178,7 @@ async def test_who_signs_in_by_a_link_that_somebody_sent_them_signs_in_nobody(st
 async def test_guesses_that_are_made_at_once_are_counted_one_by_one(storage, server) -> None:
     asker, sign_ins = await find_asker(await chat(storage, "1", ALICE)), SignIns(Cipher(KEY))
     url = "https://wiki.example/mcp"
-    await sign_ins.keep(storage, asker, SignIn(0, "wiki", Grant(url, "", {}, {}), "token", code="000000"))
+    await sign_ins.keep(storage, asker, SignIn(0, "wiki", TokenGrant(url, "", {}, {}), "token", code="000000"))
     seen = await asyncio.gather(*(sign_ins.find(storage, asker, "wiki", url) for _ in range(60)))
     wrong = asyncio.gather(*(sign_ins.confirm(storage, each, f"{n:06}") for n, each in enumerate(seen[:5], 1)))
     assert await wrong == [False] * 5
@@ -190,7 +190,7 @@ async def test_guesses_that_are_made_at_once_are_counted_one_by_one(storage, ser
 async def test_the_right_code_is_taken_within_five_tries(storage, server) -> None:
     asker, sign_ins = await find_asker(await chat(storage, "1", ALICE)), SignIns(Cipher(KEY))
     url = "https://wiki.example/mcp"
-    await sign_ins.keep(storage, asker, SignIn(0, "wiki", Grant(url, "", {}, {}), "token", code="000000"))
+    await sign_ins.keep(storage, asker, SignIn(0, "wiki", TokenGrant(url, "", {}, {}), "token", code="000000"))
     seen = await sign_ins.find(storage, asker, "wiki", url)
     said = [await sign_ins.confirm(storage, seen, each) for each in ("1", "2", "3", "4", "000000")]
     assert said == [False] * 4 + [True]
@@ -199,7 +199,7 @@ async def test_the_right_code_is_taken_within_five_tries(storage, server) -> Non
 async def test_processes_that_ask_or_take_in_at_once_do_not_hinder_each_other(postgres_url, postgres_storage) -> None:
     storage = postgres_storage
     asker, sign_ins = await find_asker(await chat(storage, "1", ALICE)), SignIns(Cipher(KEY))
-    grant = Grant("https://wiki.example/mcp", "", {}, {})
+    grant = TokenGrant("https://wiki.example/mcp", "", {}, {})
     async with Storage.open(postgres_url) as other:
         replicas = (storage, other) * 10
         states = await asyncio.gather(*(sign_ins.begin(each, asker, "wiki", grant) for each in replicas))

@@ -7,7 +7,7 @@ from botservice import Storage
 from botservice.core.messages import Message, Role
 from botservice.turns.turn import StoredEvent
 from transports.slack.formatting import Pings
-from transports.slack.inbound_events import Way, raw
+from transports.slack.inbound_events import EventSource, raw
 from transports.slack.planning import plan_answer
 
 BOT = f"<@{BOT_USER}>"
@@ -62,7 +62,7 @@ def storage_free_event(api: SlackApi, sqlite_storage: Storage) -> StoredEvent:
     api.person_says(f"{BOT} !memory", channel=CHANNEL, deliver=False)
     with api.condition:
         body = api.envelope(api.message_event(api.world.posts[-1]), "Ev1")
-    return StoredEvent(1, "slack:1", raw(Way.MESSAGE, body), sqlite_storage.now())
+    return StoredEvent(1, "slack:1", raw(EventSource.MESSAGE, body), sqlite_storage.now())
 
 
 async def until_answered(api: SlackApi, typist, bot) -> None:

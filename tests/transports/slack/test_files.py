@@ -7,7 +7,7 @@ from standins.slack_api import BOT_USER, Refuse, SlackApi
 
 from botservice.turns.turn import StoredEvent
 from transports.slack import files as slack_files
-from transports.slack.inbound_events import Way, raw
+from transports.slack.inbound_events import EventSource, raw
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 
@@ -98,7 +98,7 @@ async def test_a_glimpse_of_a_message_fetches_nothing(api: SlackApi, bot_on) -> 
     async with bot_on(api) as bot:
         ts = api.person_says("look", files=[file], deliver=False)
         body = api.envelope(api.message_event(api.world.find("D0ALICE", ts)), "Ev1")
-        event = StoredEvent(1, "k", raw(Way.MESSAGE, body), datetime.now(UTC))
+        event = StoredEvent(1, "k", raw(EventSource.MESSAGE, body), datetime.now(UTC))
         glimpse, whole = await bot.transport.peek(event), await bot.transport.read(event)
     assert glimpse is not None
     assert whole is not None

@@ -15,7 +15,7 @@ from botservice.storage.tables.conversations import contexts
 from botservice.storage.tables.slack import feedback
 from botservice.turns.turn import StoredEvent
 from transports.slack.app import Manners
-from transports.slack.inbound_events import Way, raw
+from transports.slack.inbound_events import EventSource, raw
 from transports.slack.interactions import ASK_ANYTHING, ASK_CALLBACK, QUESTION_BLOCK, QUESTION_INPUT
 
 
@@ -83,7 +83,7 @@ async def test_a_question_is_not_taken_for_a_command(api: SlackApi, bot_on) -> N
             ("", "help"),
         ):
             body = {"user_id": "U0ALICE", "team_id": "T0001", "text": text, "channel_id": "C1", "trigger_id": "t1"}
-            event = StoredEvent(1, "k", raw(Way.COMMAND, body, channel="D0ALICE"), datetime.now(UTC))
+            event = StoredEvent(1, "k", raw(EventSource.COMMAND, body, channel="D0ALICE"), datetime.now(UTC))
             message = await bot.transport.read(event)
             assert message is not None
             assert (message.command.name if message.command else None) == name, text

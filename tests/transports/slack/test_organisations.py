@@ -19,7 +19,7 @@ from botservice.texts import LANGUAGES, in_language
 from transports.slack.client import SlackFailure
 from transports.slack.installations import InstallationStore
 from transports.slack.installing import OAuthApp
-from transports.slack.refusals import HOLDS_FOR, Feature, Refusals
+from transports.slack.refusals import HOLDS_FOR, Feature, SlackRefusals
 
 APP = OAuthApp("client.1", "client-secret-1", Cipher("k" * 32), "https://bot.example.com")
 MENTION = f"<@{BOT_USER}>"
@@ -142,7 +142,7 @@ async def test_another_organisation_has_no_part_in_an_installation(
 
 async def test_a_new_installation_tries_again_what_was_refused(api: SlackApi, bot_on, sqlite_storage: Storage) -> None:
     async with bot_on(api, token=None, oauth=APP):
-        refusals = Refusals(lambda: sqlite_storage)
+        refusals = SlackRefusals(lambda: sqlite_storage)
         await refusals.note("T0001", Feature.CANVASES, SlackFailure("missing_scope"))
         store = InstallationStore(APP.cipher)
         store.open(sqlite_storage)
@@ -154,12 +154,12 @@ async def test_a_new_installation_tries_again_what_was_refused(api: SlackApi, bo
 
 
 async def test_a_refusal_holds_for_a_week(storage: Storage) -> None:
-    refusals = Refusals(lambda: storage)
+    refusals = SlackRefusals(lambda: storage)
     await refusals.note("T0001", Feature.CHARTS, SlackFailure("invalid_blocks"))
-    assert not await Refusals(lambda: storage).takes("T0001", Feature.CHARTS)
+    assert not await SlackRefusals(lambda: storage).takes("T0001", Feature.CHARTS)
     old = storage.now() - HOLDS_FOR
     await storage.write(lambda connection: connection.execute(slack_refusals.update().values(refused_at=old)))
-    again = Refusals(lambda: storage)
+    again = SlackRefusals(lambda: storage)
     assert await again.takes("T0001", Feature.CHARTS)
     await again.note("T0001", Feature.CHARTS, SlackFailure("invalid_blocks"))
-    assert not await Refusals(lambda: storage).takes("T0001", Feature.CHARTS)
+    assert not await SlackRefusals(lambda: storage).takes("T0001", Feature.CHARTS)

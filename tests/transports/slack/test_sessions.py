@@ -7,12 +7,12 @@ from standins.slack_api import BOT_USER, Refuse, SlackApi, limited
 from botservice import Storage, Tool, ToolCall
 from botservice.core.messages import ToolCall as Call
 from transports.slack.app import Manners
-from transports.slack.draft import Tempo
+from transports.slack.draft import SlackTempo
 from transports.slack.formatting import Pings
 from transports.slack.growing_answer import Tasks
 from transports.slack.sessions import title_from
 
-QUICK = Tempo(first_sign=0.0, first_text=0.0, append=0.01, edit=0.01)
+QUICK = SlackTempo(first_sign=0.0, first_text=0.0, append=0.01, edit=0.01)
 RENAME = "agents.sessions.rename"
 
 
@@ -44,7 +44,7 @@ async def test_a_session_is_called_by_the_first_words_of_its_question(api: Slack
 
 
 async def test_an_answer_that_is_there_at_once_begins_no_session_and_names_none(api: SlackApi, bot_on) -> None:
-    async with bot_on(api, manners=Manners(tempo=Tempo(first_sign=3600.0))) as bot:
+    async with bot_on(api, manners=Manners(tempo=SlackTempo(first_sign=3600.0))) as bot:
         for count in (1, 2):  # when the second one is there, the first has been through everything
             api.person_says("What is the plan for May?")
             await api.until(lambda count=count: len(api.said()) == count)
@@ -60,7 +60,7 @@ async def test_a_session_that_was_begun_is_named_with_an_answer_that_is_there_at
         ts = await ask(api, typist)
         await api.until(lambda: order.used)
         await bot.transport._titles.settle()
-    async with bot_on(api, manners=Manners(tempo=Tempo(first_sign=3600.0))):
+    async with bot_on(api, manners=Manners(tempo=SlackTempo(first_sign=3600.0))):
         api.person_says("And June?", thread_ts=ts)
         await api.until(lambda: api.world.titles)
     assert api.world.titles == {("D0ALICE", ts): "And June?"}
@@ -68,7 +68,7 @@ async def test_a_session_that_was_begun_is_named_with_an_answer_that_is_there_at
 
 async def test_a_session_that_waited_for_a_decision_is_named_with_its_answer(api: SlackApi, bot_on) -> None:
     till = Till()
-    async with bot_on(api, cashier(), tools=till.tools, manners=Manners(tempo=Tempo(first_sign=3600.0))):
+    async with bot_on(api, cashier(), tools=till.tools, manners=Manners(tempo=SlackTempo(first_sign=3600.0))):
         ts = api.person_says("pay her")
         await api.until(lambda: ("D0ALICE", ts, "suspended") in api.world.statuses)
         question = next(each for each in api.bot_posts() if each.blocks)

@@ -7,7 +7,7 @@ import pytest
 from standins.bot_api import BotApi, Person, Refuse
 
 from botservice import AgentContext, Button, Storage, Tool, ToolCall
-from botservice.background.compaction import Upkeep
+from botservice.background.compaction import Maintenance
 from botservice.texts import in_language
 
 GROUP = -1001000000001
@@ -213,7 +213,7 @@ async def test_buttons_go_with_the_events_behind_them(api: BotApi, bot_on, sqlit
         question = await api.message(GROUP, "Which one?")
         api.person_presses(GROUP, question.message_id, "b0", user=1001)
         await api.message(GROUP, "You said: Small")
-        await Upkeep(sqlite_storage, clock=lambda: later).run_once()
+        await Maintenance(sqlite_storage, clock=lambda: later).run_once()
         for user in (1001, BERTA):
             query = api.person_presses(GROUP, question.message_id, "b1", user=user)
             assert (await pressed(api, query))["text"] in {

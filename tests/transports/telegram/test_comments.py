@@ -7,7 +7,7 @@ from standins.bot_api import BotApi, Person, Refuse, Said
 from standins.clocks import fast_clock
 
 from botservice import Attachment, Tool, ToolCall
-from transports.telegram.drafts import Tempo
+from transports.telegram.drafts import TelegramTempo
 
 GROUP = -1001000000001
 ANNA, BERTA = Person(101, "Anna", username="anna"), Person(102, "Berta", username="berta")
@@ -15,7 +15,7 @@ TELEGRAM = Person(777000, "Telegram")
 NO_METHOD = Refuse(404, "Not Found: method not found")
 LONG = "\n\n".join(f"Paragraph {n}. " + "Some words follow. " * 30 for n in range(20))
 CHART = b"\x89PNG\r\n\x1a\n" + bytes(64)
-QUICK = Tempo(first_sign=0.0, typing=0.05, draft=0.01, first_message=0.01, edit=0.01)
+QUICK = TelegramTempo(first_sign=0.0, typing=0.05, draft=0.01, first_message=0.01, edit=0.01)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from standins.serving import Exchange, Served
 from botservice.agent.reader import PdfReader
 from botservice.core.errors import LLMError
 from botservice.core.messages import Attachment
-from transports.files.documents import MAX_TEXT_CHARACTERS, Reading, read_document
+from transports.files.documents import MAX_TEXT_CHARACTERS, DocumentReaders, read_document
 from transports.files.speech_to_text import OpenAITranscriber
 
 
@@ -37,8 +37,8 @@ def pdf(*texts: str) -> bytes:
     return body + f"{end}startxref\n{start}\n%%EOF\n".encode()
 
 
-async def read(data: bytes, mime_type: str, name: str = "file", reading: Reading | None = None) -> str:
-    _, said = await read_document(Attachment(mime_type, name, data), f"file, {name}", reading or Reading())
+async def read(data: bytes, mime_type: str, name: str = "file", reading: DocumentReaders | None = None) -> str:
+    _, said = await read_document(Attachment(mime_type, name, data), f"file, {name}", reading or DocumentReaders())
     return said.text
 
 
@@ -71,7 +71,7 @@ async def test_what_is_no_text_is_named() -> None:
 
 @pytest.mark.slow
 async def test_a_pdf_is_read_page_by_page() -> None:
-    reading = Reading(read_pdf=PdfReader())
+    reading = DocumentReaders(read_pdf=PdfReader())
     assert (
         await read(pdf("One page", "Another"), "application/pdf", "a.pdf", reading)
         == "[file, a.pdf]\nOne page\n\nAnother"
@@ -107,13 +107,13 @@ def ears() -> Iterator[Ears]:
 
 async def test_a_voice_message_is_transcribed(ears: Ears) -> None:
     transcriber = OpenAITranscriber(f"{ears.url}/v1/", model="gpt-transcribe", api_key="key")
-    said = await read(b"OggS", "audio/ogg", "voice message", Reading(transcriber))
+    said = await read(b"OggS", "audio/ogg", "voice message", DocumentReaders(transcriber))
     assert said == "[file, voice message, transcribed]\nHello world"
     assert ears.keys == ["Bearer key"]
     assert b"gpt-transcribe" in ears.bodies[0]
     assert b"OggS" in ears.bodies[0]
     ears.answer = {"text": " "}
-    assert await read(b"OggS", "audio/ogg", "v", Reading(transcriber)) == "[file, v: nothing is said in it]"
+    assert await read(b"OggS", "audio/ogg", "v", DocumentReaders(transcriber)) == "[file, v: nothing is said in it]"
 
 
 @pytest.mark.parametrize(("status", "answer"), [(500, {}), (401, {}), (200, {}), (200, []), (200, None)])
@@ -122,7 +122,7 @@ async def test_speech_that_cannot_be_understood_is_said_so(ears: Ears, status: i
     transcriber = OpenAITranscriber(f"{ears.url}/v1", model="gpt-transcribe")
     with pytest.raises(LLMError):
         await transcriber.transcribe(Attachment("audio/ogg", None, b"x"))
-    assert await read(b"x", "audio/ogg", "v", Reading(transcriber)) == "[file, v: it could not be understood]"
+    assert await read(b"x", "audio/ogg", "v", DocumentReaders(transcriber)) == "[file, v: it could not be understood]"
 
 
 async def test_without_a_transcriber_a_recording_is_named() -> None:

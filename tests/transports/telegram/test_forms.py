@@ -13,11 +13,11 @@ from botservice.agent.reminding import REMINDER_TOOLS
 from botservice.core.policies import AccessMode
 from botservice.people.access import Access
 from botservice.texts import in_language
-from transports.telegram.drafts import Tempo
+from transports.telegram.drafts import TelegramTempo
 
 GROUP = -1001000000001
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
-QUICK = Tempo(first_sign=0.01, draft=0.05, first_message=0.05, edit=0.05)
+QUICK = TelegramTempo(first_sign=0.01, draft=0.05, first_message=0.05, edit=0.05)
 NO_METHOD = Refuse(404, "Not Found: method not found")
 
 

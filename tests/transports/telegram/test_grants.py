@@ -14,7 +14,7 @@ from botservice import ToolCall
 from botservice.agent.reminding import REMINDER_TOOLS
 from tests.transports.telegram.test_approval import GROUP, becomes, press
 from tests.transports.telegram.test_documents import Ears
-from transports.files.documents import Reading
+from transports.files.documents import DocumentReaders
 from transports.files.speech_to_text import OpenAITranscriber
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
@@ -185,7 +185,7 @@ async def test_a_recording_of_ones_own_is_own_words_and_anothers_is_not(
 ) -> None:
     ears.answer = {"text": "pay her"}
     transcriber = OpenAITranscriber(f"{ears.url}/v1/", model="gpt-transcribe", api_key="key")
-    async with trusting(api, bot_on, reading=Reading(transcriber)) as till:
+    async with trusting(api, bot_on, reading=DocumentReaders(transcriber)) as till:
         voice = attached("voice", api.world.files.add("voice", b"OggS"))
         api.person_sends(voice | ({"forward_origin": STRANGER} if is_forwarded else {}), chat_id=42)
         if is_forwarded:

@@ -24,11 +24,11 @@ from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import contexts, deliveries, messages
 from botservice.texts import in_language
 from botservice.texts.formatted import line, quoted
-from transports.telegram.drafts import Tempo
+from transports.telegram.drafts import TelegramTempo
 from transports.telegram.guests import plan_guest
 
 ADA, BOB = Person(42, "Ada"), Person(43, "Bob")
-AT_ONCE, NEVER = Tempo(first_sign=0.0), Tempo(first_sign=3600.0)
+AT_ONCE, NEVER = TelegramTempo(first_sign=0.0), TelegramTempo(first_sign=3600.0)
 STUB = in_language("guests.stub", "en")
 LATE = in_language("guests.late", "en")
 TOO_OLD = "query is too old and response timeout expired or query ID is invalid"

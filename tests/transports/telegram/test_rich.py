@@ -8,7 +8,7 @@ from standins.bot_api import BotApi, LoseAnswer, RateLimits, Refuse
 from standins.clocks import JumpingClock, fast_clock
 
 from botservice import Storage
-from transports.telegram.drafts import Tempo
+from transports.telegram.drafts import TelegramTempo
 from transports.telegram.rich import as_rich
 
 TABLE = "Here you are:\n\n| Name | Price |\n|:--|--:|\n| **Tea** | 2 |\n| Coffee | 3 |"
@@ -114,7 +114,7 @@ async def test_rich_messages_keep_to_the_published_limits(api: BotApi, bot_on: A
 
 async def test_a_growing_message_of_a_group_becomes_the_table(api: BotApi, bot_on: Any, typist: Any) -> None:
     words = "Let me see what there is. " * 12 + "\n\n" + TABLE
-    async with bot_on(api, typist, tempo=Tempo(first_sign=0.01, draft=0.05, first_message=0.05, edit=0.05)):
+    async with bot_on(api, typist, tempo=TelegramTempo(first_sign=0.01, draft=0.05, first_message=0.05, edit=0.05)):
         api.add_group(-1001)
         api.person_says(f"@{api.username} prices?", chat_id=-1001)
         typist.write(words[:300])

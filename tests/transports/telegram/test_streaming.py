@@ -9,11 +9,11 @@ from standins.clocks import JumpingClock
 
 from botservice import Attachment, LLMError, Storage, Tool, ToolCall, progress
 from botservice.storage.tables.conversations import deliveries, metadata
-from transports.telegram.drafts import Tempo
+from transports.telegram.drafts import TelegramTempo
 
 GROUP = -1001000000001
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
-QUICK = Tempo(first_sign=0.0, typing=0.05, draft=0.01, first_message=0.01, edit=0.01)
+QUICK = TelegramTempo(first_sign=0.0, typing=0.05, draft=0.01, first_message=0.01, edit=0.01)
 SENTENCE = "Here is one more sentence of the answer, which goes on and on for a while. "
 
 
@@ -75,7 +75,7 @@ async def test_an_answer_that_begins_anew_does_not_repeat_itself(api: BotApi, bo
 
 
 async def test_a_streamed_answer_costs_few_calls(api: BotApi, bot_on, typist) -> None:
-    async with bot_on(api, typist, tempo=Tempo(first_sign=0.0, draft=0.0)):
+    async with bot_on(api, typist, tempo=TelegramTempo(first_sign=0.0, draft=0.0)):
         api.person_says("tell me", chat_id=42)
         await api.call("sendMessageDraft")
         written = 0
@@ -92,7 +92,7 @@ async def test_a_streamed_answer_costs_few_calls(api: BotApi, bot_on, typist) ->
 async def test_a_thousand_characters_cost_at_most_fifteen_calls_however_slowly_they_come(
     api: BotApi, bot_on, typist
 ) -> None:
-    async with bot_on(api, typist, tempo=Tempo(first_sign=0.0, draft=0.0)):
+    async with bot_on(api, typist, tempo=TelegramTempo(first_sign=0.0, draft=0.0)):
         api.person_says("tell me", chat_id=42)
         await api.call("sendMessageDraft")
         for number in range(100):
@@ -156,7 +156,7 @@ def _rows(connection):
 
 async def test_a_tool_that_says_a_lot_is_shown_to_its_end(api: BotApi, bot_on, typist, monkeypatch) -> None:
     monkeypatch.setattr("botservice.agent.tool_progress._PAUSE_SECONDS", 0.0)
-    tempo = Tempo(first_sign=0.0, draft=0.0, later_activity=0.01)
+    tempo = TelegramTempo(first_sign=0.0, draft=0.0, later_activity=0.01)
 
     async def read_book() -> str:
         """Read."""
@@ -370,7 +370,7 @@ async def test_a_stop_where_nothing_runs_does_no_harm(api: BotApi, bot_on) -> No
 
 
 async def test_a_quick_answer_costs_one_call(api: BotApi, bot_on) -> None:
-    async with bot_on(api, tempo=Tempo(first_sign=600.0)):
+    async with bot_on(api, tempo=TelegramTempo(first_sign=600.0)):
         api.person_says("hello", chat_id=42)
         await api.message(42)
     assert counted(api, 42) == ["sendMessage"]

@@ -21,15 +21,15 @@ from starlette.routing import BaseRoute
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.config.settings import Settings
-from botservice.devtools.again_asker import Asker
+from botservice.devtools.again_asker import Replayer
 from botservice.people.access import Access as PeopleAccess
 from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import contexts, events
 from botservice.turns.inbox import Inbox
 from botservice.turns.worker import Worker
 from transports.web.app import WebTransport
-from transports.web.owner_token import Access
-from transports.web.server_sent_events import PACE, Pace
+from transports.web.owner_token import PageAccess
+from transports.web.server_sent_events import PACE, StreamPace
 
 TIMEOUT_SECONDS = 60.0
 SETTINGS = Settings(_env_file=None)
@@ -197,7 +197,7 @@ async def running_site(
     budgets: Budgets | None = None,
     clock: Callable[[], datetime] | None = None,
     routes: list[BaseRoute] | None = None,
-    pace: Pace = PACE,
+    pace: StreamPace = PACE,
     **access: Any,
 ) -> AsyncIterator[Site]:
     """Serve the web transport.
@@ -221,7 +221,7 @@ async def running_site(
         if budgets is not None:
             service.options = replace(service.options, budgets=budgets, clock=clock or service.options.clock)
         transport = WebTransport(
-            access=Access(**access), service=service, asker=lambda: Asker(service, SETTINGS), pace=pace
+            access=PageAccess(**access), service=service, asker=lambda: Replayer(service, SETTINGS), pace=pace
         )
         worker = Worker(storage, service.options, [transport], commands=service.commands)
         inbox = Inbox(storage, worker.wake, access=people)

@@ -6,7 +6,7 @@ import pytest
 from starlette.requests import Request
 
 from botservice.config.settings import Settings, is_loopback
-from transports.web.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Access, Mode, Verdict
+from transports.web.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Mode, PageAccess, Verdict
 
 TOKEN = "a-long-admin-token"
 OWN = "127.0.0.1:8000"
@@ -49,16 +49,16 @@ def test_no_other_name_is_taken_for_this_machine(host):
 @pytest.mark.parametrize(
     ("access", "mode"),
     [
-        (Access(), Mode.LOCAL),
-        (Access(host="::1"), Mode.LOCAL),
-        (Access(host="0.0.0.0"), Mode.OFF),
-        (Access(host=""), Mode.OFF),
-        (Access(public_url="https://bot.example"), Mode.OFF),
-        (Access(public_url="http://127.0.0.1:9"), Mode.OFF),
-        (Access(admin_token=""), Mode.LOCAL),
-        (Access(admin_token=TOKEN), Mode.TOKEN),
-        (Access(host="0.0.0.0", admin_token=TOKEN), Mode.TOKEN),
-        (Access(public_url="https://bot.example", admin_token=TOKEN), Mode.TOKEN),
+        (PageAccess(), Mode.LOCAL),
+        (PageAccess(host="::1"), Mode.LOCAL),
+        (PageAccess(host="0.0.0.0"), Mode.OFF),
+        (PageAccess(host=""), Mode.OFF),
+        (PageAccess(public_url="https://bot.example"), Mode.OFF),
+        (PageAccess(public_url="http://127.0.0.1:9"), Mode.OFF),
+        (PageAccess(admin_token=""), Mode.LOCAL),
+        (PageAccess(admin_token=TOKEN), Mode.TOKEN),
+        (PageAccess(host="0.0.0.0", admin_token=TOKEN), Mode.TOKEN),
+        (PageAccess(public_url="https://bot.example", admin_token=TOKEN), Mode.TOKEN),
     ],
 )
 def test_the_settings_decide_what_is_asked_for(access, mode):
@@ -66,16 +66,16 @@ def test_the_settings_decide_what_is_asked_for(access, mode):
 
 
 def test_access_is_made_of_the_settings():
-    access = Access.of(
+    access = PageAccess.of(
         Settings(_env_file=None, host="0.0.0.0", port=80, public_url="https://x.example", admin_token=TOKEN)
     )
-    assert access == Access("0.0.0.0", "https://x.example", TOKEN, 80)
+    assert access == PageAccess("0.0.0.0", "https://x.example", TOKEN, 80)
     assert TOKEN not in repr(access)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:8000", "localhost", "localhost:8000", "[::1]:8000", "LocalHost:1"])
 def test_without_a_token_this_machine_is_let_in(host):
-    assert Access().judge(request(host=host)) is Verdict.WELCOME
+    assert PageAccess().judge(request(host=host)) is Verdict.WELCOME
 
 
 @pytest.mark.parametrize(
@@ -96,13 +96,13 @@ def test_without_a_token_this_machine_is_let_in(host):
     ],
 )
 def test_a_page_that_was_rebound_to_this_machine_is_not_let_in(host):
-    assert Access().judge(request(host=host)) is Verdict.FORBIDDEN
+    assert PageAccess().judge(request(host=host)) is Verdict.FORBIDDEN
 
 
 def test_two_hosts_are_none():
     asked = request()
     asked.scope["headers"].append((b"host", b"evil.example"))
-    assert Access().judge(Request(asked.scope)) is Verdict.FORBIDDEN
+    assert PageAccess().judge(Request(asked.scope)) is Verdict.FORBIDDEN
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_two_hosts_are_none():
     ],
 )
 def test_what_was_forwarded_is_not_let_in_without_a_token(header):
-    assert Access().judge(request(**{header: "127.0.0.1"})) is Verdict.FORBIDDEN
-    with_token = Access(admin_token=TOKEN)
+    assert PageAccess().judge(request(**{header: "127.0.0.1"})) is Verdict.FORBIDDEN
+    with_token = PageAccess(admin_token=TOKEN)
     assert with_token.judge(request(**{header: "1.2.3.4", "authorization": f"Bearer {TOKEN}"})) is Verdict.WELCOME
 
 
@@ -136,11 +136,11 @@ def test_what_was_forwarded_is_not_let_in_without_a_token(header):
     ],
 )
 def test_another_machine_is_not_let_in_whatever_it_says(client, verdict):
-    assert Access().judge(request(client)) is verdict
+    assert PageAccess().judge(request(client)) is verdict
 
 
 def test_where_the_pages_are_off_they_are_off_for_everyone():
-    access = Access(host="0.0.0.0")
+    access = PageAccess(host="0.0.0.0")
     assert access.judge(request()) is Verdict.OFF
     assert access.judge(request(authorization="Bearer ")) is Verdict.OFF
     assert access.judge(request(cookie=f"{LOGIN_COOKIE}={access.make_login()}")) is Verdict.OFF
@@ -161,12 +161,12 @@ def test_where_the_pages_are_off_they_are_off_for_everyone():
     ],
 )
 def test_the_token_opens_the_pages_to_programs(authorization, verdict):
-    assert Access(admin_token=TOKEN).judge(request(authorization=authorization)) is verdict
+    assert PageAccess(admin_token=TOKEN).judge(request(authorization=authorization)) is verdict
 
 
 def test_a_login_lasts_thirty_days_and_does_not_hold_the_token():
     times = [1_000_000.0]
-    access = Access(admin_token=TOKEN, now=lambda: times[0])
+    access = PageAccess(admin_token=TOKEN, now=lambda: times[0])
     login = access.make_login()
     assert TOKEN not in login
     assert access.judge(request(cookie=f"{LOGIN_COOKIE}={login}")) is Verdict.WELCOME
@@ -177,9 +177,9 @@ def test_a_login_lasts_thirty_days_and_does_not_hold_the_token():
 
 
 def test_a_login_of_another_token_or_a_changed_one_is_none():
-    access = Access(admin_token=TOKEN)
+    access = PageAccess(admin_token=TOKEN)
     login = access.make_login()
-    assert not Access(admin_token="another").is_login(login)
+    assert not PageAccess(admin_token="another").is_login(login)
     expires, nonce, signature = login.split(".")
     for changed in (
         f"{int(expires) + 1}.{nonce}.{signature}",
@@ -221,11 +221,11 @@ def test_a_login_of_another_token_or_a_changed_one_is_none():
     ],
 )
 def test_only_a_page_of_this_service_may_change_something(headers, is_own):
-    assert Access().is_own_page(request(**headers).headers) is is_own
+    assert PageAccess().is_own_page(request(**headers).headers) is is_own
 
 
 def test_the_public_address_is_an_own_one_whatever_host_a_proxy_sends():
-    access = Access(public_url="https://bot.example", admin_token=TOKEN)
+    access = PageAccess(public_url="https://bot.example", admin_token=TOKEN)
     assert access.is_own_page(request(origin="https://bot.example", host="10.0.0.3:8000").headers)
     assert not access.is_own_page(request(origin="https://bot.example.evil", host="10.0.0.3:8000").headers)
 
@@ -241,18 +241,21 @@ def test_the_public_address_is_an_own_one_whatever_host_a_proxy_sends():
     ],
 )
 def test_cookies_are_for_https_alone_where_that_is_what_the_browser_speaks(public_url, headers, is_https):
-    assert Access(public_url=public_url, admin_token=TOKEN).is_https(request(**headers)) is is_https
+    assert PageAccess(public_url=public_url, admin_token=TOKEN).is_https(request(**headers)) is is_https
 
 
 @pytest.mark.parametrize(
     ("access", "said"),
     [
-        (Access(port=8000), "http://127.0.0.1:8000/"),
-        (Access(host="::1", port=8000), "http://[::1]:8000/"),
-        (Access(host="0.0.0.0", port=80, admin_token=TOKEN), "http://localhost:80/ (asks for ADMIN_TOKEN)"),
-        (Access(public_url="https://b.example", admin_token=TOKEN), "https://b.example/ (asks for ADMIN_TOKEN)"),
-        (Access(host="0.0.0.0"), "off: set ADMIN_TOKEN to open it, because HOST is 0.0.0.0, which others can reach"),
-        (Access(public_url="https://b.example"), "off: set ADMIN_TOKEN to open it, because PUBLIC_URL is set"),
+        (PageAccess(port=8000), "http://127.0.0.1:8000/"),
+        (PageAccess(host="::1", port=8000), "http://[::1]:8000/"),
+        (PageAccess(host="0.0.0.0", port=80, admin_token=TOKEN), "http://localhost:80/ (asks for ADMIN_TOKEN)"),
+        (PageAccess(public_url="https://b.example", admin_token=TOKEN), "https://b.example/ (asks for ADMIN_TOKEN)"),
+        (
+            PageAccess(host="0.0.0.0"),
+            "off: set ADMIN_TOKEN to open it, because HOST is 0.0.0.0, which others can reach",
+        ),
+        (PageAccess(public_url="https://b.example"), "off: set ADMIN_TOKEN to open it, because PUBLIC_URL is set"),
     ],
 )
 def test_it_says_where_the_page_is_or_why_it_is_off(access, said):

@@ -10,7 +10,7 @@ from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import events
 from botservice.storage.tables.slack import feedback
 from transports.web.app import WebTransport
-from transports.web.owner_token import Access
+from transports.web.owner_token import PageAccess
 
 
 async def talk(visitor, text, **fields):
@@ -142,7 +142,7 @@ async def test_the_commands_of_this_agent_are_offered(site):
     names = [each["name"] for each in (await visitor.client.get("/web/commands")).json()["commands"]]
     assert "retry" in names
     assert "approve" not in names, "what owners alone may do is in no menu"
-    own = WebTransport(access=Access(), commands=[Command("roll", asyncio.sleep, menu="Roll a die")])
+    own = WebTransport(access=PageAccess(), commands=[Command("roll", asyncio.sleep, menu="Roll a die")])
     assert own.name == "web"
 
 

@@ -9,7 +9,7 @@ from botservice.app import build_service, govern
 from botservice.config.settings import Settings
 from transports.registry import build_transports
 from transports.web.app import WebTransport
-from transports.web.pages import Pages, read_assets
+from transports.web.pages import PageRenderer, read_assets
 
 LLM = ScriptedChatLLM(["hi"])
 
@@ -19,7 +19,7 @@ def service(name: str | None = None, **options: str) -> AgentService:
 
 
 def page(name: str) -> str:
-    pages = Pages(read_assets(), name)
+    pages = PageRenderer(read_assets(), name)
     values = {"session": "s", "conversation": "first", "account": None, "max_text": 1, "max_files": 1}
     more = {"max_files_bytes": 1, "can_log_out": False, "starters": [], "starters_language": "en"}
     return bytes(pages.show("chat.html", **values, **more).body).decode()
@@ -36,7 +36,7 @@ def test_the_page_has_it_in_header_tab_and_label_with_an_avatar() -> None:
 
 @pytest.mark.parametrize("name", ["Ada", 'A "quoted" \\ name', "Ада & 猫", "<script>"])
 async def test_the_manifest_has_it(name: str) -> None:
-    manifest = json.loads(bytes(Pages(read_assets(), name).show("app.webmanifest").body))
+    manifest = json.loads(bytes(PageRenderer(read_assets(), name).show("app.webmanifest").body))
     assert (manifest["name"], manifest["short_name"]) == (name, name)
 
 

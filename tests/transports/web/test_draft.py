@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from transports.web.draft import Draft
+from transports.web.draft import WebDraft
 from transports.web.markdown import render_markdown
 from transports.web.sections import Sections, split_sections
 
@@ -66,8 +66,8 @@ def pieces_of(text: str, size: int) -> list[str]:
     return [text[begin : begin + size] for begin in range(0, len(text), size)]
 
 
-async def write(pieces: list[str], *, is_all: bool = False) -> Draft:
-    draft = Draft()
+async def write(pieces: list[str], *, is_all: bool = False) -> WebDraft:
+    draft = WebDraft()
     for piece in pieces:
         draft.add(piece)
         await draft.format(is_all=is_all)
@@ -102,7 +102,7 @@ async def test_the_stored_answer_looks_as_the_draft_left_it(size):
 
 @pytest.mark.parametrize("size", [1, 7])
 async def test_a_block_that_is_complete_does_not_change_any_more(size):
-    draft, known = Draft(), []
+    draft, known = WebDraft(), []
     for piece in pieces_of(ANSWER, size):
         draft.add(piece)
         await draft.format(is_all=True)
@@ -138,7 +138,7 @@ async def test_the_work_on_a_long_block_of_code_grows_with_its_length():
 
 
 async def test_a_short_block_grows_with_every_word():
-    draft, seen = Draft(), []
+    draft, seen = WebDraft(), []
     for word in ("Once ", "upon ", "a ", "time"):
         draft.add(word)
         await draft.format(is_all=False)

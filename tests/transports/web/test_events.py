@@ -9,9 +9,9 @@ import httpx
 from botservice import Button, ChatResponse, LLMError, Storage, TokenUsage, ToolCall, progress, tool
 from botservice.core.policies import Scope, parse_limits
 from botservice.people.budgets import Budgets
-from transports.web.server_sent_events import Pace, PageStream
+from transports.web.server_sent_events import PageStream, StreamPace
 from transports.web.streaming import Hub
-from transports.web.timeline import Cursor
+from transports.web.timeline import TimelineCursor
 
 ONE_A_MINUTE = Budgets({Scope.PERSON: parse_limits("1 messages/minute")})
 LATER = datetime.now(UTC) + timedelta(hours=1)
@@ -228,7 +228,9 @@ async def test_head_does_not_open_a_stream(site):
 
 
 async def test_a_silent_stream_gives_a_sign_of_life(sqlite_storage):
-    stream = PageStream(sqlite_storage, Hub(), "nobody", Cursor(), Pace(working=0.01, idle=0.01, heartbeat=0.02))
+    stream = PageStream(
+        sqlite_storage, Hub(), "nobody", TimelineCursor(), StreamPace(working=0.01, idle=0.01, heartbeat=0.02)
+    )
     async with contextlib.aclosing(stream.events()) as events, asyncio.timeout(60):
         said = [await anext(events) for _ in range(4)]
     assert said[1].startswith("event: state")
@@ -238,7 +240,7 @@ async def test_a_silent_stream_gives_a_sign_of_life(sqlite_storage):
 async def test_trouble_with_storage_is_said_once_and_taken_back(sqlite_url):
     async with Storage.open(sqlite_url) as storage:
         hub = Hub()
-        stream = PageStream(storage, hub, "nobody", Cursor(), Pace(working=0.01, idle=0.01, heartbeat=60))
+        stream = PageStream(storage, hub, "nobody", TimelineCursor(), StreamPace(working=0.01, idle=0.01, heartbeat=60))
         async with contextlib.aclosing(stream.events()) as events, asyncio.timeout(60):
             assert [await anext(events) for _ in range(2)][1].startswith("event: state")
             await storage.close()

@@ -6,9 +6,9 @@ import contextlib
 from botservice import AgentContext
 from botservice.storage.tables.conversations import contexts
 from transports.web.inbound_events import context_keys
-from transports.web.server_sent_events import Pace, PageStream
+from transports.web.server_sent_events import PageStream, StreamPace
 from transports.web.streaming import Hub
-from transports.web.timeline import Cursor
+from transports.web.timeline import TimelineCursor
 
 
 async def test_a_reconnect_loses_nothing_and_repeats_nothing(site):
@@ -72,7 +72,7 @@ async def test_a_page_that_shows_what_was_deleted_begins_anew(site):
 async def test_a_conversation_that_was_forgotten_is_gone_from_the_page(sqlite_storage):
     context = await AgentContext.get_or_create(sqlite_storage, context_keys("somebody"))
     await context.chat_history.append_user_message("one")
-    stream = PageStream(sqlite_storage, Hub(), "somebody", Cursor(), Pace(working=0.01, idle=0.01))
+    stream = PageStream(sqlite_storage, Hub(), "somebody", TimelineCursor(), StreamPace(working=0.01, idle=0.01))
     async with contextlib.aclosing(stream.events()) as events, asyncio.timeout(60):
         assert '"text":"one"' in [await anext(events) for _ in range(2)][1]
         forget = contexts.delete().where(contexts.c.id == context.id)

@@ -24,8 +24,8 @@ from botservice.storage.tables.people import web_links
 from transports.web.app import WebTransport
 from transports.web.chat import MOST_STREAMS_EACH
 from transports.web.late_routes import LateRoutes
-from transports.web.owner_token import Access
-from transports.web.server_sent_events import Pace
+from transports.web.owner_token import PageAccess
+from transports.web.server_sent_events import StreamPace
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ async def test_one_person_cannot_keep_others_from_their_chats_with_open_pages(si
 
 
 async def test_an_open_page_of_the_owner_ends_after_logging_out(run_site):
-    async with run_site(**SITE, pace=Pace(heartbeat=0.02)) as site:
+    async with run_site(**SITE, pace=StreamPace(heartbeat=0.02)) as site:
         owner = await site.visitor(is_open=False)
         await owner.client.post("/web/login", data={"token": TOKEN})
         await owner.open()
@@ -301,7 +301,7 @@ async def test_without_a_public_url_the_bot_says_what_is_missing(site):
 
 
 async def test_before_the_service_has_started_no_link_is_said_to_be_gone_and_no_login_to_have_ended():
-    transport = WebTransport(access=Access(**SITE, public_url=URL))
+    transport = WebTransport(access=PageAccess(**SITE, public_url=URL))
     app = httpx.ASGITransport(Starlette(routes=transport.routes))
     async with httpx.AsyncClient(transport=app, base_url=URL) as client:
         path = f"/web/link/{9:043}"

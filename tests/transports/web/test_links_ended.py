@@ -10,7 +10,7 @@ from botservice.people.access import Access as PeopleAccess
 from botservice.people.identities import find_identity, join_identities
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.people import web_links, web_logins
-from transports.web.server_sent_events import Pace
+from transports.web.server_sent_events import StreamPace
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ async def site(run_site):
 
 async def test_whoever_is_taken_out_is_out_at_once_and_an_open_page_gets_nothing_more(run_site):
     people = PeopleAccess(AccessMode.ALLOW, allowed=frozenset({"telegram:1"}))
-    async with run_site(**SITE, people=people, pace=Pace(heartbeat=0.02)) as site:
+    async with run_site(**SITE, people=people, pace=StreamPace(heartbeat=0.02)) as site:
         visitor = await come(site)
         async with visitor.events() as events:
             await visitor.say("hello")

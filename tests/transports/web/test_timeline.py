@@ -13,7 +13,7 @@ from botservice import ActionStep, LLMError, TaskStep, Timing, TokenUsage, ToolC
 from botservice.conversation.steps import FailedStep, FinalAnswerStep
 from botservice.devtools.turn_details import TurnDetails
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
-from transports.web.inspector_spans import Kind, Scale, Span
+from transports.web.inspector_spans import Scale, SpanKind, TimeSpan
 from transports.web.inspector_timeline import draw_timeline
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -178,16 +178,16 @@ def test_clocks_that_go_back_give_no_negative_times():
 
 def test_a_wait_of_hours_leaves_room_for_seconds_in_the_picture():
     parts = (
-        Span("model", Kind.MODEL, 0, 3),
-        Span("approval", Kind.PERSON, 3, 10_000),
-        Span("tool", Kind.TOOL, 10_000, 10_003),
+        TimeSpan("model", SpanKind.MODEL, 0, 3),
+        TimeSpan("approval", SpanKind.PERSON, 3, 10_000),
+        TimeSpan("tool", SpanKind.TOOL, 10_000, 10_003),
     )
-    root = Span("turn", Kind.TURN, 0, 10_003, children=parts)
+    root = TimeSpan("turn", SpanKind.TURN, 0, 10_003, children=parts)
     scale = Scale(root, 1_000)
     model, approval, tool = scale.draw(root, 4).children
     assert scale.is_shrunk
     assert (model.x, model.width, approval.x, approval.width, tool.x, tool.width) == (0, 333, 333, 334, 667, 333)
-    assert not Scale(Span("turn", Kind.TURN, 0, 1, children=parts[:1]), 1_000).is_shrunk
+    assert not Scale(TimeSpan("turn", SpanKind.TURN, 0, 1, children=parts[:1]), 1_000).is_shrunk
 
 
 async def test_the_page_tells_a_wait_of_a_person_apart_from_the_work(run_site):
