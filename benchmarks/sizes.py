@@ -17,7 +17,7 @@ from pathlib import Path
 from sqlalchemy import create_engine, text
 
 from botservice import FunctionsBasedAgent, InboundMessage, MessageWindowMessageSelector, Storage, ToolCall, tool
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.conversation.callbacks import StepCallbacks
 from botservice.llm.chat import ChatResponse
 from botservice.turns.inbox import Inbox

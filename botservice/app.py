@@ -21,14 +21,14 @@ from botservice.agent.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent
 from botservice.agent.skills import Skills
 from botservice.agent.tool_catalogue import built_in
 from botservice.background.alerts import FailureAlerts
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.background.observer import Observer
 from botservice.background.retention import Retention
 from botservice.config.settings import Settings, reveal
 from botservice.conversation.context import read_context_keys
+from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, InvalidSkill, SettingsError, StorageError, StorageUnavailable
 from botservice.core.loading import loading_beside
-from botservice.core.ports import adopt
 from botservice.history.embeddings import Embedder, OpenAIEmbedder
 from botservice.history.window import NoMessages, SteadyWindowMessageSelector
 from botservice.llm.asking import searches_web
@@ -42,10 +42,10 @@ from botservice.storage.blobs import check_readable
 from botservice.storage.database import Storage
 from botservice.storage.limits import StorageLimits
 from botservice.telemetry.logs import configure_logging, register_secret
-from botservice.turns.billing import models_of
 from botservice.turns.inbox import Inbox, LocalWork, Pressure
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Share
+from botservice.turns.usage_recorder import models_of
 from botservice.turns.worker import Worker
 
 if TYPE_CHECKING:

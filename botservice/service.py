@@ -20,6 +20,7 @@ from botservice.conversation.callbacks import StepCallbacks
 from botservice.conversation.context import AgentContext
 from botservice.conversation.images import as_attachment
 from botservice.conversation.snapshots import Snapshot, read_snapshot
+from botservice.core.adapters import adopt
 from botservice.core.arguments import check, check_can, check_listed
 from botservice.core.errors import (
     BudgetExceeded,
@@ -30,7 +31,6 @@ from botservice.core.errors import (
     TurnWaiting,
 )
 from botservice.core.messages import Attachment, Author, Button, InboundMessage, Message, is_blank, storable
-from botservice.core.ports import adopt
 from botservice.history.embeddings import Embedder
 from botservice.people.access import Access
 from botservice.people.budgets import Budgets
@@ -38,7 +38,6 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.telemetry.logs import redact
 from botservice.turns.agent_run import AgentRun
-from botservice.turns.beginning import store_api_question
 from botservice.turns.handing_in import decide, hand_in
 from botservice.turns.records import (
     find_failed_turn,
@@ -54,6 +53,7 @@ from botservice.turns.run_options import Clock, RunOptions, clock_of
 from botservice.turns.sending import LONGEST_KEY, prepare_message, write_message
 from botservice.turns.transport import Transport
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
+from botservice.turns.turn_starter import store_api_question
 from botservice.turns.waiting_records import find_due_turn
 
 _POLL_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2)

@@ -1,6 +1,6 @@
 """What implements a port of ours is taken whether it inherits or not, and what it leaves out has the port's default."""
 
-from botservice.core.ports import adopt
+from botservice.core.adapters import adopt
 from botservice.turns.transport import Live, Transport
 
 

@@ -13,7 +13,7 @@ from botservice.core.policies import WebAccess
 from botservice.turns.transport import Transport
 
 if TYPE_CHECKING:
-    from botservice.devtools.again_asker import Replayer
+    from botservice.devtools.replayer import Replayer
     from botservice.service import AgentService
     from transports.files.documents import DocumentReaders
     from transports.files.speech_to_text import OpenAITranscriber
@@ -59,7 +59,7 @@ def build_transports(settings: Settings, service: "AgentService | None" = None) 
 
 
 def _make_asker(service: "AgentService", settings: Settings) -> "Replayer":
-    from botservice.devtools.again_asker import Replayer
+    from botservice.devtools.replayer import Replayer
 
     return Replayer(service, settings)
 

@@ -29,7 +29,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeDecorator
 
 from botservice.core.errors import DatabaseInUse, SettingsError, StorageError
-from botservice.core.progressing import Progress, unwatched
+from botservice.core.progress import Progress, unwatched
 from botservice.storage.claims import SharedFile
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.limits import StorageLimits

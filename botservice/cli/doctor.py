@@ -39,7 +39,7 @@ from botservice.storage.blobs import check_readable, count_plain
 from botservice.storage.database import Storage
 from botservice.storage.url import DatabaseUrl
 from botservice.telemetry.logs import redact
-from botservice.turns.billing import models_of
+from botservice.turns.usage_recorder import models_of
 from transports.registry import build_slack, build_transcriber, has_slack
 
 _LIMIT_SECONDS = 30.0

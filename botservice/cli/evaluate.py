@@ -58,7 +58,7 @@ async def _run(
 ) -> "tuple[list[CaseResult], str]":
     from botservice.app import govern
     from botservice.cli.addresses import find_context_id
-    from botservice.devtools.again_asker import model_named
+    from botservice.devtools.replayer import model_named
     from botservice.devtools.running_cases import evaluate as evaluate_suite
 
     settings = load_settings()
@@ -77,7 +77,7 @@ async def _run(
 
 async def _export(source: str, turn: int, app: str | None) -> str:
     from botservice.cli.addresses import find_context_id
-    from botservice.devtools.asking_again import read_again
+    from botservice.devtools.replaying import read_again
     from botservice.devtools.turn_as_case import write_case
 
     settings = load_settings()

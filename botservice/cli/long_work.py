@@ -9,7 +9,7 @@ from typing import TextIO
 import typer
 
 from botservice.cli.console import begin_collecting
-from botservice.core.progressing import Progress
+from botservice.core.progress import Progress
 
 EVERY_SECONDS = 5.0
 _LEAST_FOR_AN_ESTIMATE = 0.01  # of less, an estimate may be days for what takes seconds

@@ -250,7 +250,7 @@ def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; there must be no such file yet.")],
 ) -> None:
     """Copy an SQLite database to a file, also while the service runs. For Postgres there is pg_dump."""
-    from botservice.background.upkeep_commands import back_up_database
+    from botservice.background.maintenance_commands import back_up_database
 
     url = load_settings().database_url
     with long_work("backup", left="No copy is left, and the database is as it was.") as progress:
@@ -263,7 +263,7 @@ def compact(
     *, shrink: Annotated[bool, typer.Option("--shrink", help="Then give unused pages of an SQLite file back.")] = False
 ) -> None:
     """Take away now what KEEP_STEPS_DAYS and KEEP_EVENTS_DAYS let go; the service does so every hour by itself."""
-    from botservice.background.upkeep_commands import compact_database
+    from botservice.background.maintenance_commands import compact_database
 
     settings = load_settings()
     retention = settings.keep_steps_days, settings.keep_events_days

@@ -12,7 +12,7 @@ from botservice.cli.console import run
 from botservice.cli.long_work import long_work
 
 if TYPE_CHECKING:
-    from botservice.core.progressing import Progress
+    from botservice.core.progress import Progress
     from botservice.proving.proof import Proof, SimulationPlan
     from botservice.proving.records import SimulationRecord
 

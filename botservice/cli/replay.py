@@ -19,8 +19,8 @@ from botservice.cli.turns import MOST_ID
 from botservice.core.errors import BotServiceError
 
 if TYPE_CHECKING:
-    from botservice.devtools.again_answers import Comparison
-    from botservice.devtools.changed_conditions import Changes
+    from botservice.devtools.replay_changes import Changes
+    from botservice.devtools.replayed_answers import Comparison
     from botservice.storage.database import Storage
 
 _CHANGING = "--prompt, --without, --messages, --model, --call and --show-prompt"
@@ -107,7 +107,7 @@ async def _find(
 
 
 def _read_changes(prompt: Path | None, without: list[str], messages: Path | None) -> "Changes":
-    from botservice.devtools.changed_conditions import Changes, read_messages
+    from botservice.devtools.replay_changes import Changes, read_messages
 
     given = None if messages is None else read_messages(read_text(messages))
     return Changes(None if prompt is None else read_text(prompt).strip(), tuple(without), given)
@@ -132,8 +132,8 @@ async def _ask(
 ) -> "Comparison | list[Any]":
     """Ask a turn again and return the comparison, or return the prompt that would be sent."""
     from botservice.app import govern
-    from botservice.devtools.again_asker import model_named
-    from botservice.devtools.asking_again import ask_again, prompt_again
+    from botservice.devtools.replayer import model_named
+    from botservice.devtools.replaying import ask_again, prompt_again
 
     settings = load_settings()
     service = quiet_service(settings, app)

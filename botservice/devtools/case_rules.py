@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from botservice.core.policies import NANO
-from botservice.devtools.again_answers import ReplayedAnswer
 from botservice.devtools.case_languages import language_of
 from botservice.devtools.cases import Expectations
+from botservice.devtools.replayed_answers import ReplayedAnswer
 from botservice.llm.tokens import counter_for
 
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
 
 from botservice.core.errors import BotServiceError
-from botservice.devtools.again_answers import CallMade, ResultOrigin
 from botservice.devtools.case_languages import LANGUAGES
+from botservice.devtools.replayed_answers import CallMade, ResultOrigin
 from botservice.devtools.yaml_lines import YamlLocation
 from botservice.llm.chat import ChatMessage
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from botservice.conversation.masked_secrets import mask
 from botservice.conversation.replay import visible
 from botservice.core.policies import NANO
-from botservice.devtools.again_answers import CallMade, Comparison, ReplayedAnswer, ResultOrigin
+from botservice.devtools.replayed_answers import CallMade, Comparison, ReplayedAnswer, ResultOrigin
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from botservice.core.messages import ToolCall
-from botservice.devtools.again_answers import CallMade, ResultOrigin
+from botservice.devtools.replayed_answers import CallMade, ResultOrigin
 
 ANY_ARGUMENTS: Final = "*"
 _MISSING: Final = (

@@ -19,14 +19,14 @@ from botservice.conversation.context import AgentContext
 from botservice.core.errors import BotServiceError, LLMError
 from botservice.core.messages import Author
 from botservice.core.policies import NANO
-from botservice.devtools.again_answers import ReplayedAnswer
-from botservice.devtools.asked_again import cost_of
-from botservice.devtools.asking_again import ask_again, model_of, offered_tools
 from botservice.devtools.case_rules import find_failures
 from botservice.devtools.cases import Case, Suite
-from botservice.devtools.changed_conditions import Changes
-from botservice.devtools.model_loop import ReplayDialog, models_asked
 from botservice.devtools.recorded_results import RecordedResults
+from botservice.devtools.recorded_turn import cost_of
+from botservice.devtools.replay_changes import Changes
+from botservice.devtools.replay_loop import ReplayDialog, models_asked
+from botservice.devtools.replayed_answers import ReplayedAnswer
+from botservice.devtools.replaying import ask_again, model_of, offered_tools
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, takes_schema
 from botservice.llm.demo import DemoChatLLM
 from botservice.people.facts import Fact, Refused, keep_fact

@@ -6,7 +6,7 @@ from typing import Any
 import yaml
 
 from botservice.conversation.replay import visible
-from botservice.devtools.asked_again import RecordedTurn
+from botservice.devtools.recorded_turn import RecordedTurn
 from botservice.people.budgets import Budgets
 
 

@@ -19,7 +19,7 @@ from sqlalchemy import ColumnElement, Connection, Select, select
 
 from botservice.core.errors import StorageError
 from botservice.core.messages import Attachment, Author, Message, Role
-from botservice.core.progressing import Progress, unwatched
+from botservice.core.progress import Progress, unwatched
 from botservice.core.references import Reference, keep_files, write_out_for
 from botservice.history.notes import Note, read_notes
 from botservice.history.rows import read_messages, select_messages

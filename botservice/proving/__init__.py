@@ -1,4 +1,4 @@
-"""The proof that nothing is lost: a town writes, processes are killed, and an oracle compares what it saw.
+"""The proof that nothing is lost: a set of simulated users writes, processes are killed, and a checker compares what it saw.
 
 Everything looks at the service from outside, as people and platforms do; `bot` alone is loaded by the service itself.
 """
@@ -6,4 +6,4 @@ Everything looks at the service from outside, as people and platforms do; `bot` 
 from botservice.proving.proof import Proof, SimulationPlan, prove
 from botservice.proving.table import write_table
 
-__all__ = ["SimulationPlan", "Proof", "prove", "write_table"]
+__all__ = ["Proof", "SimulationPlan", "prove", "write_table"]

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from botservice.proving.records import ORDER, BotMessage, OrderAnswer, Paid, SimulationRecord
-from botservice.proving.town import SimulatedChat
+from botservice.proving.simulated_users import SimulatedChat
 
 TOKEN: Final = f"4242:{'prove' * 7}"
 NAME: Final = "prove_bot"

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from botservice.proving.bot import TILL
-from botservice.proving.oracle import Findings, examine
+from botservice.proving.checker import Findings, examine
 from botservice.proving.platform import TOKEN, Platform
 from botservice.proving.process import ServerProcess, check_writable, database_at, listening, migrate, write_record
 from botservice.proving.records import SimulationRecord
-from botservice.proving.town import SimulatedChat, SimulatedUsers, settle
+from botservice.proving.simulated_users import SimulatedChat, SimulatedUsers, settle
 
 LAST_ANSWERS_SECONDS: Final = 60.0
 """After so long without any answer the rest counts as lost."""

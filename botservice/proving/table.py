@@ -1,6 +1,6 @@
 """The report of the proof: a table, and its verdict in a sentence."""
 
-from botservice.proving.oracle import Findings
+from botservice.proving.checker import Findings
 from botservice.proving.proof import Proof
 
 

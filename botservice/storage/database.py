@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.core.errors import SchemaMismatch, StorageError, StorageUnavailable, UnsuitableDatabase
-from botservice.core.progressing import Progress, unwatched
+from botservice.core.progress import Progress, unwatched
 from botservice.storage import schema, transitions
 from botservice.storage.activity import Activity
 from botservice.storage.blobs import with_cipher

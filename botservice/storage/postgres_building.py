@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateIndex
 
-from botservice.core.progressing import Progress
+from botservice.core.progress import Progress
 from botservice.storage.engines import create_building_engine, create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict
 from botservice.storage.limits import StorageLimits

@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from botservice.core.progressing import Progress, unwatched
+from botservice.core.progress import Progress, unwatched
 from botservice.storage.blobs import delete_unreadable, encrypt_stored, find_newest_blob
 from botservice.storage.database import Storage
 

@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.schema import CreateSchema
 
 from botservice.core.errors import DatabaseInUse, SchemaMismatch, StorageUnavailable
-from botservice.core.progressing import Progress, unwatched
+from botservice.core.progress import Progress, unwatched
 from botservice.storage.claims import SharedFile
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict

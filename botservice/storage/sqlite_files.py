@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from botservice.core.errors import StorageError, StorageUnavailable
-from botservice.core.progressing import Progress, unwatched
+from botservice.core.progress import Progress, unwatched
 from botservice.storage.claims import SharedFile
 from botservice.storage.limits import StorageLimits
 

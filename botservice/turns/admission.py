@@ -21,7 +21,6 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.tables.conversations import events
 from botservice.texts.formatted import say
-from botservice.turns.beginning import Inbound, Said
 from botservice.turns.edits_and_deletions import Controls
 from botservice.turns.message_parts import find_earlier, find_meant, read_meant
 from botservice.turns.outbox import write_deliveries
@@ -29,6 +28,7 @@ from botservice.turns.refusing import plan_notice, refusal_text, unread_text
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Payload, ReadEvent, Transport
 from botservice.turns.turn import EventKind, StoredEvent, Turn
+from botservice.turns.turn_starter import Inbound, Said
 
 logger = logging.getLogger(__name__)
 

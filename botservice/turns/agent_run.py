@@ -12,7 +12,7 @@ from botservice.core.errors import RunFinished, RunInterrupted, TurnGrew, TurnIn
 from botservice.core.messages import Message, ToolCall
 from botservice.storage.claims import Claim
 from botservice.telemetry.measuring import in_turn
-from botservice.turns.asking import Interruption, WorkCut
+from botservice.turns.model_calls import Interruption, WorkCut
 from botservice.turns.results import RunResult, read_result
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Live

@@ -17,6 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from botservice.agent.isolation import may_be_one_message
 from botservice.conversation.context import AgentContext, read_context_keys
 from botservice.conversation.reminder import Reminder
+from botservice.core.adapters import adopt
 from botservice.core.errors import (
     BudgetExceeded,
     ClaimLost,
@@ -27,7 +28,6 @@ from botservice.core.errors import (
     TurnGrew,
     TurnWaiting,
 )
-from botservice.core.ports import adopt
 from botservice.people.budget_notices import used_up_text
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
@@ -38,11 +38,8 @@ from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.telemetry.measuring import in_turn
 from botservice.turns.agent_run import AgentRun
-from botservice.turns.beginning import TurnStarter
-from botservice.turns.beginning_with_checks import TurnAdmission
 from botservice.turns.command_parsing import Commands
 from botservice.turns.due_contexts import put_off
-from botservice.turns.due_reminders import ReminderScheduler
 from botservice.turns.edits_and_deletions import (
     Controls,
     DueChanges,
@@ -58,14 +55,17 @@ from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery
 from botservice.turns.question_parts import NewParts, QuestionParts
 from botservice.turns.records import find_next_turn, find_turn
 from botservice.turns.refusing import end_refused
+from botservice.turns.reminder_scheduler import ReminderScheduler
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPICIOUS_BEGINNINGS, beginnings_not_yet
 from botservice.turns.run_options import RunOptions
 from botservice.turns.stops_and_edits import ControlEffects
+from botservice.turns.suspended_turns import SuspendedTurns
 from botservice.turns.transport import Live, Transport
 from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
+from botservice.turns.turn_admission import TurnAdmission
+from botservice.turns.turn_starter import TurnStarter
 from botservice.turns.unsent_parts import find_fairest_delivery
 from botservice.turns.waiting_records import find_due_turn
-from botservice.turns.waiting_turns import SuspendedTurns
 
 logger = logging.getLogger(__name__)
 

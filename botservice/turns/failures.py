@@ -15,11 +15,11 @@ from botservice.conversation.items import MemoryItem
 from botservice.conversation.steps import ActionStep, FailedStep, MemoryStep, TaskStep
 from botservice.core.errors import LLMError
 from botservice.telemetry.logs import redact
-from botservice.turns.asking import record_answer, record_prompt
-from botservice.turns.billing import UsageRecorder
+from botservice.turns.model_calls import record_answer, record_prompt
 from botservice.turns.records import note_failure, note_step
 from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import Saver, as_text
+from botservice.turns.usage_recorder import UsageRecorder
 
 _USED_UP: Final = "MaxStepsError"
 CallBack = Callable[[MemoryStep], Awaitable[None]]

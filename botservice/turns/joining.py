@@ -17,13 +17,13 @@ from botservice.storage.database import Storage
 from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.admission import Admission
-from botservice.turns.beginning import Spoken, clear_forgotten, read_spoken, store_spoken, task_of
 from botservice.turns.inbox import MAX_JOINED
 from botservice.turns.records import find_queued_turns, join_turns
 from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import Saver
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn
+from botservice.turns.turn_starter import Spoken, clear_forgotten, read_spoken, store_spoken, task_of
 
 _IS_SHOWN = select(exists().where(deliveries.c.turn_id == bindparam("turn")))
 

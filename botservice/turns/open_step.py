@@ -19,8 +19,7 @@ from botservice.core.messages import ToolCall
 from botservice.storage.claims import Claim
 from botservice.turns import journal
 from botservice.turns.approvals_needed import find_to_ask, gives_untrusted
-from botservice.turns.asking import Interruption, WorkCut, record_answer, record_prompt
-from botservice.turns.billing import UsageRecorder
+from botservice.turns.model_calls import Interruption, WorkCut, record_answer, record_prompt
 from botservice.turns.parking import Parking
 from botservice.turns.records import note_step
 from botservice.turns.resuming import STOPPED, Settled, go_on, has_open, wait_again
@@ -30,6 +29,7 @@ from botservice.turns.saving import Saver
 from botservice.turns.transport import Live
 from botservice.turns.turn import TurnStatus
 from botservice.turns.unapproved import refuse_unapproved
+from botservice.turns.usage_recorder import UsageRecorder
 
 logger = logging.getLogger(__name__)
 

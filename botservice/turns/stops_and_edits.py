@@ -23,11 +23,11 @@ from botservice.turns.edits_and_deletions import (
     mark_handled,
 )
 from botservice.turns.run_options import RunOptions
+from botservice.turns.suspended_turns import SuspendedTurns
 from botservice.turns.transport import Transport
 from botservice.turns.turn import StoredEvent
 from botservice.turns.unsent_parts import drop_stopped
 from botservice.turns.waiting_records import withdraw_turn
-from botservice.turns.waiting_turns import SuspendedTurns
 
 logger = logging.getLogger(__name__)
 

@@ -14,11 +14,11 @@ from botservice.core.errors import BotServiceError
 from botservice.core.messages import Author, Message
 from botservice.history.chat_history import ChatHistory
 from botservice.storage.claims import Claim
-from botservice.turns.asking import Interruption, ask_model
-from botservice.turns.billing import UsageRecorder
+from botservice.turns.model_calls import Interruption, ask_model
 from botservice.turns.run_options import RunOptions
 from botservice.turns.sub_work import SubWork
 from botservice.turns.turn import Turn
+from botservice.turns.usage_recorder import UsageRecorder
 
 DEEPEST: Final = 3
 """How many agents may stand below the turn's own, each called by the one above."""

@@ -21,8 +21,8 @@ from botservice.core.messages import ToolCall
 from botservice.llm.chat import ChatMessage
 from botservice.texts import in_language
 from botservice.turns.approvals_needed import find_to_ask, gives_untrusted
-from botservice.turns.asking import ParsedReply, record_answer
 from botservice.turns.failures import model_failure, unchecked, used_up
+from botservice.turns.model_calls import ParsedReply, record_answer
 from botservice.turns.running_calls import close_step, final_answer
 from botservice.turns.saving import as_text
 

@@ -24,10 +24,9 @@ from botservice.people.names import is_guest
 from botservice.storage.claims import Claim
 from botservice.texts import in_language
 from botservice.turns import saving
-from botservice.turns.asking import Interruption, ParsedReply, WorkCut, ask_model, record_answer, record_prompt
-from botservice.turns.billing import UsageRecorder
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.failures import Failures, is_used_up, model_failure, unchecked, used_up
+from botservice.turns.model_calls import Interruption, ParsedReply, WorkCut, ask_model, record_answer, record_prompt
 from botservice.turns.open_step import OpenStep
 from botservice.turns.parking import Parking
 from botservice.turns.run_options import RunOptions
@@ -39,6 +38,7 @@ from botservice.turns.sub_work import SubWork
 from botservice.turns.thoughts import thinking_about
 from botservice.turns.transport import Live, Payload
 from botservice.turns.turn import Delivery, Turn, TurnStatus
+from botservice.turns.usage_recorder import UsageRecorder
 from botservice.turns.waiting_records import close_pending
 
 logger = logging.getLogger(__name__)

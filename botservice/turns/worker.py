@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from sqlalchemy import Connection
 
+from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, ClaimLost, StorageUnavailable
-from botservice.core.ports import adopt
 from botservice.storage.activity import in_background
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage

@@ -21,8 +21,8 @@ from botservice import (
 )
 from botservice.agent.hosted_tools import WEB_SEARCH
 from botservice.core.policies import Scope, parse_limits, parse_prices
-from botservice.devtools.asking_again import ask_again, prompt_again
-from botservice.devtools.changed_conditions import Changes
+from botservice.devtools.replay_changes import Changes
+from botservice.devtools.replaying import ask_again, prompt_again
 from botservice.people.budgets import Budgets
 from botservice.people.usage import Payer, UsageBy, list_usage
 from botservice.storage.tables.conversations import metadata

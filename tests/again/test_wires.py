@@ -6,7 +6,7 @@ from standins.tools import adder
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, OpenAIChatLLM
 from botservice.config.known_prices import KNOWN_PRICES
-from botservice.devtools.asking_again import ask_again
+from botservice.devtools.replaying import ask_again
 from botservice.people.budgets import Budgets
 
 ran: list[tuple[int, int]] = []

@@ -18,9 +18,9 @@ from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 from botservice import AgentContext, Attachment, Author, Storage
-from botservice.background.upkeep_commands import compact_database
+from botservice.background.maintenance_commands import compact_database
 from botservice.cli.long_work import LineProgress, long_work
-from botservice.core.progressing import Progress
+from botservice.core.progress import Progress
 from botservice.privacy.exported_data import read_person
 from botservice.storage.rekeying import encrypt_files
 from botservice.storage.sqlite_files import back_up, shrink, write_private

@@ -5,10 +5,10 @@ import time
 import pytest
 
 from botservice import TokenUsage
-from botservice.devtools.again_answers import CallMade, ReplayedAnswer, ResultOrigin
 from botservice.devtools.case_languages import language_of
 from botservice.devtools.case_rules import find_failures
 from botservice.devtools.cases import Expectations, Pattern
+from botservice.devtools.replayed_answers import CallMade, ReplayedAnswer, ResultOrigin
 
 ADDED = CallMade("add", {"a": 1}, "2", ResultOrigin.RECORD)
 ANSWER = ReplayedAnswer("Your dog is called Rex.", usage=TokenUsage(100, 20), cost=2_000_000, tool_calls=(ADDED,))

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 from standins.patience import PATIENT
 
 from botservice import AgentContext, EmbeddingIndexer, LLMError, OpenAIEmbedder, Storage
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.history.changes import NewWords, change_message
 from botservice.storage.tables.conversations import messages, vectors
 

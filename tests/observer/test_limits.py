@@ -11,7 +11,7 @@ from sqlalchemy.dialects import sqlite
 from standins.openai_api import CHAT, RESPONSES, Failure, OpenAIApi
 
 from botservice import AgentContext, FallbackLLM, LLMError, LLMFailure, OpenAIChatLLM, ScriptedChatLLM
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.background.observer_question import SCHEMA
 from botservice.background.observer_records import _CHANGED, _DUE
 from botservice.core.errors import BudgetExceeded

@@ -10,7 +10,7 @@ from people.test_forgetting import PERSON
 from sqlalchemy import select
 
 from botservice import AgentContext, Author
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.core.messages import Role
 from botservice.core.references import Reference, ReferenceKind
 from botservice.history.rows import NewMessage, insert_message

@@ -6,7 +6,7 @@ from people.crowd import find_bytes
 from sqlalchemy import select
 
 from botservice import Attachment, Author
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.core.references import Reference, ReferenceKind
 from botservice.people.older_texts import take_apart
 from botservice.privacy.exported_data import as_values, read_person

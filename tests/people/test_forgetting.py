@@ -21,7 +21,7 @@ from botservice import (
     tool,
 )
 from botservice.agent.remembering import remember
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.core.references import Reference, ReferenceKind
 from botservice.llm.chat import ChatResponse
 from botservice.people.facts import facts_of, keep_fact

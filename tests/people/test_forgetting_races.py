@@ -12,7 +12,7 @@ from people.test_forgetting import PERSON
 from sqlalchemy import select
 
 from botservice import AgentContext, MessageWindowMessageSelector
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET

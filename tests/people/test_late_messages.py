@@ -11,7 +11,7 @@ from sqlalchemy import select
 from turns.messenger import office
 
 from botservice import AgentContext, Attachment, Author, MessageWindowMessageSelector
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.core.references import Reference, ReferenceKind
 from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.storage.tables.access import access_refusals

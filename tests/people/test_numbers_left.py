@@ -8,7 +8,7 @@ from people.test_forgetting_races import COMMANDS
 from sqlalchemy import insert
 
 from botservice import AgentContext, Author
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.core.policies import Scope, parse_limits
 from botservice.people.budgets import Budgets
 from botservice.privacy.forgetting import forget_person

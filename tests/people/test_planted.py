@@ -14,7 +14,7 @@ from people.places import PLACES
 from people.planted import CAROLS, HERS, MARK, NUMBERS, OTHER, OTHERS, town
 from sqlalchemy import func, select
 
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.storage.tables.conversations import loose_files
 from botservice.storage.tables.observing import refused_notes

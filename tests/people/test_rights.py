@@ -12,7 +12,7 @@ from sqlalchemy import select
 from turns.messenger import PATIENCE_SECONDS
 
 from botservice import Author, Storage
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.core.policies import AccessMode
 from botservice.people.identities import find_identity
 from botservice.privacy.exported_data import read_person

@@ -6,7 +6,7 @@ import pytest
 from people.conversing import ALICE, open_chat
 from sqlalchemy import select
 
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.people.usage import PEOPLE_AT_ONCE, ModelCall, Payer, find_strangers, record_call
 from botservice.storage.tables.access import model_usage
 

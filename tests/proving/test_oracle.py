@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from botservice.proving.oracle import Findings, examine
+from botservice.proving.checker import Findings, examine
 from botservice.proving.records import BotMessage, Killed, OrderAnswer, Paid, PersonMessage, SimulationRecord
 
 

@@ -8,7 +8,7 @@ from standins.patience import PATIENT
 from storage.effort import Efforts
 
 from botservice import AgentContext, Attachment, Storage
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.history.rows import delete_rows
 from botservice.storage.orphaned_files import _delete_orphans, _find_orphans, loosen_all_files, sweep_files
 from botservice.storage.tables.conversations import blobs, loose_files, turns

@@ -25,7 +25,7 @@ from botservice import (
     ToolCall,
     tool,
 )
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.administration import drop_turn, list_turns, retry_turn
 from tests.turns.bots import add, call, make_service

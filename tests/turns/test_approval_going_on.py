@@ -13,8 +13,8 @@ from botservice.storage.tables.waiting import pending_calls
 from botservice.turns import failed_turns
 from botservice.turns.administration import retry_turn
 from botservice.turns.inbox import Inbox
+from botservice.turns.suspended_turns import SuspendedTurns
 from botservice.turns.turn import TurnStatus
-from botservice.turns.waiting_turns import SuspendedTurns
 from tests.turns.bots import call, make_service
 from tests.turns.messenger import office
 from tests.turns.test_approval import KEYS, Till, ask, pay

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, insert
 from storage.effort import Efforts
 
 from botservice import Storage
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.people.usage import ModelCall, Payer, record_call
 from botservice.storage.tables.people import identities, persons
 

@@ -16,11 +16,11 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.files.documents import DocumentReaders
+from transports.web.authentication import PageAuthentication
 from transports.web.backend import Backend
 from transports.web.chat import ChatEndpoints
 from transports.web.conversation_endpoints import Conversations
 from transports.web.files import Documents
-from transports.web.gate import PageAuthentication
 from transports.web.inbound_events import NAME, chat_in, read_event
 from transports.web.inspector_desk import Desk
 from transports.web.late_routes import LateRoutes
@@ -52,7 +52,7 @@ CAPABILITIES: Final = Capabilities(
 )
 
 if TYPE_CHECKING:
-    from botservice.devtools.again_asker import Replayer
+    from botservice.devtools.replayer import Replayer
     from botservice.service import AgentService
 
 

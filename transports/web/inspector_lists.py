@@ -29,8 +29,8 @@ from botservice.devtools.turn_search import (
 )
 from botservice.history.notes import read_notes
 from botservice.turns.waiting_records import list_waiting
+from transports.web.authentication import path_number
 from transports.web.backend import Refusal
-from transports.web.gate import path_number
 from transports.web.inspector_desk import NO_CONVERSATION, NO_TURN, Desk, show_seconds
 from transports.web.inspector_steps import show_text
 from transports.web.inspector_turn_lines import TurnLine, read_last_messages, read_turn_lines, show_waiting

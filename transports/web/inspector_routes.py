@@ -7,16 +7,16 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from botservice.commands.notes import erase_note
-from botservice.devtools.again_asker import Replayer
 from botservice.devtools.conversations import export_context, forget_context
+from botservice.devtools.replayer import Replayer
 from botservice.telemetry.logs import redact
 from botservice.turns.administration import drop_turn, retry_turn
+from transports.web.authentication import Endpoint, PageAuthentication, path_number, read_form
 from transports.web.backend import Refusal
-from transports.web.gate import Endpoint, PageAuthentication, path_number, read_form
-from transports.web.inspector_again import AgainPage
 from transports.web.inspector_charts import ChartsPage
 from transports.web.inspector_desk import NO_CONVERSATION, NO_TURN, Desk, refusing
 from transports.web.inspector_lists import Inspector
+from transports.web.inspector_replay import AgainPage
 from transports.web.inspector_turn import TurnPage
 from transports.web.pages import HEADERS
 

@@ -24,8 +24,8 @@ from botservice.telemetry.logs import redact
 from botservice.turns.turn import Outcome, TurnStatus
 from botservice.turns.waiting_calls import WaitingCall
 from botservice.turns.waiting_records import find_of_turn
+from transports.web.authentication import path_number
 from transports.web.backend import Refusal
-from transports.web.gate import path_number
 from transports.web.inspector_desk import NO_TURN, NOT_THERE, Desk, refusing, show_count, show_seconds
 from transports.web.inspector_previews import show_excerpt
 from transports.web.inspector_prompt import Picture, PromptPainter

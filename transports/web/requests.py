@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from starlette.requests import Request
 
+from transports.web.authentication import read_within
 from transports.web.backend import Refusal
-from transports.web.gate import read_within
 from transports.web.inbound_events import FIRST, chat_of, parse_fields
 from transports.web.sessions import find_session
 

@@ -7,7 +7,7 @@ import pytest
 from standins.bot_api import BotApi, Person, Refuse
 
 from botservice import AgentContext, Button, Storage, Tool, ToolCall
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.texts import in_language
 
 GROUP = -1001000000001

@@ -3,10 +3,10 @@
 import asyncio
 from pathlib import Path
 
-from botservice.background.compaction import Maintenance
+from botservice.background.maintenance import Maintenance
 from botservice.background.retention import Retention
 from botservice.core.errors import SettingsError, StorageUnavailable
-from botservice.core.progressing import Progress, unwatched
+from botservice.core.progress import Progress, unwatched
 from botservice.storage.database import Storage
 from botservice.storage.sqlite_files import back_up, shrink
 from botservice.storage.url import DatabaseUrl

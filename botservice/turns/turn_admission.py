@@ -16,7 +16,6 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.texts.formatted import say
 from botservice.turns.admission import Admission, AdmittedMessages, Write, all_of
-from botservice.turns.beginning import Inbound, NotAdmitted, Said, language_of, store_question
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.edits_and_deletions import Controls, as_changed, mark_handled
 from botservice.turns.outbox import write_deliveries
@@ -24,6 +23,7 @@ from botservice.turns.records import finish_turn, mark_running
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Outcome, Turn, tell_end
+from botservice.turns.turn_starter import Inbound, NotAdmitted, Said, language_of, store_question
 
 logger = logging.getLogger(__name__)
 

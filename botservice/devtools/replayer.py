@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator
 
 from botservice.config.settings import Settings
 from botservice.core.errors import SettingsError
-from botservice.devtools.again_answers import Comparison
-from botservice.devtools.asked_again import RecordedTurn
-from botservice.devtools.asking_again import ask_again, read_again
-from botservice.devtools.changed_conditions import Changes, own_words
+from botservice.devtools.recorded_turn import RecordedTurn
+from botservice.devtools.replay_changes import Changes, own_words
+from botservice.devtools.replayed_answers import Comparison
+from botservice.devtools.replaying import ask_again, read_again
 from botservice.llm.chat import ChatLLM
 from botservice.llm.configured import configured_llm
 from botservice.service import AgentService

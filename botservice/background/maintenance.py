@@ -26,8 +26,8 @@ from botservice.background.emptying import (
 from botservice.background.retention import Compacted, Retention
 from botservice.conversation.reminder_records import mend_schedules
 from botservice.core.errors import BotServiceError
-from botservice.core.progressing import Progress as Report
-from botservice.core.progressing import unwatched
+from botservice.core.progress import Progress as Report
+from botservice.core.progress import unwatched
 from botservice.people.budget_records import drop_expired
 from botservice.people.usage import find_strangers, forget_usage
 from botservice.privacy.export_records import drop_old_exports

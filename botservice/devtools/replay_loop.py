@@ -15,9 +15,9 @@ from botservice.conversation.steps import ActionStep, PlanningStep
 from botservice.conversation.sub_runs import usage_of
 from botservice.core.errors import BotServiceError, LLMError
 from botservice.core.messages import TokenUsage, is_blank
-from botservice.devtools.again_answers import CallMade, ReplayedAnswer
-from botservice.devtools.asked_again import cost_of
 from botservice.devtools.recorded_results import RecordedResults
+from botservice.devtools.recorded_turn import cost_of
+from botservice.devtools.replayed_answers import CallMade, ReplayedAnswer
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse
 from botservice.people.budgets import Budgets
 from botservice.people.usage import ModelCall

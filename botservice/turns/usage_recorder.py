@@ -21,7 +21,7 @@ from botservice.people.budgets import Reservation, Standing
 from botservice.people.usage import ModelCall, Payer, record_call
 from botservice.storage.blobs import store_blob
 from botservice.telemetry.measuring import take_paid
-from botservice.turns.asking import ModelAttempts, add_figures
+from botservice.turns.model_calls import ModelAttempts, add_figures
 from botservice.turns.run_options import RunOptions
 from botservice.turns.spoken_answers import Speech
 from botservice.turns.turn import Turn

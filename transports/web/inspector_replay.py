@@ -11,14 +11,14 @@ from starlette.responses import Response
 
 from botservice.conversation.masked_secrets import mask
 from botservice.core.errors import BotServiceError
-from botservice.devtools.again_answers import Comparison, ReplayedAnswer
-from botservice.devtools.again_asker import Replayer
-from botservice.devtools.asked_again import RecordedTurn
-from botservice.devtools.changed_conditions import SECTIONS, Changes
 from botservice.devtools.comparison_table import say_answer, say_call, say_cost, say_difference, say_tokens
+from botservice.devtools.recorded_turn import RecordedTurn
+from botservice.devtools.replay_changes import SECTIONS, Changes
+from botservice.devtools.replayed_answers import Comparison, ReplayedAnswer
+from botservice.devtools.replayer import Replayer
 from botservice.llm.chat import ChatMessage
+from transports.web.authentication import path_number, read_form
 from transports.web.backend import Refusal
-from transports.web.gate import path_number, read_form
 from transports.web.inspector_desk import Desk, refusing
 from transports.web.inspector_steps import show_text
 

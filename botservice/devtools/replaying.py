@@ -13,11 +13,11 @@ from botservice.agent.prompt import Prompt
 from botservice.agent.tool import Tool
 from botservice.conversation.context import AgentContext
 from botservice.core.errors import BotServiceError
-from botservice.devtools.again_answers import Comparison
-from botservice.devtools.asked_again import RecordedTurn, read_record
-from botservice.devtools.changed_conditions import Changes
-from botservice.devtools.model_loop import ReplayDialog, models_asked
 from botservice.devtools.recorded_results import RecordedResults
+from botservice.devtools.recorded_turn import RecordedTurn, read_record
+from botservice.devtools.replay_changes import Changes
+from botservice.devtools.replay_loop import ReplayDialog, models_asked
+from botservice.devtools.replayed_answers import Comparison
 from botservice.llm.chat import ChatLLM, ChatMessage
 from botservice.people.usage import ModelCall, Payer, record_call
 from botservice.service import AgentService
