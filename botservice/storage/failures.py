@@ -14,6 +14,7 @@ from botservice.storage.postgres_sessions import as_unsuitable, is_alien_session
 # Postgres manual, appendix A.
 _CONFLICTS = frozenset({"40001", "40P01"})  # serialization_failure, deadlock_detected
 _LOCK_NOT_AVAILABLE = "55P03"
+_NAME_TAKEN = "42P07"  # duplicate_table, of tables and indexes
 _READ_ONLY = "25006"  # read_only_sql_transaction
 _REFUSALS = frozenset({"42501", "25006", "58030"})  # insufficient_privilege, read_only_sql_transaction, io_error
 _NO_DISK = frozenset({"53100", "58030"})
@@ -98,6 +99,11 @@ def is_lost_connection(error: BaseException) -> bool:
 def is_conflict(error: BaseException) -> bool:
     """Return whether Postgres chose this transaction to give way to another: the same again may well succeed."""
     return _sqlstate(error) in _CONFLICTS
+
+
+def is_name_taken(error: DBAPIError) -> bool:
+    """Return whether a table or an index could not be made because there is one of that name."""
+    return _sqlstate(error) == _NAME_TAKEN or str(error.orig).endswith("already exists")  # as SQLite says it
 
 
 def is_blocked(error: BaseException) -> bool:

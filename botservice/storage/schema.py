@@ -19,7 +19,7 @@ from botservice.core.errors import DatabaseInUse, SchemaMismatch, StorageUnavail
 from botservice.core.progress import Progress, unwatched
 from botservice.storage.claims import SharedFile
 from botservice.storage.engines import create_writer_engine
-from botservice.storage.failures import is_blocked, is_conflict
+from botservice.storage.failures import is_blocked, is_conflict, is_name_taken
 from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres_advisory_locks import lock_space
 from botservice.storage.postgres_building import finish_building
@@ -74,7 +74,7 @@ def read_version(connection: Connection) -> str | None:
     Raises:
         SchemaMismatch: tables of another program have the names of ours.
     """
-    found = _find_tables(connection, "alembic_version", "contexts", "messages", "turns", "events")
+    found = _find_tables(connection, "alembic_version", *metadata.tables)
     if "alembic_version" in found:
         versions = connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all()
         if not versions and found == {"alembic_version"}:
@@ -299,7 +299,16 @@ def _upgrade(connection: Connection, progress: Progress) -> None:
     config.attributes["connection"] = connection
     config.attributes["progress"] = _as_steps(connection, progress)
     with _upgrading:
-        command.upgrade(config, "head")
+        try:
+            command.upgrade(config, "head")
+        except DBAPIError as error:
+            if not is_name_taken(error):
+                raise
+            raise SchemaMismatch(
+                f"another program uses a name that this version needs: {str(error.orig).splitlines()[0]}. Nothing has "
+                "changed; rename it, or move the bot with `botservice copy` to "
+                f"{'another file' if connection.dialect.name == 'sqlite' else 'a schema of its own'}"
+            ) from error
 
 
 def _as_steps(connection: Connection, progress: Progress) -> Callable[[str], None]:

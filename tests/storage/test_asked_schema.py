@@ -7,7 +7,9 @@ from standins.pgbouncer import needs_pgbouncer, pgbouncer
 
 from botservice import Storage
 from botservice.core.errors import SchemaMismatch, SettingsError, UnsuitableDatabase
-from botservice.storage.schema import SCHEMA_VERSION, read_version
+from botservice.storage.engines import create_writer_engine
+from botservice.storage.limits import StorageLimits
+from botservice.storage.schema import SCHEMA_VERSION, migrate, read_version
 from botservice.storage.url import DatabaseUrl
 
 
@@ -123,6 +125,7 @@ async def test_a_database_that_is_not_utf_8_is_refused_by_name(own_postgres_url,
     "tables",
     [
         ["CREATE TABLE messages (id int)"],
+        ["CREATE TABLE notes (id int)"],
         ["CREATE TABLE alembic_version (version_num text)", "INSERT INTO alembic_version VALUES ('ae1027a6acf')"],
         ["CREATE TABLE alembic_version (version_num text)", "INSERT INTO alembic_version VALUES ('0042')"],
         ["CREATE TABLE alembic_version (version_num text)", "INSERT INTO alembic_version VALUES ('a'), ('b')"],
@@ -135,3 +138,20 @@ async def test_tables_of_another_program_are_recognised_and_left_alone(own_postg
     assert schemas_with_tables(own_postgres_url) == []
     async with Storage.open(asking_for(own_postgres_url, "bot"), migrate=True) as bot:
         assert await bot.read(read_version) == SCHEMA_VERSION
+
+
+@pytest.mark.parametrize("statement", ["CREATE TABLE alerts (id int)", "CREATE VIEW alerts AS SELECT 1 AS id"])
+def test_a_table_of_another_program_in_the_way_of_a_new_one_is_named_and_nothing_changes(storage_url, statement):
+    where = DatabaseUrl.parse(storage_url)
+    engine = create_writer_engine(where, StorageLimits())
+    with engine.begin() as connection:
+        connection.execute(text("DROP TABLE alerts"))
+        connection.execute(text(statement))
+        connection.execute(text("UPDATE alembic_version SET version_num = '0027'"))
+    with pytest.raises(SchemaMismatch, match=r"alerts.* already exists.*Nothing has changed.*botservice copy"):
+        migrate(where)
+    with engine.begin() as connection:
+        assert read_version(connection) == "0027"
+        connection.execute(text(f"DROP {statement.split()[1]} alerts"))
+    assert migrate(where) == SCHEMA_VERSION
+    engine.dispose()
