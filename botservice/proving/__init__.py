@@ -1,4 +1,4 @@
-"""The proof that nothing is lost: a set of simulated users writes, processes are killed, and a checker compares what it saw.
+"""The proof that nothing is lost: simulated users write, processes are killed, and a checker compares what it saw.
 
 Everything looks at the service from outside, as people and platforms do; `bot` alone is loaded by the service itself.
 """

@@ -269,7 +269,8 @@ async def test_an_older_file_is_not_migrated_under_a_worker(sqlite_url):
         with storage.claims.working():
             set_version(sqlite_url, "0000")
             code = (
-                "import asyncio, sys; from botservice import Storage; from botservice.storage.limits import StorageLimits\n"
+                "import asyncio, sys; from botservice import Storage\n"
+                "from botservice.storage.limits import StorageLimits\n"
                 "async def main(): await Storage.open(sys.argv[1], limits=StorageLimits(migration=0.0))\n"
                 "asyncio.run(main())"
             )
