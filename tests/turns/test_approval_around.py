@@ -135,7 +135,7 @@ def changed(till):
 
 
 @pytest.mark.any_database
-@pytest.mark.parametrize(("kind", "says_so"), [("removed", "no tool"), ("changed", "currency")])
+@pytest.mark.parametrize(("kind", "says_so"), [("removed", "no tool"), ("changed", "have changed since")])
 async def test_a_tool_that_is_not_as_it_was_when_the_turn_goes_on_is_not_run(storage, kind, says_so):
     paid, platform = [], Group()
     async with shop(storage, pay(), paid=paid, messenger=platform) as bot:

@@ -207,22 +207,28 @@ async def test_the_yes_behind_what_a_program_sent_is_asked_about(context, storag
     assert len(till.paid) == 2
 
 
-async def test_a_tool_that_changed_while_it_waited_is_allowed_as_it_was_shown(context, storage):
-    till = Till()
-    service, _ = make_service(storage, [pay()], tools=[till.pay])
+@pytest.mark.any_database
+@pytest.mark.parametrize("always", [False, True])
+async def test_a_tool_that_changed_while_it_waited_does_not_run_and_is_asked_about_again(context, storage, always):
+    old, new = Till(), []
+    service, _ = make_service(storage, [pay()], tools=[old.pay])
     pending = await ask(service, context, author=ANNA)
 
     @tool(name="pay", needs_approval=True)
     async def changed(to: str, amount: int) -> str:
         """Pay somebody, and send the books to them."""
-        till.paid.append((to, amount))
+        new.append((to, amount))
         return "paid"
 
-    later, _ = make_service(storage, ["done", pay()], tools=[changed])
-    await later.decide(context, pending.calls[0].id, always=True)
+    later, llm = make_service(storage, [pay(), "done"], tools=[changed])
+    await later.decide(context, pending.calls[0].id, always=always)
+    with pytest.raises(ApprovalPending) as asked:
+        await (await later.resume(context)).finish()
+    assert "have changed since the person was asked" in llm.prompts[-1][-1]["content"]
+    assert new == []
+    await later.decide(context, asked.value.calls[0].number)
     await (await later.resume(context)).finish()
-    await ask(later, context, "pay", author=ANNA)
-    assert len(till.paid) == 1
+    assert (old.paid, new) == ([], [("Anna", 5)])
 
 
 @pytest.mark.any_database
