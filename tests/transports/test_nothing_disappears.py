@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.console import Console
+from standins.slack_api.mrkdwn import read_mrkdwn
 
 from botservice.core.formatted_text import (
     Block,
@@ -31,8 +32,8 @@ from botservice.core.formatted_text import (
 from transports.markdown.reading import read_markdown
 from transports.slack.escaping import escape_hidden
 from transports.slack.figures import as_blocks, find_figures
-from transports.slack.formatting import Pings, format_answer
-from transports.telegram.formatting import format_markdown
+from transports.slack.formatting import Pings, as_text, format_answer
+from transports.telegram.formatting import format_markdown, format_plain
 from transports.telegram.rich import as_rich
 from transports.terminal.rendering import RenderedScreen
 from transports.web.markdown import render_markdown
@@ -104,6 +105,11 @@ def in_slack(text: str) -> str:
             shown = SLACK.render(block.get("text", ""))
             parts.append(in_html(re.sub(r'<img [^>]*alt="([^"]*)"[^>]*>', r"\1", shown)))  # a picture is a link
     return " ".join(parts)
+
+
+def in_slack_text(text: str) -> str:
+    """Return what Slack shows where it takes neither blocks nor Markdown, as its sender sends it then."""
+    return " ".join(read_mrkdwn(as_text(piece), has_marks=False) for piece in format_answer(text, Pings()))
 
 
 PLATFORMS: dict[str, Callable[[str], str]] = {"telegram": in_telegram, "browser": in_browser, "terminal": on_terminal}
@@ -256,7 +262,12 @@ _ADDRESS = re.compile(r"\]\(https?://[^\s)]*")
 _TAGS = re.compile(r"</?(?:b|i|br|div)>")
 
 
-SURFACES = {**EVERYWHERE, "rich messages of telegram": in_rich_telegram}
+SURFACES = {
+    **EVERYWHERE,
+    "rich messages of telegram": in_rich_telegram,
+    "telegram, plain": lambda text: "\n".join(piece.text for piece in format_plain(text)),
+    "slack, plain": in_slack_text,
+}
 
 
 def check(text: str, *surfaces: str) -> None:

@@ -11,6 +11,7 @@ from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.escaping import escape_hidden
 from transports.slack.formatting import BUTTON, find_address, markdown
 from transports.slack.inbound_events import field, items_of
+from transports.slack.rich_text import escape_words
 from transports.slack.workspaces import Workspaces
 
 logger = logging.getLogger(__name__)
@@ -51,7 +52,10 @@ class SlackChoices:
         text = str(field(choice.message, "text") or "")
         if not self._previews and _has_address(choice.message):
             return  # only chat.postMessage can be told to fetch nothing
-        forms = ({"text": text or label, "blocks": _blocks(choice, text, label)}, {"text": f"{text}\n\n{label}"})
+        forms = (
+            {"text": text or label, "blocks": _blocks(choice, text, label)},
+            {"text": f"{text}\n\n{escape_words(label)}"},
+        )
         try:
             token = (await self._workspaces.find(choice.team)).token
             for form in forms:

@@ -4,6 +4,7 @@ Long markdown is cut where a reader would: between blocks, then lines, sentences
 closed and opened again, and a table that is cut repeats its head.
 """
 
+import html
 import itertools
 import re
 from collections.abc import Iterator, Sequence
@@ -38,6 +39,9 @@ _BLANK = re.compile(r"\s+")
 # A scheme, a host with a path, or a markdown link. Each alternative begins with its own letter class and holds no
 # unbounded repetition, so that searching takes time in proportion to the text.
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]{0,20}://|www\.|\.[a-z]{2,24}/|\]\(|\]:|<[a-z]{2,20}:", re.IGNORECASE)
+
+# What Slack makes a name or a time of. `without_pings` has taken out those that would ping whom a model may not.
+_MENTION: Final = re.compile(r"(<(?:[@#]|!(?:channel|here|everyone|subteam\^|date\^))[^<>\n]*>)")
 
 FEEDBACK: Final = "feedback"
 BUTTON: Final = "say"
@@ -84,6 +88,12 @@ def _without_ping(found: re.Match[str]) -> str:
 def format_answer(text: str, pings: Pings) -> list[str]:
     """Return the messages that an answer makes, in order; none if there is nothing to read."""
     return split_markdown(without_pings(storable(text), pings), max_characters=MAX_CHARACTERS)
+
+
+def as_text(answer: str) -> str:
+    """Return an answer as it stands beside blocks, or where nothing else is taken: mentions alone are markup."""
+    parts = _MENTION.split(answer)
+    return "".join(each if at % 2 else html.escape(each, quote=False) for at, each in enumerate(parts))
 
 
 def may_hold_figures(text: str) -> bool:

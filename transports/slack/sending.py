@@ -15,7 +15,15 @@ from transports.slack.deleted_questions import is_all_deleted
 from transports.slack.ending import Ending
 from transports.slack.escaping import escape_hidden
 from transports.slack.figures import Figure, as_blocks, drawn, find_figures, in_words, suspect
-from transports.slack.formatting import button_row, feedback_buttons, find_address, mark_of, markdown, may_hold_figures
+from transports.slack.formatting import (
+    as_text,
+    button_row,
+    feedback_buttons,
+    find_address,
+    mark_of,
+    markdown,
+    may_hold_figures,
+)
 from transports.slack.growing_answer import Streams
 from transports.slack.inbound_events import field, word
 from transports.slack.lost_answers import LostAnswers
@@ -136,9 +144,12 @@ class SlackSender:
         """Answer where only the asker sees it; return whether that was possible."""
         text = str(delivery.payload["text"])
         rich = _rich(delivery)
-        words = in_words(text, find_figures(text)) if rich is None else escape_words(text)
-        blocks = [markdown(escape_hidden(words)) if rich is None else rich, *_below(delivery)]
-        body = {"response_type": "ephemeral", "replace_original": False, "text": words, "blocks": blocks, **self._looks}
+        words = in_words(text, find_figures(text)) if rich is None else text
+        form = {
+            "text": _as_text(delivery, words),
+            "blocks": [rich or markdown(escape_hidden(words)), *_below(delivery)],
+        }
+        body = {"response_type": "ephemeral", "replace_original": False, **form, **self._looks}
         if "response_thread_ts" in delivery.payload:
             body["thread_ts"] = delivery.payload["response_thread_ts"]
         try:
@@ -157,9 +168,8 @@ class SlackSender:
         text = str(delivery.payload["text"])
         await self._pace.turn(place["channel"], delivery.turn_id)
         await delivery.confirm()
-        rich = _rich(delivery)
-        words = text if rich is None else escape_words(text)
-        form = {"text": words, "blocks": [markdown(escape_hidden(text)) if rich is None else rich, *_below(delivery)]}
+        shown = _rich(delivery) or markdown(escape_hidden(text))
+        form = {"text": _as_text(delivery, text), "blocks": [shown, *_below(delivery)]}
         user = delivery.payload["only_for"]
         try:
             await self._client.call(workspace.token, "chat.postEphemeral", **place, user=user, **form)
@@ -197,7 +207,9 @@ class SlackSender:
         try:
             await self._in_some_form(workspace, "chat.update", delivery, channel=place["channel"], ts=ts)
         except SlackFailure as failure:
-            if failure.code not in _GONE:
+            if failure.is_about_form:  # only chat.postMessage can be told that a text holds no marks
+                await self._take_away(workspace, place, ts, context_keys)
+            elif failure.code not in _GONE:
                 raise
             return None
         return ts
@@ -226,11 +238,12 @@ class SlackSender:
             refused = await self._refusals.of(workspace.team_id)
             figures = find_figures(text, refused)
             plain = in_words(plain, find_figures(plain, refused))
-        forms = _forms_of(text, plain, figures, below, has_blocks=method == "chat.update")
+        words = _as_text(delivery, plain)
+        forms = _forms_of(text, words, figures, below, has_blocks=method == "chat.update")
         if rich is not None:
-            words = escape_words(plain)
-            last = {"text": words} if method == "chat.update" else {"text": words, "mrkdwn": False}
-            forms = [_Form({"text": words, "blocks": [rich, *below]}), _Form(last)]
+            forms = [_Form({"text": words, "blocks": [rich, *below]})]
+        if method != "chat.update":
+            forms.append(_Form({"text": words, "mrkdwn": False}))
         for number, form in enumerate(forms, start=1):
             try:
                 return await self._client.call(
@@ -276,15 +289,15 @@ class SlackSender:
 def _forms_of(
     text: str, plain: str, figures: Sequence[Figure], below: Sequence[dict[str, Any]], *, has_blocks: bool = False
 ) -> list[_Form]:
-    """Return the forms of a text: with its figures drawn, with blocks, as markdown, as plain text.
+    """Return the forms of a text: with its figures drawn, with blocks, as markdown.
 
     Args:
-        plain: The text for notifications and old clients, in which nothing is escaped.
+        plain: The text for notifications and old clients.
         below: The blocks that stand under it, such as buttons.
         has_blocks: Whether what it replaces keeps its blocks unless it gets new ones.
     """
     words, needs = (in_words(text, figures), drawn(figures)) if figures else (text, frozenset())
-    forms = [_Form({"markdown_text": words}), _Form({"text": plain})]
+    forms = [_Form({"markdown_text": words})]
     if below or has_blocks:
         forms.insert(0, _Form({"text": plain, "blocks": [markdown(words), *below]}))
     if needs:
@@ -296,6 +309,11 @@ def _rich(delivery: Delivery) -> dict[str, Any] | None:
     """Return what the service itself says as a block; None for an answer in Markdown."""
     elements = delivery.payload.get("rich")
     return rich_text(elements) if isinstance(elements, list) else None
+
+
+def _as_text(delivery: Delivery, words: str) -> str:
+    """Return the words of a delivery as a text in which nothing is markup but mentions that its author may make."""
+    return as_text(words) if _rich(delivery) is None else escape_words(words)
 
 
 def _below(delivery: Delivery) -> list[dict[str, Any]]:

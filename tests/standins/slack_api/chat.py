@@ -90,6 +90,7 @@ def post_message(world: World, params: Params) -> dict[str, Any]:
             metadata=_metadata(params),
             bot_id=BOT_ID,
             unfurl=params.get("unfurl_links", True),
+            mrkdwn=params.get("mrkdwn", True),
         )
     )
     if post.unfurl or params.get("unfurl_media", True):

@@ -6,6 +6,8 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from standins.slack_api.mrkdwn import read_mrkdwn
+
 TEAM = "T0001"
 BOT_USER = "U0BOT"
 BOT_ID = "B0BOT"
@@ -57,6 +59,7 @@ class Post:
     plan: str | None = None
     states: list[str] = field(default_factory=list)
     unfurl: bool = True
+    mrkdwn: bool = True
     reactions: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -74,10 +77,13 @@ class Post:
             for b in self.blocks
             if b["type"] in ("markdown", "rich_text", *drawn)
         ]
-        return "\n\n".join(parts) if parts else self.text
+        if parts or self.user != BOT_USER:
+            return "\n\n".join(parts) or self.text
+        return read_mrkdwn(self.text, has_marks=self.mrkdwn)
 
     def wire(self) -> dict[str, Any]:
-        message: dict[str, Any] = {"type": "message", "user": self.user, "ts": self.ts, "text": self.shown}
+        text = self.shown if self.markdown_text is not None or self.blocks else self.text
+        message: dict[str, Any] = {"type": "message", "user": self.user, "ts": self.ts, "text": text}
         for name in ("thread_ts", "bot_id", "metadata"):
             if getattr(self, name) is not None:
                 message[name] = getattr(self, name)

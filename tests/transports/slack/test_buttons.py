@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert, select, update
 from standins.slack_api import BOT_USER, Drop, Hang, LoseAnswer, Refuse, SlackApi
+from standins.slack_api.mrkdwn import read_mrkdwn
 
 from botservice import Button, Storage, Tool, ToolCall
 from botservice.storage.tables.conversations import deliveries, messages
@@ -237,7 +238,8 @@ async def test_where_only_the_asker_sees_the_buttons_only_they_see_the_answer(ap
         await api.all_taken()
         api.command("bye", channel="C0OTHER")
         await api.until(lambda: len(api.world.responses) >= 3)
-    assert [each["text"] for _, each in api.world.responses] == [SAID, "You said: I take size L", "You said: bye"]
+    said = [read_mrkdwn(each["text"]) for _, each in api.world.responses]
+    assert said == [SAID, "You said: I take size L", "You said: bye"]
     assert api.world.responses[1][0] == "pressed"
     assert api.said("C0OTHER") == api.said() == []
 

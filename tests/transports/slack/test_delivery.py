@@ -8,11 +8,14 @@ import pytest
 from sqlalchemy import select
 from standins.clocks import fast_clock
 from standins.slack_api import BOT_USER, Drop, LoseAnswer, Refuse, SlackApi, limited
+from standins.slack_api.mrkdwn import read_mrkdwn
 
 from botservice import Attachment, Storage, Tool, ToolCall
 from botservice.core.messages import Message, Role
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.turn import Delivery, DeliveryKind
+from transports.slack.app import Manners
+from transports.slack.formatting import Pings
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 
@@ -101,6 +104,52 @@ async def test_blocks_that_are_refused_leave_the_text(api: SlackApi, bot_on) -> 
         api.person_says("hello")
         await api.until(api.said)
     assert api.said() == ["You said: hello"]
+
+
+SIGNS = "Use <b> for bold, F = *a*b* & `c`; ~3~ > 2:\n> a _quote_ &amp; a <@U0BOB>"
+
+
+async def test_where_neither_blocks_nor_markdown_are_taken_no_sign_of_an_answer_disappears(
+    api: SlackApi, bot_on
+) -> None:
+    async with bot_on(api, [SIGNS], manners=Manners(pings=Pings(users=True))):
+        for form in ("blocks", "markdown_text"):
+            api.order(
+                Refuse("invalid_blocks"), "chat.postMessage", times=None, when=lambda sent, form=form: form in sent
+            )
+        api.person_says("hello")
+        await api.until(api.said)
+    assert api.said() == [SIGNS.replace("<@U0BOB>", "@U0BOB")]
+    assert "<@U0BOB>" in api.bot_posts()[0].text, "it is a mention that the model may make"
+
+
+async def test_an_answer_that_grew_is_posted_anew_where_its_message_takes_no_blocks(
+    api: SlackApi, bot_on, typist
+) -> None:
+    async with bot_on(api, typist):
+        for method in ("chat.postMessage", "chat.update"):
+            api.order(
+                Refuse("invalid_blocks"),
+                method,
+                times=None,
+                when=lambda sent: sent.keys() & {"blocks", "markdown_text"},
+            )
+        api.person_says("hello")
+        typist.write("Let me see. ")
+        await api.until(lambda: [each for each in api.world.posts if each.is_streaming])
+        api.end_streams()
+        typist.write(SIGNS)
+        typist.finish()
+        await api.until(api.said)
+    assert api.said() == ["Let me see. " + SIGNS.replace("<@U0BOB>", "@\u2060U0BOB")]
+
+
+async def test_notifications_show_every_sign_of_an_answer(api: SlackApi, bot_on) -> None:
+    async with bot_on(api, [SIGNS]):
+        api.person_says("hello")
+        post = (await api.until(api.bot_posts))[0]
+    assert post.blocks
+    assert read_mrkdwn(post.text, has_marks=False) == SIGNS.replace("<@U0BOB>", "@\u2060U0BOB")
 
 
 async def test_nobody_is_pinged_by_a_model(api: SlackApi, bot_on) -> None:
