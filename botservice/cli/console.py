@@ -2,17 +2,21 @@
 
 import asyncio
 import gc
+import logging
+import os
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from botservice.config.setting_choices import LogLevel
+from botservice.config.setting_choices import LogFormat, LogLevel
 
 if TYPE_CHECKING:
     from botservice.config.settings import Settings
     from botservice.service import AgentService
     from botservice.storage.database import Storage
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -30,14 +34,28 @@ MaybeContextArgument = Annotated[
 
 
 def load_settings() -> "Settings":
-    """Return the settings; what must never be shown is known from then on."""
+    """Read the settings; what must never be shown is known from then on, and what goes wrong is logged."""
     from botservice.config.settings import Settings  # what checks them takes a third of the time of `--help`
-    from botservice.telemetry.logs import register_secret
+    from botservice.telemetry.logs import configure_logging, register_secret
 
     settings = Settings.load()
     for secret in settings.secrets():
         register_secret(secret)
+    is_quiet = settings.log_format is LogFormat.TEXT and settings.log_level is LogLevel.INFO
+    configure_logging(level="WARNING" if is_quiet else settings.log_level.value, style=settings.log_format.value)
     return settings
+
+
+def tell(text: str, level: int = logging.INFO) -> None:
+    """Write a line to standard error, without secrets; with LOG_FORMAT=json, as a line of the log."""
+    from botservice.telemetry.logs import configure_logging, logs_json, redact
+
+    if os.environ.get("LOG_FORMAT", "").strip().lower() == LogFormat.JSON and not logs_json():  # before the settings
+        configure_logging(level="INFO", style="json")
+    if logs_json():
+        logger.log(level, "command.says", extra={"text": text})
+    else:
+        typer.echo(redact(text), err=True)
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
@@ -105,11 +123,11 @@ def build_service(settings: "Settings", app: str | None, *, says_which: bool = T
 
     prepare(settings)
     for slip in check_spelling():
-        typer.echo(f"botservice: {slip.text}; it does nothing", err=True)
+        tell(f"botservice: {slip.text}; it does nothing", logging.WARNING)
     own = find_own_bot(app, settings)
     if own is None:
         return build(settings)
     service = load_service(own.name, source=own.source)
     if says_which and app is None:
-        typer.echo(f"bot      {own.name}", err=True)
+        tell(f"bot      {own.name}")
     return service

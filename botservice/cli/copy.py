@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from botservice.cli.console import counted
+from botservice.cli.console import counted, load_settings
 from botservice.cli.long_work import long_work
 
 
@@ -15,6 +15,7 @@ def copy(
     """Copy everything from one database into an empty one, SQLite or Postgres. No service may run on either."""
     from botservice.background.copying import copy_database
 
+    load_settings()  # for the log
     with long_work("copy", left="The same command goes on where it was.") as progress:
         copied = copy_database(source, target, progress)
     rows = sum(copied.rows.values())

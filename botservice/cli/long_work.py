@@ -1,14 +1,14 @@
 """Showing the progress of long commands: a bar on a terminal, elsewhere a line every few seconds."""
 
 import contextlib
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import TextIO
 
 import typer
 
-from botservice.cli.console import begin_collecting
+from botservice.cli.console import begin_collecting, tell
 from botservice.core.progress import Progress
 
 EVERY_SECONDS = 5.0
@@ -25,12 +25,12 @@ def long_work(what: str, *, left: str) -> Iterator[Progress]:
         left: What Ctrl+C leaves behind.
     """
     begin_collecting()
-    lines = LineProgress(what, sys.stderr, time.monotonic)
+    lines = LineProgress(what, tell, time.monotonic)
     try:
         with _bar(what) if sys.stderr.isatty() else contextlib.nullcontext(lines) as progress:
             yield progress
     except KeyboardInterrupt:
-        typer.echo(f"botservice: stopped. {left}", err=True)
+        tell(f"botservice: stopped. {left}", logging.WARNING)
         raise typer.Exit(INTERRUPTED) from None
 
 
@@ -57,9 +57,9 @@ def _bar(what: str) -> Iterator[Progress]:
 class LineProgress:
     """Writes the progress of work in lines, for logs and screen readers."""
 
-    def __init__(self, what: str, file: TextIO, clock: Callable[[], float]) -> None:
+    def __init__(self, what: str, say: Callable[[str], object], clock: Callable[[], float]) -> None:
         self._what = what
-        self._file = file
+        self._say = say
         self._clock = clock
         self._began = self._said = clock()
 
@@ -70,7 +70,7 @@ class LineProgress:
             return
         self._said = now
         parts = [f"{self._what}: {self._state(done, total, now - self._began)}", note]
-        print(", ".join(filter(None, parts)), file=self._file, flush=True)
+        self._say(", ".join(filter(None, parts)))
 
     @staticmethod
     def _state(done: float, total: float, passed: float) -> str:

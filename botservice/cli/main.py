@@ -3,6 +3,7 @@
 import contextlib
 import gc
 import json
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from botservice.cli.console import (
     open_storage,
     printable,
     run,
+    tell,
     with_storage,
 )
 from botservice.cli.copy import copy
@@ -365,7 +367,7 @@ def main() -> None:
         check_packages()
         cli(standalone_mode=True)
     except BotServiceError as error:
-        typer.echo(f"botservice: {_redacted(str(error))}", err=True)
+        tell(f"botservice: {error}", logging.ERROR)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
@@ -375,7 +377,7 @@ def main() -> None:
         _check_output("\n" if isinstance(error, OSError) else "")  # was it writing there that failed?
         import traceback
 
-        typer.echo(_redacted(traceback.format_exc()), err=True)
+        tell(traceback.format_exc(), logging.ERROR)
         sys.exit(1)
     finally:
         _check_output()
@@ -399,11 +401,5 @@ def _check_output(more: str = "") -> None:
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
-            typer.echo(f"botservice: the output cannot be written: {error.strerror}", err=True)
+            tell(f"botservice: the output cannot be written: {error.strerror}", logging.ERROR)
             sys.exit(1)
-
-
-def _redacted(text: str) -> str:
-    from botservice.telemetry.logs import redact
-
-    return redact(text)

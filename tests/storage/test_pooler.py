@@ -6,12 +6,15 @@ What the check at the start misses, the first transaction finds that gets anothe
 import asyncio
 import contextlib
 import itertools
+import os
+import subprocess
+import sys
 import threading
 from collections import Counter
 
 import psycopg
 import pytest
-from crash.served import ServedBot
+from crash.served import ROOT, ServedBot
 from sqlalchemy import text
 from standins.pgbouncer import needs_pgbouncer, pgbouncer
 from standins.pooler import Pooler
@@ -220,14 +223,19 @@ async def test_statement_mode_is_refused(postgres_url):
 
 
 @needs_pgbouncer
-async def test_a_pooler_without_a_free_session_is_waited_for_in_bounds_and_named(postgres_url, caplog):
+def test_a_pooler_without_a_free_session_is_waited_for_in_bounds_and_named(postgres_url, tmp_path):
     with pgbouncer(postgres_url, mode="session", size=1) as url, psycopg.connect(url) as other:
         other.execute("SELECT 1")
-        with pytest.raises(StorageUnavailable, match=r"no session within 5 seconds.*default_pool_size"):
-            await Storage.open(url)
-    assert [each.waits_for for each in caplog.records if each.message == "storage.waiting_for_database"] == [
-        "a session: its pooler may have none free"
-    ]
+        command = [sys.executable, "-m", "botservice", "turns"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "DATABASE_URL": url}
+        done = subprocess.run(
+            command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        )
+    waiting, refused = done.stderr.splitlines()
+    assert 'storage.waiting_for_database waits_for="a session: its pooler may have none free"' in waiting
+    assert "no session within 5 seconds" in refused
+    assert "default_pool_size" in refused
+    assert done.returncode == 1
 
 
 @needs_pgbouncer
