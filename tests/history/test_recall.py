@@ -254,6 +254,41 @@ async def test_a_selector_of_a_program_holds_up_nobody(context):
     assert selector.threads[0] is not threading.current_thread()
 
 
+async def test_what_stands_in_the_prompts_of_a_turn_is_chosen_once(context):
+    history = context.chat_history
+    await talk(history, "Ann: my dog is Rex", "bot: hello", "Ann: what is my dog called?")
+    measured, counts = [], []
+    room = Room(15, lambda message: measured.append(message) or 10, lambda message, *_: message, lambda *_: None)
+    for number in range(3):
+        recall = await history.recall(NoMessages(), search_k=5, room=room, beside=lambda _, n=number: n)
+        assert [hit.message.text for hit in recall.found] == ["my dog is Rex"]
+        assert recall.beside == number, "what else is known may change"
+        counts.append(len(measured))
+    assert counts == [counts[0]] * 3
+    await talk(history, "Ann: and what is my dog?")
+    await history.recall(NoMessages(), search_k=5, room=room)
+    assert len(measured) > counts[0], "the next question is another one"
+
+
+@pytest.mark.parametrize("change", ["delete", "edit", "say"])
+async def test_what_others_do_to_a_chat_during_a_turn_is_seen_by_the_next_prompt(storage, context, change):
+    history = context.chat_history
+    other = await AgentContext.get_or_create(storage, context.context_keys)
+    dog = await history.append_user_message("my dog is called Rex", author="Ann")
+    await talk(history, "Ann: what is my dog called?")
+    assert await found(history, k=5) == [("my dog is called Rex", None)]
+    if change == "delete":
+        await other.chat_history.delete_messages([dog.id])
+    elif change == "edit":
+        edited = update(messages).where(messages.c.id == dog.id).values(text="my dog is called Max")
+        version = update(contexts).where(contexts.c.id == context.id).values(deletion_version=1)
+        await storage.write(lambda connection: [connection.execute(each) for each in (edited, version)])
+    else:
+        await talk(other.chat_history, "Bob: Max is what my dog is called")
+    texts = {"delete": [], "edit": ["Max"], "say": ["Max", "Rex"]}[change]
+    assert [each for each in ("Max", "Rex") if each in str(await found(history, k=5))] == texts
+
+
 async def test_messages_that_have_to_be_counted_anew_are_not_read_where_others_wait(sqlite_storage):
     context = await AgentContext.get_or_create(sqlite_storage, {"transport": "telegram", "chat_id": "1"})
     await talk(context.chat_history, "Ann: hello", "Ann: how are you?")
