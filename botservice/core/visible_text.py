@@ -71,7 +71,7 @@ _IN_NUMBERS: Final = frozenset(".,:/\u066b\u066c")
 
 
 def visible(text: str, *, keeps_lines: bool = False, keeps_ends: bool = False, is_code: bool = False) -> str:
-    r"""Write out every sign of a text that would not be seen; no two texts look alike.
+    r"""Write out every sign of a text that would not be seen; no two texts look alike, and as code no two spellings.
 
     What hides, or turns the direction of what follows, is written as in JSON, such as \u202e; so are line breaks. A
     backslash is doubled where it would look like the beginning of that, and many spaces are counted.
@@ -80,12 +80,15 @@ def visible(text: str, *, keeps_lines: bool = False, keeps_ends: bool = False, i
         keeps_lines: Leave line breaks as they are.
         keeps_ends: Leave single spaces at the beginning and the end, which are to be seen by what stands around it.
         is_code: It is read in the order of its signs, as the arguments of a call are: all but a sentence from right to
-            left runs from left to right, and in it each run of words from right to left stands by itself.
+            left runs from left to right, and in it each run of words from right to left stands by itself. Letters that
+            are not spelt as Unicode composes them (NFC) look like those that are: what is odd in them is written out.
     """
     if _PLAIN_LINE.fullmatch(text) is not None and "  " not in text:
         return text
     fakes = {found.start() for found in _LOOKALIKES.finditer(text)}
     hidden = list(hides(text))
+    if is_code:
+        fakes.update(_misspelt(text))
     parts: list[str] = []
     for at in range(len(text) - 1, -1, -1):  # backwards: a backslash depends on what is shown behind it
         sign = text[at]
@@ -99,6 +102,30 @@ def visible(text: str, *, keeps_lines: bool = False, keeps_ends: bool = False, i
     shown = _MANY_SPACES.sub(_counted, "".join(reversed(parts)))
     shown = shown if keeps_lines or keeps_ends else _EDGES.sub(_counted, shown)
     return isolate_lines(shown, is_code=is_code)
+
+
+def _misspelt(text: str) -> Iterator[int]:
+    """Yield the places of signs that make another spelling of letters which Unicode composes (NFC).
+
+    They are the marks behind a letter, or the letter where it stands for another one by itself, as the sign for ohms.
+    """
+    if unicodedata.is_normalized("NFC", text):
+        return
+    begin = 0
+    for at in range(1, len(text) + 1):
+        if at < len(text) and _goes_with(text[begin:at], text[at]):
+            continue
+        if not unicodedata.is_normalized("NFC", text[begin:at]):
+            is_first_odd = not unicodedata.is_normalized("NFC", text[begin])
+            yield from range(begin if is_first_odd else begin + 1, at)
+        begin = at
+
+
+def _goes_with(letter: str, sign: str) -> bool:
+    """Return whether a sign is a mark on a letter, or composes with it as the parts of Korean syllables do."""
+    if unicodedata.combining(sign):
+        return True
+    return unicodedata.normalize("NFC", letter + sign) != unicodedata.normalize("NFC", letter) + sign
 
 
 def isolate_lines(shown: str, *, is_code: bool = True) -> str:

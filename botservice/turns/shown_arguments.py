@@ -13,12 +13,14 @@ _LONGEST_VALUE: Final = 300  # characters of one argument where they are shown i
 _MOST_LINES: Final = 20
 _SHORTEST_PART: Final = 30
 _JSON_TEXT: Final = re.compile(r'"((?:[^"\\]|\\.)*+)"')
+_JSON: Final = json.JSONDecoder(strict=False, parse_int=str, parse_float=str)
 
 
 def readable(arguments: Mapping[str, Any], *, is_short: bool = True) -> tuple[str, bool]:
     """Return arguments as lines of `name: value`, and whether that is all of them.
 
-    What is masked is not all of it; nor is what is cut. No two calls look alike where neither is so.
+    What is masked is not all of it; nor is what is cut. No two calls look alike where neither is so: a text that reads
+    as another kind of value stands in quotation marks.
 
     Args:
         is_short: Cut long values, and leave lines out where there are many.
@@ -78,7 +80,21 @@ def _shown(value: Any, name: str, *, is_quoted: bool = False) -> tuple[str, bool
     is_json = is_quoted or not isinstance(value, str)
     text = _as_json(value) if is_json else value
     secrets = find_secrets(text, name, is_json=is_json)
-    return "".join(_parts(text, secrets, is_json=is_json)), bool(secrets)
+    shown = "".join(_parts(text, secrets, is_json=is_json))
+    return (shown if is_json or not _is_like_json(text) else f'"{shown}"'), bool(secrets)
+
+
+def _is_like_json(text: str) -> bool:
+    """Return whether a text could pass as a value that is none, such as `null` or `5`; or as a text in quotes."""
+    if text.startswith('"'):
+        return True
+    try:
+        _JSON.decode(text)
+    except ValueError:
+        return False
+    except RecursionError:
+        return True
+    return True
 
 
 def _parts(text: str, secrets: Sequence[Secret], *, is_json: bool) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """What a question shows of arguments: what is acted on is seen, what is secret is not, and nothing hides or forges."""
 
+import unicodedata
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -66,6 +67,44 @@ def test_a_secret_is_not_shown_whole_and_nothing_promises_to_show_it():
 def test_a_sign_that_shows_nothing_is_written_out(sign):
     written = f"\\u{ord(sign):04x}" if ord(sign) <= 0xFFFF else f"\\U{ord(sign):08x}"
     assert written in readable({"text": f"a{sign}b"})[0]
+
+
+ALIKE = {
+    "nothing": (None, "null", '"null"', '""null""'),
+    "yes": (True, "true", '"true"'),
+    "a number": (1, "1", '"1"', 1.0, "1.0", " 1"),
+    "no number": ("NaN", "-Infinity", "Infinity"),
+    "an object": ({}, "{}", '"{}"', "{ }"),
+    "a list": ([None], "[null]", ["null"], '["null"]', '[ "null" ]'),
+    "lines": ({"a": "x\n"}, '{"a": "x\n"}', '{"a": "x\\n"}', '{"a": "x\\\\n"}'),
+    "a long number": ("9" * 5000, "8" * 5000),
+    "a letter and its mark": ("ros\u00e9", "rose\u0301", "rose\\u0301"),
+    "two marks": ("\u1e69", "s\u0323\u0307", "s\u0307\u0323", "\u1e63\u0307", "\u1e61\u0323"),
+    "a syllable": ("\uac01", "\u1100\u1161\u11a8", "\uac00\u11a8"),
+    "a sign of its own": ("\u00c5", "\u212b", "A\u030a"),
+    "a semicolon": ("a;b", "a\u037eb"),
+    "a backtick": ("`id`", "\u1fefid\u1fef"),
+}
+
+
+@pytest.mark.parametrize("values", ALIKE.values(), ids=ALIKE)
+def test_no_two_values_look_alike(values):
+    shown = [readable({"to": each}, is_short=False)[0] for each in values]
+    shown += [readable({"to": [each]}, is_short=False)[0] for each in values]
+    assert len({unicodedata.normalize("NFC", each) for each in shown}) == len(shown), shown
+
+
+def test_a_text_that_reads_as_another_value_stands_in_quotation_marks():
+    shown, is_whole = readable(
+        {"to": "null", "amount": 5, "note": "5 apples", "body": '{"password": "hunter2hunter2"}'}
+    )
+    assert shown == 'to: "null"\namount: 5\nnote: 5 apples\nbody: "{"password": "h••••••2 (14)"}"'
+    assert not is_whole
+
+
+@pytest.mark.parametrize("deep", ["[" * 100_000, "[" * 100_000 + "]" * 100_000])
+def test_a_text_that_is_nested_too_deep_to_be_read_is_shown(deep):
+    assert deep[:50] in readable({"to": deep})[0]
 
 
 def test_spaces_cannot_push_words_out_of_sight():

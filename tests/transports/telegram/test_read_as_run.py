@@ -9,7 +9,7 @@ from standins.bot_api import BotApi, Person
 from botservice import ToolCall, tool
 from botservice.core.visible_text import visible
 from tests.transports.telegram.test_approval import becomes, press
-from tests.transports.test_seen_as_stored import ATTACKS, decoded
+from tests.transports.test_seen_as_stored import ATTACKS, decoded, text_of
 
 _ROUNDS = 24
 _SIGNS = "\\`*_<>|$[](){}nu\"' \n⟨⟩•אבعر٥\u0336\u0301\u200d\ufe0f\u3164é😀"
@@ -31,8 +31,7 @@ def read_back(message: Any) -> dict[str, Any]:
     units = message.text.encode("utf-16-le")
     shown = units[2 * block["offset"] : 2 * (block["offset"] + block["length"])].decode("utf-16-le")
     lines = dict(line.split(": ", 1) for line in shown.split("\n"))
-    told = {name: decoded(line) for name, line in lines.items()}
-    return {name: value if name == "command" else json.loads(value) for name, value in told.items()}
+    return {name: text_of(line) if name == "command" else json.loads(decoded(line)) for name, line in lines.items()}
 
 
 async def test_what_is_read_is_what_runs_whatever_it_is(api: BotApi, bot_on: Any) -> None:
