@@ -26,6 +26,7 @@ IS_COMPILED_NOW = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))  # else by the
 OPTIONS = {"run": (), "dev": () if IS_COMPILED_NOW else ("--no-compile",)}  # tests import a part of it all
 INSTALL = ["install", "--disable-pip-version-check", "--no-input"]
 PIP = ["-m", "pip", *INSTALL]
+ENSUREPIP = ["-m", "ensurepip", "--default-pip"]  # or `pip` in the environment would be another one's
 BROUGHT = sysconfig.get_config_var("WHEEL_PKG_DIR") or f"{sysconfig.get_path('stdlib')}/ensurepip/_bundled"
 SECONDS_BETWEEN_LINES = 5.0
 LAST_LINES = 30
@@ -109,14 +110,14 @@ def _bring_pip() -> "subprocess.CompletedProcess[str]":
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             return done
-    return subprocess.run([PYTHON, "-m", "ensurepip"], capture_output=True, text=True, check=False)
+    return subprocess.run([PYTHON, *ENSUREPIP], capture_output=True, text=True, check=False)
 
 
 def _works() -> bool:
     """Return whether .venv has a pip that runs: its Python may be gone, or other tools may have made it without."""
     if not os.access(PYTHON, os.X_OK):
         return False
-    tries = (["-m", "pip", "--version"], ["-m", "ensurepip"])
+    tries = (["-m", "pip", "--version"], ENSUREPIP)
     return any(subprocess.run([PYTHON, *each], capture_output=True, check=False).returncode == 0 for each in tries)
 
 
@@ -147,13 +148,14 @@ def _install(arguments: list[str], what: str) -> None:
 
 def _follow(running: "subprocess.Popen[str]", said: list[str], what: str) -> None:
     assert running.stdout is not None
-    collected, last = 0, time.monotonic()
+    collected, last, are_all_here = 0, time.monotonic(), False
     for line in running.stdout:
         said.append(line)
         collected += line.startswith(("Collecting ", "Requirement already satisfied: "))
         if line.startswith("Installing collected packages"):
+            are_all_here = True
             _say("        all are here and are put in place")
-        elif time.monotonic() - last > SECONDS_BETWEEN_LINES:
+        elif not are_all_here and time.monotonic() - last > SECONDS_BETWEEN_LINES:
             last = time.monotonic()
             _say(f"        {collected} of {what} are here")
 

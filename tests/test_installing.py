@@ -157,6 +157,12 @@ def test_what_is_installed_is_not_installed_again_and_what_tests_need_serves_too
     assert bare.times_built == 2
 
 
+def test_the_pip_that_is_typed_in_the_environment_is_its_own_also_where_uv_installs(small: Small) -> None:
+    (small.folder / "ensurepip.py").unlink()
+    small.set_up()
+    assert (small.folder / ".venv" / "bin" / "pip").is_file()
+
+
 def test_where_a_start_keeps_no_bytecode_it_is_made_with_the_installation(small: Small) -> None:
     for package in ("botservice", "transports"):
         (small.folder / package).mkdir()

@@ -32,7 +32,7 @@ class InstallOrigin:
         if self.url is None:
             return f"botservice=={self.version}"
         if self.vcs is None:
-            return f"botservice @ {self.url}"
+            return f"-e {self.url}" if self.is_editable else f"botservice @ {self.url}"
         address = f"{self.vcs}+{self.url}@{self.commit}"
         # Of a repository on this machine, pip of Python 3.11 takes the address alone.
         return address if self.url.startswith("file:") else f"botservice @ {address}"
