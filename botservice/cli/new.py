@@ -73,10 +73,10 @@ def new(
     typer.echo(f"{folder} {'has got' if is_there else 'is made'}: {', '.join(made)}")
     if not is_there:
         typer.echo(f"\n  cd {folder}")
-        typer.echo(
-            "  botservice serve --app bot:service --reload    # http://127.0.0.1:8000/, without any key or account"
-        )
-        typer.echo("\nREADME.md says how to test it, to give it a model and tokens, and to deploy it.")
+        typer.echo("  botservice serve --reload --open       # http://127.0.0.1:8000/, without any key or account")
+        typer.echo("  pip install -r requirements-dev.txt    # what its test needs")
+        typer.echo("  python -m pytest")
+        typer.echo("\nREADME.md says how to give it a model and tokens, and how to deploy it.")
 
 
 def _template(text: str) -> Template:

@@ -26,7 +26,8 @@ def bot(run, tmp_path):
     """The folder of a new bot."""
     code, said, _ = run("new", "bots/my-bot")
     assert code == 0
-    assert "botservice serve --app bot:service" in said
+    assert "botservice serve --reload --open" in said
+    assert "python -m pytest" in said
     return tmp_path / "bots" / "my-bot"
 
 
@@ -73,7 +74,8 @@ def test_every_template_passes_its_test_and_does_without_a_key_what_it_shows(
     assert not [*bot.glob("*.db")], "a test leaves nothing"
     talked = python(bot, "-m", "botservice", "chat", "--app", "bot:service", typed=typed)
     assert talked.stdout.strip().endswith(says), talked.stderr
-    assert "my-bot" in (bot / "bot.py").read_text()
+    named = python(bot, "-c", "import bot; print(bot.service.name)")
+    assert named.stdout == "my-bot\n", named.stderr
     assert "{{" not in "".join(each.read_text() for each in bot.iterdir() if each.is_file() and each.suffix != ".db")
     assert f"`{typed.splitlines()[0].split()[0]} " in (bot / "README.md").read_text()
 
@@ -146,7 +148,8 @@ def test_what_is_there_stays_as_it_is(run, tmp_path):
             True,
         ),
         ({"url": "file:///home/me/botservice", "dir_info": {"editable": True}},
-         "botservice @ file:///home/me/botservice", False),
+         "-e file:///home/me/botservice", False),
+        ({"url": "file:///home/me/botservice", "dir_info": {}}, "botservice @ file:///home/me/botservice", False),
         ({"url": "https://example.com/botservice-1.2.3.whl", "archive_info": {}},
          "botservice @ https://example.com/botservice-1.2.3.whl", True),
     ],
