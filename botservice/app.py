@@ -484,7 +484,7 @@ async def _alerting(settings: Settings, service: AgentService, storage: Storage,
     if chat is None:
         yield
         return
-    async with FailureAlerts(storage, chat, service.options.clock, worker.wake).running():
+    async with FailureAlerts(storage, chat, service.options.clock, worker).running():
         yield
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, or_, select, update
 
-from botservice.conversation.context import ContextKeys, find_or_insert_context, read_context_keys
+from botservice.conversation.context import ContextKeys, find_context, find_or_insert_context, read_context_keys
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import BotServiceError, StorageUnavailable
 from botservice.storage.database import Storage
@@ -23,8 +23,11 @@ from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.alerts import alerts
 from botservice.storage.tables.conversations import events, steps, turns
 from botservice.telemetry.measuring import TurnEnd, Work, sending_to
+from botservice.texts import in_language
+from botservice.turns.records import find_newest_messages
 from botservice.turns.sending import prepare_message, write_message
-from botservice.turns.turn import API, EventKind, Outcome
+from botservice.turns.turn import API, EventKind, Outcome, StoredEvent
+from botservice.turns.worker import Worker
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +36,7 @@ WITHIN: Final = timedelta(minutes=10)
 AT_MOST_EVERY: Final = timedelta(hours=1)
 _NAME: Final = "failed_turns"
 _NEWEST: Final = 100  # of the turns that failed: so many are looked at
+_READ: Final = 5  # of the newest messages in the chat: so many are read for their language
 _PAUSE_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 60.0  # how often an answered turn makes it look what other processes have told
 
@@ -71,16 +75,14 @@ class Alert:
     failed: int
     since: datetime
 
-    def __str__(self) -> str:
+    def text(self, language: str | None) -> str:
+        """Return what is told, as Markdown."""
         again = f"`botservice turns retry --all --failed-since {self.since.astimezone(UTC):%Y-%m-%dT%H:%M}`"
         if self.is_over:
-            return f"✅ Questions are answered again. To have those asked again that failed: {again}"
-        number = f"{self.failed} or more" if self.failed >= _NEWEST else str(self.failed)
+            return in_language("alerts.over", language, again=again)
+        count = f"{_NEWEST}+" if self.failed >= _NEWEST else str(self.failed)
         minutes = int(WITHIN.total_seconds() // 60)
-        return (
-            f"⚠️ {number} questions failed in the last {minutes} minutes. `botservice turns` lists them with their "
-            f"errors; `botservice doctor` tries what the bot needs. Afterwards, {again} has them asked again."
-        )
+        return in_language("alerts.failing", language, count=count, minutes=minutes, again=again)
 
 
 class FailureAlerts:
@@ -89,18 +91,11 @@ class FailureAlerts:
     It looks when a turn of this process ends, and costs an idle database nothing.
     """
 
-    def __init__(
-        self, storage: Storage, chat: ChatAddress, clock: Callable[[], datetime], wake: Callable[[int], object]
-    ) -> None:
-        """Make one.
-
-        Args:
-            wake: Called with the id of the conversation in which something was stored to be sent.
-        """
+    def __init__(self, storage: Storage, chat: ChatAddress, clock: Callable[[], datetime], worker: Worker) -> None:
         self._storage = storage
         self._chat = chat
         self._clock = clock
-        self._wake = wake
+        self._worker = worker
         self._loop = asyncio.get_running_loop()
         self._news = asyncio.Event()
         self._is_on = True  # until it has looked
@@ -154,7 +149,7 @@ class FailureAlerts:
         self._is_on, alert = await self._storage.read(lambda connection: _read(connection, now), is_long=True)
         if alert is None:
             return None
-        new = await prepare_message(str(alert), (), now)
+        new = await prepare_message(alert.text(await self._find_language()), (), now)
 
         def tell(connection: Connection) -> int | None:
             execute(connection, _insert(connection), {"name": _NAME, "is_on": False})
@@ -173,8 +168,26 @@ class FailureAlerts:
         if context_id is None:
             return None
         logger.warning("alerts.told", extra={"failed": alert.failed, "is_over": alert.is_over})
-        self._wake(context_id)
+        self._worker.wake(context_id)
         return alert
+
+    async def _find_language(self) -> str | None:
+        """Find the language of whoever wrote in the chat last; None where nothing says it."""
+
+        def newest(connection: Connection) -> list[tuple[str, StoredEvent]]:
+            number = self._chat.number or find_context(connection, ContextKeys.of(self._chat.keys))
+            return [] if number is None else find_newest_messages(connection, number, _READ)
+
+        try:
+            for transport, event in await self._storage.read(newest):
+                said = await self._worker.peek(transport, event)
+                if said is not None and said.language is not None:
+                    return said.language
+        except StorageUnavailable:
+            raise
+        except Exception:
+            logger.exception("alerts.language_unknown")  # it is told in English
+        return None
 
 
 def find_or_make(connection: Connection, chat: ChatAddress, now: datetime) -> int:

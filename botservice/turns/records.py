@@ -61,6 +61,13 @@ _EVENTS_OF_TURN = (
     .where(events.c.turn_id == bindparam("turn"))
     .order_by(events.c.order_key, events.c.id)
 )
+_NEWEST_MESSAGES = (
+    select(events.c.id, events.c.key, events.c.raw, events.c.received_at, events.c.group_key, events.c.transport)
+    .where(
+        events.c.context_id == bindparam("context"), events.c.kind == EventKind.MESSAGE.value, events.c.raw.is_not(None)
+    )
+    .order_by(events.c.id.desc())
+)
 _GROW_TURN = (
     update(turns)
     .where(TURN_IS_OPEN, turns.c.id == bindparam("turn"), turns.c.joined_events == bindparam("joined"))
@@ -284,6 +291,16 @@ def measure_backlog(connection: Connection, now: datetime) -> dict[str, float]:
     return {**numbers, "oldest_queued_seconds": oldest, "deliveries": owed}
 
 
+def find_newest_messages(connection: Connection, context_id: int, most: int) -> list[tuple[str, StoredEvent]]:
+    """Find the newest messages that people wrote in a context, as they came, each with its transport."""
+    found = connection.execute(_NEWEST_MESSAGES.limit(most), {"context": context_id}).all()
+    return [(each.transport, _read_event(each)) for each in found]
+
+
+def _read_event(row: Any) -> StoredEvent:
+    return StoredEvent(row.id, row.key, row.raw or b"", row.received_at, row.group_key)
+
+
 def _read_turn(connection: Connection, row: Any) -> Turn:
     found = execute(connection, _EVENTS_OF_TURN, {"turn": row.id}).all()
     return Turn(
@@ -296,7 +313,7 @@ def _read_turn(connection: Connection, row: Any) -> Turn:
         row.keeps_steps,
         row.order_key,
         row.started_at is not None,
-        tuple(StoredEvent(each.id, each.key, each.raw or b"", each.received_at, each.group_key) for each in found),
+        tuple(map(_read_event, found)),
         row.joined_events,
         row.due_set_at,
         row.failures,

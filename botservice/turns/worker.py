@@ -12,6 +12,7 @@ from sqlalchemy import Connection
 
 from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, ClaimLost, StorageUnavailable
+from botservice.core.messages import InboundMessage
 from botservice.storage.activity import in_background
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
@@ -22,7 +23,7 @@ from botservice.turns.records import find_stops
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import NoTransport, Transport
-from botservice.turns.turn import EventKind, Share
+from botservice.turns.turn import EventKind, Share, StoredEvent
 from botservice.turns.wakeups import Wakeup
 
 logger = logging.getLogger(__name__)
@@ -181,6 +182,11 @@ class Worker:
     def take_on(self, transport: Transport) -> None:
         """Work for one more transport from now on."""
         self._transports[transport.name] = adopt(Transport, transport)
+
+    async def peek(self, transport: str, event: StoredEvent) -> InboundMessage | None:
+        """Read an event without its files; None where it says nothing, or its transport is not there."""
+        found = self._transports.get(transport)
+        return None if found is None else await found.peek(event)
 
     async def start(self) -> None:
         """Begin to work, first on what an earlier process left behind."""

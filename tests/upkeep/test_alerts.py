@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select
 from standins.patience import PATIENT
-from turns.messenger import SetClock, office
+from turns.messenger import Messenger, SetClock, office
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.background.alerts import FailureAlerts
@@ -44,7 +45,7 @@ class World:
 
 
 @contextlib.asynccontextmanager
-async def world(storage):
+async def world(storage, messenger=None):
     clock = SetClock(START)
 
     def model(conversation):
@@ -52,8 +53,8 @@ async def world(storage):
             raise LLMError("the key was revoked", is_transient=False)
         return "answered"
 
-    async with office(storage, model, clock=clock) as bot:
-        yield World(bot, clock, FailureAlerts(storage, OPERATORS, clock, bot.worker.wake))
+    async with office(storage, model, messenger=messenger, clock=clock) as bot:
+        yield World(bot, clock, FailureAlerts(storage, OPERATORS, clock, bot.worker))
 
 
 @pytest.mark.any_database
@@ -142,7 +143,7 @@ async def test_an_answer_in_one_process_ends_what_another_one_has_told(storage):
     async with world(storage) as town:
         await town.ask(*["fails"] * 5)
         assert await town.alerts.look()
-        other = FailureAlerts(storage, OPERATORS, town.clock, town.bot.worker.wake)
+        other = FailureAlerts(storage, OPERATORS, town.clock, town.bot.worker)
         await town.ask("works")
         assert (await other.look()).is_over
 
@@ -151,7 +152,7 @@ async def test_many_processes_tell_it_once(postgres_url):
     async with contextlib.AsyncExitStack() as stack:
         storages = [await stack.enter_async_context(Storage.open(postgres_url, limits=PATIENT)) for _ in range(3)]
         town = await stack.enter_async_context(world(storages[0]))
-        processes = [FailureAlerts(each, OPERATORS, town.clock, lambda _: None) for each in storages for _ in range(3)]
+        processes = [FailureAlerts(each, OPERATORS, town.clock, town.bot.worker) for each in storages for _ in range(3)]
         await town.ask(*["fails"] * 5)
         told = await asyncio.gather(*(each.look() for each in processes))
         assert sum(each is not None for each in told) == 1
@@ -165,13 +166,46 @@ async def test_a_chat_may_be_named_by_the_number_of_its_context(storage):
     async with world(storage) as town:
         context = await AgentContext.get_or_create(storage, OPERATORS.keys)
         await town.ask(*["fails"] * 5)
-        await FailureAlerts(storage, ChatAddress(context.id, {}), town.clock, town.bot.worker.wake).look()
+        await FailureAlerts(storage, ChatAddress(context.id, {}), town.clock, town.bot.worker).look()
         await town.until_told(1)
-        wrong = FailureAlerts(storage, ChatAddress(99, {}), town.clock, town.bot.worker.wake)
+        wrong = FailureAlerts(storage, ChatAddress(99, {}), town.clock, town.bot.worker)
         town.clock.now += timedelta(hours=2)
         await town.ask(*["fails"] * 5)
         with pytest.raises(StorageError, match="there is no context 99"):
             await wrong.look()
+
+
+class Speaking(Messenger):
+    """A messenger whose people have set their client to a language."""
+
+    async def read(self, event):
+        return replace(await super().read(event), language="pt-br")
+
+
+async def test_an_alert_is_in_the_language_of_who_wrote_there_last(storage):
+    async with world(storage, Speaking()) as town:
+        await town.bot.write("hello", chat="ops", order=1)
+        await town.bot.messenger.shows("ops", "answered")
+        await town.ask(*["fails"] * 5)
+        assert await town.alerts.look()
+        await town.until_told(2)
+        assert "Perguntas que falharam nos últimos 10 minutos: 5." in town.told()[1]
+        assert "`botservice turns retry --all --failed-since 2026-03-01T12:00`" in town.told()[1]
+        await town.ask("works")
+        assert (await town.alerts.look()).is_over
+        await town.until_told(3)
+        assert town.told()[2].startswith("✅ As perguntas voltaram")
+
+
+async def test_an_alert_is_told_in_english_where_what_was_written_cannot_be_read(storage):
+    async with world(storage) as town:
+        await town.bot.write("hello", chat="ops", order=1)
+        await town.bot.messenger.shows("ops", "answered")
+        await town.ask(*["fails"] * 5)
+        town.bot.messenger.read_errors.append(RuntimeError("no longer a message"))
+        assert await town.alerts.look()
+        await town.until_told(2)
+        assert "5 questions failed" in town.told()[1]
 
 
 async def test_what_is_told_holds_no_words_of_people_or_of_the_model(storage):
