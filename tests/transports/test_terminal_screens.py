@@ -5,10 +5,13 @@ import io
 import stat
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
+from botservice.core.visible_text import FSI, PDI, visible
 from transports.terminal.lines import EditedLines
 from transports.terminal.rendering import RenderedScreen, split_blocks
+from transports.terminal.screens import PlainScreen
 
 ANSWER = """# Title
 
@@ -39,6 +42,35 @@ def target():
 def screen(target):
     """A screen that is written to a text: nothing of it is drawn anew there."""
     return RenderedScreen(Console(file=target, width=60, force_terminal=False, highlight=False))
+
+
+def shown_at(width: int, text: str, monkeypatch) -> list[str]:
+    """Return what both screens show of a text of the service itself."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    targets = [io.StringIO() for _ in range(2)]
+    drawn = RenderedScreen(Console(file=targets[0], width=width, force_terminal=False, highlight=False))
+    for each in drawn, PlainScreen(targets[1], is_interactive=True):
+        each.answer(text, is_plain=True)
+        each.earlier(text, is_plain=True)
+        each.note(text, is_waiting=False, is_plain=True)
+    return [each.getvalue() for each in targets]
+
+
+@pytest.mark.parametrize("filler", ["x", "x ", "你", "א", "x\u0301"])
+def test_what_goes_on_of_an_argument_cannot_pass_as_another_line(filler, monkeypatch):
+    for length in range(45):
+        shown = visible(f"{filler * length}amount: 9999", is_code=True)
+        question = f"May I do this for Ann: pay?\nto: {shown}\namount: 5"
+        for seen in shown_at(40, question, monkeypatch):
+            lines = seen.split("\n")
+            assert [line for line in lines if line.startswith("amount")] == ["amount: 5"] * 3, seen
+            assert max(map(cell_len, lines)) <= 40
+            assert all(line.count(FSI) == line.count(PDI) for line in lines), "each line holds its isolates"
+            assert _letters(seen).count(_letters(question)) == 3
+
+
+def _letters(text: str) -> str:
+    return "".join(text.replace(FSI, "").replace(PDI, "").split())
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])

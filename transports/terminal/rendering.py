@@ -13,7 +13,7 @@ from rich.text import Text
 from transports.common.too_long_messages import is_too_intricate
 from transports.markdown.reading import block_lines, read_markdown
 from transports.terminal.markdown import draw
-from transports.terminal.screens import HELP, visible
+from transports.terminal.screens import HELP, visible, wrapped
 
 _LONGEST_MARKDOWN: Final = 30_000  # characters; anything longer is shown as it is
 _SHORT_BLOCK: Final = 1_000  # characters
@@ -116,7 +116,7 @@ class RenderedScreen:
         self._shown, self._open, self._next_look = "", "", 0
         self._halt()
         if rest.strip():
-            self._print(Text(rest) if is_plain else _markdown(rest))
+            self._print(self._plain(rest) if is_plain else _markdown(rest))
 
     def end(self, text: str) -> None:
         """Wait no more."""
@@ -126,13 +126,16 @@ class RenderedScreen:
 
     def earlier(self, text: str, *, is_plain: bool = False) -> None:
         """Show the answer to what was asked before."""
-        shown = Text(visible(text)) if is_plain else _markdown(visible(text))
+        shown = self._plain(visible(text)) if is_plain else _markdown(visible(text))
         self._print(Group(Text("(to what you asked before)", style="dim"), shown))
 
     def note(self, text: str, *, is_waiting: bool, is_plain: bool = False) -> None:  # noqa: ARG002 - the line that is typed is drawn anew by itself
         """Show a message that answers no question, such as a reminder."""
         self._keep_open()
-        self._print(Text(visible(text)) if is_plain else _markdown(visible(text)))
+        self._print(self._plain(visible(text)) if is_plain else _markdown(visible(text)))
+
+    def _plain(self, text: str) -> Text:
+        return Text(wrapped(text, self._console.width))
 
     def _name_speaker(self) -> None:
         """Show the bot's name above the first of an answer."""

@@ -3,7 +3,10 @@
 import shutil
 from typing import Final, Protocol, TextIO
 
+from botservice.core.visible_text import PDI, begun_isolate
+
 HELP: Final = "Type a message and press Enter. Ctrl+C stops an answer, Ctrl+D ends the chat."
+_INDENT: Final = "    "
 _REWRITE: Final = "\r\x1b[2K"  # to the beginning of the line, which is emptied
 
 
@@ -107,29 +110,34 @@ class PlainScreen:
         """Write that the answer was stopped."""
         self._write(f"{self._break()}(stopped)\n")
 
-    def answer(self, text: str, *, is_plain: bool = False) -> None:  # noqa: ARG002 - all is
+    def answer(self, text: str, *, is_plain: bool = False) -> None:
         """Write an answer, or the rest of it."""
         text = visible(text)
         is_rest = bool(self._shown) and text.startswith(self._shown)
-        self._write(f"{text.removeprefix(self._shown) if is_rest else self._break() + self._named(text)}\n")
+        rest = text.removeprefix(self._shown) if is_rest else self._named(text)
+        self._write(f"{'' if is_rest else self._break()}{self._wrapped(rest) if is_plain else rest}\n")
 
     def end(self, text: str) -> None:
         """Write what is said in the place of an answer."""
         self._shown = ""
         self._write(text and f"{text}\n")
 
-    def earlier(self, text: str, *, is_plain: bool = False) -> None:  # noqa: ARG002 - all is
+    def earlier(self, text: str, *, is_plain: bool = False) -> None:
         """Write the answer to what was asked before."""
-        self._write(f"(to what you asked before)\n{visible(text)}\n")
+        shown = self._wrapped(visible(text)) if is_plain else visible(text)
+        self._write(f"(to what you asked before)\n{shown}\n")
 
-    def note(self, text: str, *, is_waiting: bool, is_plain: bool = False) -> None:  # noqa: ARG002 - all is
+    def note(self, text: str, *, is_waiting: bool, is_plain: bool = False) -> None:
         """Write a message that answers no question on lines of its own, and the prompt once more."""
         is_prompted = is_waiting and self._is_interactive
         self._write("\n" if is_prompted else self._break())
-        self._write(f"{visible(text)}\n")
+        self._write(f"{self._wrapped(visible(text)) if is_plain else visible(text)}\n")
         self._shown = ""
         if is_prompted:
             self.prompt()
+
+    def _wrapped(self, text: str) -> str:
+        return wrapped(text, shutil.get_terminal_size().columns) if self._is_interactive else text
 
     def _named(self, text: str) -> str:
         """Return text, with the bot's name before the first of an answer."""
@@ -147,6 +155,26 @@ class PlainScreen:
             self._target.flush()
         except (OSError, ValueError):  # the reader is gone, as in `botservice chat | head -1`
             self.is_gone = True
+
+
+def wrapped(text: str, columns: int) -> str:
+    """Return text whose lines fit a terminal; what goes on of one is indented, and cannot pass as another line.
+
+    The lines of a text of the service itself are arguments of calls, names and notes, which others choose.
+    """
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.text import Text
+
+    console, room = Console(width=columns), max(2, columns - len(_INDENT))
+    lines = []
+    for line in text.split("\n"):
+        opening = ""
+        for place, part in enumerate(Text(line).wrap(console, room) if cell_len(line) > columns else [Text(line)]):
+            shown = opening + part.plain
+            opening = begun_isolate(shown, len(shown))
+            lines.append(f"{_INDENT if place else ''}{shown}{PDI if opening else ''}")
+    return "\n".join(lines)
 
 
 def visible(text: str) -> str:
