@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from sqlalchemy import select
 from standins import openai_providers as providers
-from standins.openai_api import OpenAIApi, Recorded
+from standins.openai_api import CHAT, RESPONSES, OpenAIApi, Recorded
 
 from botservice import AgentContext, Attachment, LLMError, OpenAIChatLLM, SteadyWindowMessageSelector
 from botservice.agent.model_refusals import forget_refusals, list_refusals
@@ -61,6 +61,23 @@ async def test_what_one_process_learned_another_one_does_not_send(context, stora
     assert known.server == api.base_url, "no name, no password"
     assert known.expires_at - known.learned_at == timedelta(days=1)
     assert await refusals(storage, later=timedelta(days=1, seconds=1)) == []
+
+
+@pytest.mark.any_database
+async def test_the_api_that_one_process_was_pointed_to_is_the_one_that_all_ask(context, storage):
+    with OpenAIApi.running() as api:
+        llms = [OpenAIChatLLM("gpt-6.1-terra", base_url=api.base_url, api_key="k") for _ in range(3)]
+        for llm in llms[:2]:
+            service, _ = make_service(storage, llm)
+            await service.prompt(context, "hello")
+        assert [len(api.requests(path)) for path in (CHAT, RESPONSES)] == [1, 2]
+        assert [each.what for each in await refusals(storage)] == ["/chat/completions"]
+        assert await storage.write(forget_refusals) == 1
+        service, _ = make_service(storage, llms[2])
+        await service.prompt(context, "hello")
+        assert [len(api.requests(path)) for path in (CHAT, RESPONSES)] == [2, 3], "it is tried again"
+        for llm in llms:
+            await llm.close()
 
 
 @pytest.mark.any_database

@@ -53,11 +53,8 @@ _CAN_BE_LEFT_OUT: Final = frozenset(
     | {KEY, BREAKPOINT, INCLUDE, SCHEMA, WEB_SEARCH, ALTERNATING_ROLES, LATER_SYSTEM, SYSTEM_ROLE}
     | {CALL_IDS, CALLS_ALONE, REASONING_BACK, SIGNATURE_BACK, STREAM, TOOLS, *MESSAGE_FIELDS}
 )
-# A refusal that points to the other API.
-_POINTS_TO: Final[dict[tuple[Wire, str | None], Wire]] = {
-    (Wire.CHAT, CHAT_PATH): Wire.RESPONSES,
-    (Wire.RESPONSES, MISSING_PATH): Wire.CHAT,
-}
+_POINTS_TO_OTHER: Final = {Wire.CHAT: CHAT_PATH, Wire.RESPONSES: MISSING_PATH}
+"""By what an API is refused where the other one may be there."""
 _REFUSING_ITEMS: Final = (400, 404, 422)
 
 
@@ -84,7 +81,7 @@ class OpenAICall:
     @property
     def path(self) -> str:
         """The path of the request."""
-        return responses_wire.PATH if self.wire is Wire.RESPONSES else chat_wire.PATH
+        return self.wire.path
 
     def body(self) -> dict[str, Any]:
         """Return the body of the request."""
@@ -134,7 +131,7 @@ class OpenAICall:
         if self._left_out:
             self._limits.note_seals(self._left_out)
         if self._left_wire is not None:
-            self._limits.wire = self.wire
+            self._limits.refuse({self.wire.other.path: self._left_wire.wording})
 
     def _leave_out(self, error: LLMError) -> bool:
         """Make the request without what the server does not take, where there is a form without it."""
@@ -158,12 +155,11 @@ class OpenAICall:
         return digests(self._messages) if self._gone_without.keys() & digests(self._messages) else newest
 
     def _change_wire(self, error: LLMError) -> bool:
-        other = _POINTS_TO.get((self.wire, error.refused))
-        if other is None or self._limits.is_wire_fixed:
+        if error.refused != _POINTS_TO_OTHER[self.wire] or self._limits.is_wire_fixed:
             return False
         if self._left_wire is not None:
             raise self._left_wire
-        self.wire, self._left_wire = other, error
+        self.wire, self._left_wire = self.wire.other, error
         return True
 
     def _leave_out_items(self, error: LLMError) -> bool:

@@ -19,7 +19,6 @@ from botservice.llm.openai.error_table import (
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.prompt_caching import KEY, CacheMarks, marked
 
-PATH: Final = "/chat/completions"
 _GIVEN: Final = "chat_message"
 _NO_REASONING: Final = " "  # Kimi takes no empty text, and DeepSeek takes this one
 # For calls of another model. Source: Google, Gemini API, "Thought signatures".

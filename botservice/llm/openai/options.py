@@ -77,6 +77,16 @@ class Wire(StrEnum):
     RESPONSES = "responses"
     CHAT = "chat"
 
+    @property
+    def path(self) -> str:
+        """Its path behind the base URL, which also names it among what a server refuses."""
+        return "/responses" if self is Wire.RESPONSES else "/chat/completions"
+
+    @property
+    def other(self) -> "Wire":
+        """The one that is left where this one is refused."""
+        return Wire.CHAT if self is Wire.RESPONSES else Wire.RESPONSES
+
 
 class ServerLimits:
     """What one server and model accept, as far as their refusals of the last day have shown.
@@ -84,7 +94,6 @@ class ServerLimits:
     Attributes:
         server: The server's address, without what may be secret in it.
         model: The model's name, as the server knows it.
-        wire: The API that it is asked by.
         is_wire_fixed: Whether a setting names the API; otherwise a refusal may change it.
         refused_seals: Encrypted reasoning that it does not accept.
         taken_types: Media types of pictures and files that it has answered about: of these it refuses single ones.
@@ -100,13 +109,20 @@ class ServerLimits:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.server, self.model = _server_name(base_url), model
-        self.wire = wire
+        self._wire = wire
         self.is_wire_fixed = is_wire_fixed
         self.refused_seals: frozenset[str] = frozenset()
         self.taken_types: frozenset[str] = frozenset()
         self._clock = clock
         self._expires: dict[str, float] = {}
         self._news: dict[str, str | None] = {}
+
+    @property
+    def wire(self) -> Wire:
+        """The API that it is asked by: not the one that it refused last, unless a setting names that one."""
+        until = {} if self.is_wire_fixed else {wire: self._expires.get(wire.path, 0.0) for wire in Wire}
+        refused = max(until, key=lambda wire: until[wire], default=self._wire)
+        return refused.other if until.get(refused, 0.0) > self._clock() else self._wire
 
     @property
     def refused(self) -> frozenset[str]:

@@ -11,7 +11,6 @@ from botservice.llm.openai.error_table import INCLUDE, SCHEMA, STREAM
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.prompt_caching import KEY, CacheMarks, marked
 
-PATH: Final = "/responses"
 SEALED_REASONING: Final = "reasoning.encrypted_content"
 MOST_CALLS: Final = "max_tool_calls"
 _FEWEST_ANSWER_TOKENS: Final = 16  # OpenAI API reference, responses, max_output_tokens
