@@ -1,6 +1,8 @@
 """What docs/architecture.md says of the code is so."""
 
+import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,13 @@ PAGE = (ROOT / "docs" / "architecture.md").read_text()
 NAMED = sorted(set(re.findall(r"`([\w./]+(?:\.py|\.md|\.toml|/))`", PAGE)))
 
 
-FILES = [f"/{path.relative_to(ROOT)}" for room in ("botservice", "transports") for path in (ROOT / room).rglob("*.py")]
+FILES = [
+    f"/{path.relative_to(ROOT)}" for package in ("botservice", "transports") for path in (ROOT / package).rglob("*.py")
+]
 
 
 def stands(path):
-    """Return whether a path is there, written from the root or only from the room that the sentence is about."""
+    """Return whether a path is there, written from the root or only from the package that the sentence is about."""
     return (
         (ROOT / path).exists()
         or (ROOT / "botservice" / path).is_dir()
@@ -43,3 +47,10 @@ def test_every_table_has_an_owner_on_the_page():
 
 def test_the_page_can_be_read_in_one_sitting():
     assert len(PAGE.splitlines()) <= 200
+
+
+def test_no_name_stands_for_two_classes():
+    trees = [ast.parse((ROOT / file.removeprefix("/")).read_text()) for file in FILES if "/migrations/" not in file]
+    names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    assert names["AgentContext"] == 1
+    assert [name for name, count in names.items() if count > 1] == []
