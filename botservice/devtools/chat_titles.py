@@ -82,7 +82,8 @@ def _title(connection: Connection, row: Any) -> ChatTitle:
 def _first_words(connection: Connection, context_id: int) -> str:
     """Return the beginning of what a person said first, as the list of the chat in the browser has it."""
     of_context = messages.c.context_id == context_id
-    query = select(func.substr(messages.c.text, 1, _FIRST_WORDS + 1)).where(of_context, MESSAGE_IS_OF_A_PERSON)
+    written = func.coalesce(func.nullif(messages.c.own_text, ""), messages.c.text)  # without what stands in files
+    query = select(func.substr(written, 1, _FIRST_WORDS + 1)).where(of_context, MESSAGE_IS_OF_A_PERSON)
     words = connection.execute(query.order_by(messages.c.position).limit(1)).scalar_one_or_none() or ""
     return f"{words[:_FIRST_WORDS].rstrip()}…" if len(words) > _FIRST_WORDS else words
 

@@ -42,6 +42,15 @@ def full_text_of(row: Row[*tuple[Any, ...]]) -> str:
     return text if row.said_by_others == NOTHING else write_out(text, decode_references(row.said_by_others))
 
 
+def written_text_of(row: Row[*tuple[Any, ...]]) -> str:
+    """Return the text of a row for people: beside words, files have their names alone."""
+    if not row.own_text or not row.attachments:
+        return full_text_of(row)
+    names = [each["name"] for each in row.attachments if each.get("name")]
+    text = " ".join([row.own_text, *(f"[{name}]" for name in names)])
+    return text if row.said_by_others == NOTHING else write_out(text, decode_references(row.said_by_others))
+
+
 def index_references(connection: Connection, context_id: int, message_id: int, references: Sequence[Reference]) -> None:
     """Index the authors whose words a message repeats, in place of those indexed before."""
     execute(connection, _DELETE, {"message": message_id})

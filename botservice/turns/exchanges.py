@@ -1,12 +1,13 @@
 """Questions with their answers, as they stand in the history: to be asked anew."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, exists, func, or_, select
+from sqlalchemy import Connection, Select, bindparam, exists, func, or_, select
 
 from botservice.core.messages import Message
 from botservice.history.rows import delete_rows, find_window, read_messages, select_messages
+from botservice.storage.references import written_text_of
 from botservice.storage.tables.conversations import events, messages, steps, turns
 from botservice.turns.notices import take_back
 from botservice.turns.turn import API, Outcome, error_id
@@ -97,7 +98,8 @@ class TurnAttempt:
     """What the agent did in one turn, or a reminder said, however that ended.
 
     Attributes:
-        questions: Oldest first; none if no message asked, as for a reminder, or where they are forgotten.
+        questions: Oldest first, as people wrote them, without the contents of files; none if no message asked, as for
+            a reminder, or where they are forgotten.
         is_reminder: Whether nobody asked just then: it was due.
         is_refused_since: Whether a question was refused since.
     """
@@ -135,13 +137,20 @@ def find_attempt(connection: Connection, context_id: int, message_id: int) -> Tu
 
 
 def _as_attempt(connection: Connection, context_id: int, row: Any, *, is_refused_since: bool) -> TurnAttempt:
-    questions = tuple(_questions_of(connection, context_id, row.id))
+    asked = connection.execute(_asked_in(context_id, row.id).add_columns(messages.c.own_text)).all()
+    read = read_messages(connection, context_id, asked)
+    questions = tuple(
+        replace(message, text=written_text_of(each), references=()) for message, each in zip(read, asked, strict=True)
+    )
     return TurnAttempt(
         row.id, Outcome(row.outcome), questions, not questions and row.transport != API, is_refused_since
     )
 
 
 def _questions_of(connection: Connection, context_id: int, turn_id: int) -> list[Message]:
+    return read_messages(connection, context_id, connection.execute(_asked_in(context_id, turn_id)).all())
+
+
+def _asked_in(context_id: int, turn_id: int) -> Select[Any]:
     of_turn = select(events.c.id).where(events.c.turn_id == turn_id)
-    asked = select_messages(context_id).where(messages.c.event_id.in_(of_turn)).order_by(messages.c.position)
-    return read_messages(connection, context_id, connection.execute(asked).all())
+    return select_messages(context_id).where(messages.c.event_id.in_(of_turn)).order_by(messages.c.position)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, func, select
 
@@ -12,7 +12,7 @@ from botservice.conversation.steps import ActionStep, FailedStep, TaskStep
 from botservice.core.messages import Role
 from botservice.devtools.chat_titles import ChatTitle, read_titles
 from botservice.devtools.turn_search import FoundTurn, find_with_failed_calls
-from botservice.storage.references import full_text_of
+from botservice.storage.references import written_text_of
 from botservice.storage.tables.conversations import events, messages, steps
 from botservice.turns.shown_arguments import readable
 from botservice.turns.waiting_calls import WaitingCall
@@ -21,6 +21,8 @@ from transports.web.inspector_previews import show_excerpt, show_preview
 from transports.web.inspector_states import TurnState, state_of, state_of_call
 from transports.web.inspector_steps import show_text
 from transports.web.inspector_timeline import waited_within
+
+_WRITTEN: Final = messages.c["text", "own_text", "attachments", "said_by_others"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +87,9 @@ def turn_seconds(turn: Any, waited: float = 0.0) -> float | None:
 
 def read_last_messages(connection: Connection, message_ids: Sequence[int]) -> dict[int, str]:
     """Return the beginnings of messages, by their conversation."""
-    columns = (messages.c.context_id, messages.c.role, messages.c.text, messages.c.said_by_others)
-    query = select(*columns).where(messages.c.id.in_(message_ids))
+    query = select(messages.c.context_id, messages.c.role, *_WRITTEN).where(messages.c.id.in_(message_ids))
     return {
-        row.context_id: show_excerpt(full_text_of(row)) if row.role == Role.USER.value else show_preview(row.text)
+        row.context_id: show_excerpt(written_text_of(row)) if row.role == Role.USER.value else show_preview(row.text)
         for row in connection.execute(query)
     }
 
@@ -96,18 +97,21 @@ def read_last_messages(connection: Connection, message_ids: Sequence[int]) -> di
 def read_questions(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, str]:
     """Return the beginnings of what turns were asked, by the turn; of compacted ones, too."""
     said = (
-        select(events.c.turn_id, messages.c.text, messages.c.said_by_others)
+        select(events.c.turn_id, *_WRITTEN)
         .join(messages, messages.c.event_id == events.c.id)
         .where(events.c.turn_id.in_(turn_ids))
         .order_by(messages.c.id)
     )
-    found = {row.turn_id: show_excerpt(full_text_of(row)) for row in connection.execute(said)}
+    written: dict[int, list[str]] = {}
+    for row in connection.execute(said):
+        written.setdefault(row.turn_id, []).append(written_text_of(row))
+    unwritten = [each for each in turn_ids if each not in written]  # such as what a program asked
     tasks = select(steps.c.turn_id, steps.c.data).where(
-        steps.c.turn_id.in_(turn_ids), steps.c.kind == TaskStep.__name__
+        steps.c.turn_id.in_(unwritten), steps.c.kind == TaskStep.__name__
     )
     for row in connection.execute(tasks):
-        found[row.turn_id] = show_excerpt(show_text(MemoryItem.from_json(row.data).get_value("task")))
-    return found
+        written[row.turn_id] = [show_text(MemoryItem.from_json(row.data).get_value("task"))]
+    return {turn_id: show_excerpt("\n".join(texts)) for turn_id, texts in written.items()}
 
 
 def _waited(row: Any, waiting: Sequence[WaitingCall]) -> float:

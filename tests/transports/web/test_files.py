@@ -51,6 +51,22 @@ async def test_a_retry_shows_the_question_and_not_what_stands_in_its_file(site):
     assert "the plan: go north" in prompt
 
 
+async def test_where_a_question_is_named_its_file_is_too_and_not_what_stands_in_it(run_site, storage_url):
+    async with run_site(["A plan."], storage_url=storage_url) as site:
+        visitor = await site.visitor()
+        await send(site, visitor, "what is this?", files=[file()])
+        async with visitor.events() as events:
+            await visitor.say("/why")
+            why = (await events.until("notice", lambda data: data["asked"] == "/why")).data["text"]
+        pages = [
+            (await visitor.client.get(path, headers={"Accept": "text/html"})).text
+            for path in ("/inspect?view=turns", "/inspect/1")
+        ]
+    for each in (why, *pages):
+        assert "what is this? [plan.txt]" in each
+        assert "[file, plan.txt]" not in each
+
+
 async def test_a_pdf_is_read_or_said_to_be_unreadable(site):
     visitor = await site.visitor()
     _, prompt = await send(site, visitor, files=[file(b"%PDF-1.7 nothing", "application/pdf", "x.pdf")])
