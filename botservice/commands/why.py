@@ -15,6 +15,7 @@ from botservice.conversation.items import MemoryItem
 from botservice.conversation.step_records import read_steps
 from botservice.conversation.steps import ActionStep, FailedStep, TaskStep
 from botservice.conversation.sub_runs import sub_runs
+from botservice.conversation.unmade_calls import state_of_unmade
 from botservice.core.errors import LLMFailure
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Author, Moment, TokenUsage
@@ -263,7 +264,11 @@ def _money(request: CommandRequest, sources: Sources) -> str | None:
 
 
 def _tool(say: Say, name: str, error: str | None) -> FormattedText:
-    outcome = say("why.worked") if error is None else say("why.failed", error=_cut(error, _LONGEST))
+    if error is None:
+        outcome = say("why.worked")
+    else:
+        is_unmade = state_of_unmade(error) is not None
+        outcome = say("why.unmade") if is_unmade else say("why.failed", error=_cut(error, _LONGEST))
     return line(words(_cut(name, _LONGEST)), ": ", outcome)
 
 

@@ -25,6 +25,7 @@ from botservice.conversation.steps import (
     UnknownStep,
 )
 from botservice.conversation.sub_runs import SubRun, sub_runs
+from botservice.conversation.unmade_calls import state_of_unmade
 from botservice.core.messages import Attachment, TokenUsage, ToolCall
 from botservice.core.quoting import found_records
 from botservice.core.visible_text import escaped, hides, is_all_seen, isolate_lines
@@ -221,6 +222,9 @@ def _call(call: Any, results: list[ToolResult]) -> Iterator[_Part]:
 
 
 def _result(result: ToolResult) -> Iterator[_Part]:
+    if state_of_unmade(result.text) is not None:
+        yield "Not made", result.text, ""
+        return
     seconds = "" if result.duration_seconds is None else f" ({result.duration_seconds:.2f} s)"
     yield f"{'Failed' if result.is_error else 'Result'}{seconds}", result.text, "red" if result.is_error else "green"
 

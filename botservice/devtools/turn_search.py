@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, literal_column, not_, or_, select
 
+from botservice.conversation.field_codec import dumps
+from botservice.conversation.unmade_calls import DENIED, EXPIRED, WITHDRAWN
 from botservice.storage.tables.conditions import TURN_IS_UNANSWERED, VERDICT_IS_BAD
 from botservice.storage.tables.conversations import events, messages, steps, turn_figures, turns
 from botservice.storage.tables.slack import feedback
@@ -170,8 +172,11 @@ def read_ratings(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int
 
 
 def find_with_failed_calls(connection: Connection, turn_ids: Sequence[int]) -> set[int]:
-    """Return those of some turns in which a call of a tool failed."""
-    query = select(steps.c.turn_id).where(steps.c.turn_id.in_(turn_ids), steps.c.data.contains(_FAILED_CALL)).distinct()
+    """Return those of some turns in which a call of a tool failed; one that nobody allowed was not made."""
+    made: Any = steps.c.data
+    for told in (DENIED, EXPIRED, WITHDRAWN):
+        made = func.replace(made, f'"text":{dumps(told)},{_FAILED_CALL}', "")
+    query = select(steps.c.turn_id).where(steps.c.turn_id.in_(turn_ids), made.contains(_FAILED_CALL)).distinct()
     return set(connection.execute(query).scalars())
 
 

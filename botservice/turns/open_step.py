@@ -14,6 +14,7 @@ from botservice.agent.tool_executor import ToolOutcome
 from botservice.conversation.context import AgentContext, note_untrusted
 from botservice.conversation.field_values import Timing
 from botservice.conversation.steps import ActionStep, MemoryStep
+from botservice.conversation.unmade_calls import WITHDRAWN
 from botservice.core.errors import TurnWaiting
 from botservice.core.messages import ToolCall
 from botservice.storage.claims import Claim
@@ -22,7 +23,7 @@ from botservice.turns.approvals_needed import find_to_ask, gives_untrusted
 from botservice.turns.model_calls import Interruption, WorkCut, record_answer, record_prompt
 from botservice.turns.parking import Parking
 from botservice.turns.records import note_step
-from botservice.turns.resuming import STOPPED, Settled, go_on, has_open, wait_again
+from botservice.turns.resuming import Settled, go_on, has_open, wait_again
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import CallRunner, close_step, stopped_outcomes
 from botservice.turns.saving import Saver
@@ -257,7 +258,7 @@ class OpenStep:
         if not await self._context.storage.read(
             lambda connection: journal.has_started(connection, row_id), is_short=True
         ):
-            return [ToolOutcome(STOPPED, error_type="RunInterrupted") for _ in step.tool_calls or ()]
+            return [ToolOutcome(WITHDRAWN, error_type="RunInterrupted") for _ in step.tool_calls or ()]
         return stopped_outcomes(step, await self._read_ended(step))
 
     async def _read_ended(self, step: ActionStep) -> Mapping[int, ToolOutcome]:

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, bindparam, update
 
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.conversation.context import AgentContext
+from botservice.conversation.unmade_calls import DENIED, EXPIRED
 from botservice.core.errors import ClaimLost
 from botservice.core.messages import ToolCall
 from botservice.storage.statements import execute
@@ -21,14 +22,7 @@ from botservice.turns.turn import API, set_due
 from botservice.turns.waiting_calls import PendingCall, PendingKind, PendingStatus, WaitingCall
 from botservice.turns.waiting_records import decide_call, find_of_turn, find_open, lock_turn, unpark_turn
 
-_DENIED: Final = (
-    "Denied: the person did not allow this call, and it was not made. Do not try it again unless they ask for it."
-)
-_EXPIRED: Final = (
-    "Not made: nobody allowed this call in time. Say so, and make it again only if the person asks for it."
-)
 _NOTHING_CAME: Final = "Error: no result came in time. Whether the call took effect is not known."
-STOPPED: Final = "Stopped by the person before it was allowed: it was not made."
 
 _PUT_OFF = update(pending_calls).where(pending_calls.c.turn_id == bindparam("turn"), CALL_IS_OPEN)
 
@@ -144,9 +138,9 @@ def _open(connection: Connection, turn_id: int) -> list[WaitingCall]:
 def _outcome(call: WaitingCall) -> ToolOutcome | None:
     """Return what the model sees of a call that is not made, or of which nothing came; None for the others."""
     if call.status is PendingStatus.DENIED:
-        return ToolOutcome(_DENIED, error_type="Denied")
+        return ToolOutcome(DENIED, error_type="Denied")
     if call.status is PendingStatus.EXPIRED and call.kind is PendingKind.APPROVAL:
-        return ToolOutcome(_EXPIRED, error_type="ApprovalExpired")
+        return ToolOutcome(EXPIRED, error_type="ApprovalExpired")
     if call.status is PendingStatus.EXPIRED:
         return ToolOutcome(_NOTHING_CAME, error_type="ResultExpired")
     return None

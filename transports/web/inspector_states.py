@@ -7,6 +7,7 @@ from typing import Any, Final
 from botservice.conversation.field_values import ToolResult
 from botservice.conversation.items import MemoryItem
 from botservice.conversation.readable import listed
+from botservice.conversation.unmade_calls import state_of_unmade
 from botservice.turns.turn import Outcome, TurnStatus
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
 
@@ -68,6 +69,11 @@ def state_of_call(call: WaitingCall) -> TurnState:
 
 
 def count_failed_calls(steps: Iterable[MemoryItem]) -> int:
-    """Return how many calls of tools failed in the steps of a turn."""
+    """Return how many calls of tools failed in the steps of a turn; those that were not made are none of them."""
     results = (each for step in steps for each in listed(step.get_value("tool_results")))
-    return sum(1 for each in results if isinstance(each, ToolResult) and each.is_error)
+    return sum(1 for each in results if isinstance(each, ToolResult) and has_failed(each))
+
+
+def has_failed(result: ToolResult) -> bool:
+    """Return whether a call was made, and failed."""
+    return result.is_error and state_of_unmade(result.text) is None

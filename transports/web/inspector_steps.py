@@ -19,9 +19,11 @@ from botservice.conversation.steps import (
     TaskStep,
 )
 from botservice.conversation.sub_runs import sub_runs
+from botservice.conversation.unmade_calls import state_of_unmade
 from botservice.core.messages import Attachment, TokenUsage, ToolCall
 
 _SHOWN_ELSEWHERE: Final = ("prompt_sections", "prompt_facts", "model_attempts")
+_UNMADE: Final = ("Denied", "ApprovalExpired")  # no errors: the calls say that they were not made
 _LONGEST: Final = 20_000  # characters of one text
 SECTIONS: Final = {
     "system": "Instructions",
@@ -171,7 +173,7 @@ def _action(step: ActionStep) -> Iterator[LabelledText]:
     for run in sub_runs(step):
         yield LabelledText(f"Agent {run.name}", visible(sub_run_text(run)), BlockKind.CODE)
     yield from _files(step.observations_images)
-    if step.error is not None:
+    if step.error is not None and getattr(step.error, "type", "") not in _UNMADE:
         yield LabelledText("Error", show_text(error_text(step.error)), BlockKind.BAD)
     if step.is_final_answer:
         yield LabelledText("Taken as the answer", show_text(step.action_output), BlockKind.GOOD)
@@ -191,6 +193,8 @@ def _call(index: int, call: Any, result: ToolResult | None) -> Iterator[Labelled
 
 
 def _result(result: ToolResult) -> LabelledText:
+    if state_of_unmade(result.text) is not None:
+        return LabelledText("Not made", show_text(result.text))
     label = "Failed" if result.is_error else "Result"
     duration = "" if result.duration_seconds is None else f" after {result.duration_seconds:.2f} s"
     return LabelledText(

@@ -10,6 +10,7 @@ from botservice.conversation.items import MemoryItem
 from botservice.conversation.readable import listed
 from botservice.conversation.replay import visible
 from botservice.conversation.steps import ActionStep, FailedStep, PlanningStep, TaskStep
+from botservice.conversation.unmade_calls import state_of_unmade
 from botservice.core.messages import TokenUsage
 from botservice.devtools.turn_details import TurnDetails
 from botservice.turns.turn import Outcome, TurnStatus
@@ -209,8 +210,9 @@ class _Timeline:
             result = results.pop(call.id, None)
             if result is not None:
                 lasts = result.duration_seconds or 0.0
-                name, is_bad = visible(call.name), result.is_error
-                yield TimeSpan(name, SpanKind.TOOL, ran_from, ran_from + lasts, call_id(place, index), is_bad=is_bad)
+                if state_of_unmade(result.text) is None:
+                    target, is_bad = call_id(place, index), result.is_error
+                    yield TimeSpan(visible(call.name), SpanKind.TOOL, ran_from, ran_from + lasts, target, is_bad=is_bad)
             elif end is None and index not in undecided and not any(each.is_waiting for each in pending):
                 yield TimeSpan(visible(call.name), SpanKind.TOOL, ran_from, None, call_id(place, index))
 
@@ -226,7 +228,7 @@ class _Timeline:
             None if end is None else self._since(end),
             f"call-{call.id}",
             what,
-            call.status in (PendingStatus.DENIED, PendingStatus.EXPIRED),
+            is_bad=not is_approval and call.status is PendingStatus.EXPIRED,
         )
 
     def _since(self, at: datetime) -> float:

@@ -8,6 +8,7 @@ from sqlalchemy import Connection
 
 from botservice.conversation.made_calls import MadeCall, read_made_calls
 from botservice.conversation.masked_secrets import find_secrets, masked
+from botservice.conversation.unmade_calls import state_of_unmade
 from botservice.core.messages import ToolCall
 from botservice.turns.shown_arguments import readable
 
@@ -69,6 +70,8 @@ def _show_made(made: MadeCall) -> Card:
     card: Card = {"name": made.call.name, "arguments": _show_arguments(made.call)}
     if result is None:
         return card | {"state": "cut"}
+    if (state := state_of_unmade(result.text)) is not None:
+        return card | {"state": state}
     text = result.text.removeprefix("Error: ") if result.is_error else result.text
     return card | {
         "state": "failed" if result.is_error else "done",

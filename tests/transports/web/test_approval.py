@@ -153,6 +153,26 @@ async def test_the_inspector_lists_what_waits_and_what_is_asked(run_site) -> Non
             assert "Denied" in (await visitor.client.get("/inspect/1/1", headers=PAGE)).text
 
 
+async def test_a_call_that_was_denied_is_nowhere_taken_for_one_that_failed(run_site, storage_url) -> None:
+    async with run_site(cashier(), tools=Till().tools, storage_url=storage_url) as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            await visitor.say("pay her")
+            await decide(visitor, decides(await question_in(events))["Deny"])
+            answer = await events.until("message", lambda data: data["role"] == "assistant")
+            assert [(call["name"], call["state"], call.get("result")) for call in answer.data["calls"]] == [
+                ("pay", "denied", None)
+            ]
+            await visitor.say("/why")
+            why = await events.until("notice", lambda data: data["asked"] == "/why")
+            assert "pay: not allowed" in why.data["text"]
+        for path in ("/inspect/1", "/inspect?view=turns", "/inspect/1/1"):
+            page = (await visitor.client.get(path, headers=PAGE)).text
+            assert "Tool failed" not in page, path
+            assert 'class="failed"' not in page, path
+        assert "Not made" in page
+
+
 async def test_arguments_are_shown_as_they_are(run_site) -> None:
     till = Till()
     async with run_site(cashier({"to": HOSTILE, "amount": 5, "note": "n" * 50_000}), tools=till.tools) as site:

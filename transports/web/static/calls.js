@@ -2,7 +2,15 @@
 
 import { element } from "./element.js";
 
-const STATES = { running: "at work", done: "", failed: "failed", cut: "not finished" };
+const STATES = {
+  running: "at work",
+  done: "",
+  failed: "failed",
+  cut: "not finished",
+  denied: "denied",
+  expired: "not allowed in time",
+  withdrawn: "not made",
+};
 const FEW = 3; // cards that stand by themselves; of more, one line says how many there are
 const second = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1, minimumFractionDigits: 1 });
 
