@@ -33,7 +33,10 @@ _DEMO: Final = re.compile(
 )
 _SAID_BY: Final = frozenset({Role.USER, Role.ASSISTANT})
 _NOBODY: Final = Author()
-_DEMO_BEGINS: Final = ("Hello", "I am a demo", "I will remember that", "Noted: ", "To have me ", "You ", "My tool says")
+_DEMO_BEGINS: Final = (
+    *("Hello", "I am a demo", "I will remember that", "Ask me about that", "Nothing is noted", "Noted: "),
+    *("Then I leave", "A script cannot read", "To have me ", "You ", "My tool says"),
+)
 
 MESSAGES = select(*COLUMNS).where(messages.c.context_id == bindparam("context"))
 

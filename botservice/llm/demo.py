@@ -41,6 +41,10 @@ _NUMBERS: Final = {"a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4}
 _KNOWN: Final = re.compile(rf"^\[#\d+, (?P<date>[\d-]+)\] (?:{_NAME_TOPIC}: )?(?P<text>.+)$", re.MULTILINE)
 _REMEMBERED: Final = re.compile(r"^\[(?P<date>[\d-]+) [\d:]+ UTC\] (?P<author>[^:\n]+): (?P<text>.+)$", re.MULTILINE)
 _NOTED: Final = re.compile(r"Noted as #\d+: (?P<text>.+)", re.DOTALL)
+_NOT_MADE: Final = ("Denied: ", "Not made: ")  # what a model is told of a call that nobody allowed
+_FILE: Final = re.compile(r"^\[(?:file|picture|audio|video)[,:\]].*", re.DOTALL | re.MULTILINE)
+_KNOW_OF_ME: Final = re.compile(r"\W*(?:what|do you)\b.*\bknow (?:of|about) me\W*", re.IGNORECASE)
+_THANKS: Final = re.compile(r"\W*(?:many thanks|thanks(?: a lot)?|thank you(?: very much)?)\W*", re.IGNORECASE)
 _PIECES: Final = re.compile(r"\S+\s*")
 _LONGEST_SHORT: Final = 200
 _MAX_SHOWN: Final = 2
@@ -60,11 +64,14 @@ class DemoChatLLM:
         self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = (), *, on_text: TextSink | None = None
     ) -> ChatResponse:
         """Return what the script says to the last message of a person."""
-        text = next((_text(message) for message in reversed(messages) if message["role"] == "user"), "")
+        asked = next((message for message in reversed(messages) if message["role"] == "user"), None)
+        text = "" if asked is None else _FILE.sub("", _text(asked)).strip()
         if messages and messages[-1]["role"] == "tool":
             answer = _tell_result(text, messages, tools)
         elif (call := _find_call(text, tools)) is not None:
             return ChatResponse("", (call,))
+        elif asked is not None and _has_files(asked):
+            answer = f"A script cannot read files: a model can.\n\n{REMINDER}"
         else:
             answer = _answer(text, messages, tools)
         if on_text is not None:
@@ -104,6 +111,8 @@ def _find_meaning(text: str) -> tuple[str, dict[str, Any]]:
 def _tell_result(text: str, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema]) -> str:
     """Return what is said when a tool has run."""
     result = _text(messages[-1])
+    if result.startswith(_NOT_MADE):
+        return f"Then I leave it.\n\n{REMINDER}"
     introduction = find_introduction(text)
     if introduction is not None and find_wish(text) is None and _is_after("remember", messages):
         return _greet(text, introduction, tools)
@@ -117,15 +126,24 @@ def _answer(text: str, messages: Sequence[ChatMessage], tools: Sequence[ToolSche
     introduction = find_introduction(text)
     if introduction is not None and introduction.is_certain:
         return _greet(text, introduction, tools)
-    if asks_for_the_name(text):
-        return _tell_name(messages)
+    if (polite := _answer_person(text, messages)) is not None:
+        return polite
     if asks_for_abilities(text) or (is_greeting(text) and not is_question(text)):
         return f"Hello! {_introduce(tools)}"
     if (known := _find_usage(text, tools)) is not None:
         return f"To have me use it, write: `{known}`\n\n{REMINDER}"
     if is_question(text):
         return _recall(text, messages)
-    return f"I will remember that. Ask me about it at any time.\n{REMINDER}"
+    return f"Ask me about that later: I find what you told me.\n\n{REMINDER}"
+
+
+def _answer_person(text: str, messages: Sequence[ChatMessage]) -> str | None:
+    """Return what is said to questions about the person who asks, and to thanks; None for anything else."""
+    if asks_for_the_name(text):
+        return _tell_name(messages)
+    if _KNOW_OF_ME.fullmatch(text):
+        return _tell_known(messages)
+    return "You are welcome!" if _THANKS.fullmatch(text) else None
 
 
 def _greet(text: str, introduction: Introduction, tools: Sequence[ToolSchema]) -> str:
@@ -179,6 +197,15 @@ def _tell_name(messages: Sequence[ChatMessage]) -> str:
     return f"You are **{_escaped(given[-1].name)}**. You told me: “{given[-1].said}”\n\n{REMINDER}"
 
 
+def _tell_known(messages: Sequence[ChatMessage]) -> str:
+    """Return what is noted of the person, and where the rest is found."""
+    known = [match["text"] for message in messages for match in _KNOWN.finditer(_text(message))]
+    if not known:
+        return f"Nothing is noted of you yet. Ask me about anything that you told me in this chat.\n\n{REMINDER}"
+    noted = "\n".join(f"- {_escaped(each)}" for each in dict.fromkeys(known))
+    return f"You told me:\n\n{noted}\n\n`/memory` corrects and deletes it.\n\n{REMINDER}"
+
+
 def _recall(question: str, messages: Sequence[ChatMessage]) -> str:
     """Return what a person said that has most in common with the question, found or still in view."""
     wanted = _features(question)
@@ -187,7 +214,7 @@ def _recall(question: str, messages: Sequence[ChatMessage]) -> str:
     common = {text: len(wanted & _features(text)) for text in said}
     most = max(common.values(), default=0)
     if most == 0:
-        return f"You have not told me anything about that yet.\n{REMINDER}"
+        return f"You have not told me anything about that yet, and I know nothing else.\n\n{REMINDER}"
     best = [(text, date) for text, date in said.items() if common[text] == most]
     return "\n".join(f"You told me{f' on {date}' if date else ''}: “{text}”" for text, date in best[-_MAX_SHOWN:])
 
@@ -205,6 +232,12 @@ def _is_after(name: str, messages: Sequence[ChatMessage]) -> bool:
     """Return whether the last message is a result of the tool of this name."""
     calls: Any = next((each["tool_calls"] for each in reversed(messages) if each.get("tool_calls")), ())
     return any(call["function"]["name"] == name for call in calls)
+
+
+def _has_files(message: ChatMessage) -> bool:
+    content: Any = message.get("content")
+    has_pictures = isinstance(content, list) and any(part.get("type") == "image_url" for part in content)
+    return has_pictures or _FILE.search(_text(message)) is not None
 
 
 def _features(text: str) -> set[str]:

@@ -84,7 +84,7 @@ def _read_arguments(
         given = left[0].value if len(left) == 1 else text[left[0].begin : left[-1].end]
         arguments[texts[-1]] = given.rstrip(",; ") if is_followed else given
         left = []
-    return None if left else arguments
+    return None if left else {name: arguments[name] for name in parameters if name in arguments}
 
 
 def _words(text: str, parameters: Mapping[str, Any]) -> list[_Word]:

@@ -216,3 +216,34 @@ async def test_nothing_that_it_says_is_found_by_search(service: AgentService, co
     ):
         answer = await service.prompt(context, text, author=ANNA)
         assert searchable_text(Role.ASSISTANT, answer.text) == "", answer.text
+
+
+async def test_it_says_what_is_noted_of_a_person_who_asks_for_that(
+    service: AgentService, context: AgentContext
+) -> None:
+    assert "Nothing is noted" in (await service.prompt(context, "What do you know about me?", author=ANNA)).text
+    await service.prompt(context, "remember that I eat no meat", author=ANNA)
+    for question in ("What do you know about me?", "do you know of me"):
+        answer = (await service.prompt(context, question, author=ANNA)).text
+        assert "- I eat no meat\n" in answer
+        assert "/memory" in answer
+
+
+async def test_what_it_may_not_do_it_leaves(service: AgentService, context: AgentContext) -> None:
+    with pytest.raises(ApprovalPending) as asked:
+        await service.prompt(context, "Order two cups of tea")
+    await service.decide(context, asked.value.calls[0].number, allow=False)
+    answer = await (await service.resume(context)).finish()
+    assert answer.text.startswith("Then I leave it.")
+
+
+async def test_thanks_are_nothing_to_remember(service: AgentService, context: AgentContext) -> None:
+    assert (await service.prompt(context, "Thank you!")).text == "You are welcome!"
+
+
+async def test_it_says_that_it_cannot_read_a_file_and_takes_none_of_it_for_a_question() -> None:
+    tools = [{"type": "function", "function": {"name": "roll", "parameters": {}}}]
+    for text in ("[file, plan.txt]\nroll the dice?", "look\n[file, bot.py]\nwhat does roll do?", "[picture]"):
+        answer = await DemoChatLLM().chat([{"role": "user", "content": text}], tools)
+        assert "cannot read files" in answer.text, text
+    assert "cannot read files" not in (await DemoChatLLM().chat([{"role": "user", "content": "a [file, x"}])).text
