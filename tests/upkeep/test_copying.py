@@ -1,8 +1,10 @@
 """A whole database is copied to the other kind, is the same there, and the bot goes on."""
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 import pytest
 from sqlalchemy import create_engine, inspect, text
@@ -20,10 +22,14 @@ from botservice import (
     tool,
 )
 from botservice.background.copying import copy_database
+from botservice.background.observer_records import ensure_state
 from botservice.core.errors import DatabaseInUse, SchemaMismatch, SettingsError, StorageError
+from botservice.history.notes import Note, StoredNote, insert_notes
+from botservice.people.facts import keep_fact
 from botservice.storage.schema import migrate
 from botservice.storage.url import DatabaseUrl
 
+NOW = datetime(2026, 3, 1, tzinfo=UTC)
 KEY = "a key of a test " * 3
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 20
 KEYS = {"transport": "test", "chat_id": "1"}
@@ -41,15 +47,24 @@ def service_of(storage, *replies):
     return AgentService(FunctionsBasedAgent(tools=[pay], llm=ScriptedChatLLM(list(replies))), storage)
 
 
+def note(connection, context_id, author):
+    """Keep a fact about a person, and a note of their chat."""
+    assert keep_fact(connection, context_id, author, "asked", "Question", NOW).source_message_id
+    ensure_state(connection, context_id)
+    insert_notes(connection, context_id, [StoredNote(Note("Ann asked.", NOW, (1,)), 1, 2, 4, 0, 1)])
+
+
 async def fill(url, chats=3):
     async with Storage.open(url, encryption_key=KEY) as storage:
         for number in range(chats):
             context = await AgentContext.get_or_create(storage, {"transport": "test", "chat_id": str(number)})
             context.metadata["lone"] = "\ud800 \0 ü"
             files = [Attachment("image/png", "p.png", data=PICTURE + str(number).encode())]
+            author = Author("telegram", str(number), "Ann")
             await service_of(storage, f"Answer {number}").prompt(
-                context, f"Question {number} 漢字 \0", author=Author("telegram", str(number), "Ann"), attachments=files
+                context, f"Question {number} 漢字 \0", author=author, attachments=files
             )
+            await storage.write(lambda connection, who=author, where=context.id: note(connection, where, who))
         context = await AgentContext.get_or_create(storage, KEYS)
         with pytest.raises(ApprovalPending):
             await service_of(storage, ToolCall("", "pay", {"amount": 5})).prompt(context, "Pay 5")
@@ -70,6 +85,7 @@ async def test_everything_is_there_and_the_bot_goes_on_where_it_was(source, targ
     copied = copy_database(source, target)
     assert copied.rows["messages"] == 7
     assert copied.rows["pending_calls"] == 1
+    assert (copied.rows["facts"], copied.rows["notes"]) == (3, 3)
     ran.clear()
     async with Storage.open(target, encryption_key=KEY) as storage:
         context = await AgentContext.get_or_create(storage, KEYS)
@@ -173,11 +189,59 @@ def test_nothing_is_copied_while_a_service_is_there(source, target):
     assert copy_database(source, target).rows["messages"] == 3
 
 
+def say_more(url, messages):
+    """Have the people of all chats say as many more messages."""
+    with sqlite3.connect(DatabaseUrl.parse(url).path) as database:
+        database.execute(
+            "WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < ? - 1) "
+            "INSERT INTO messages "
+            "(context_id, position, role, text, created_at, author_platform, author_id, is_all_own) "
+            "SELECT n % chats + 1, 1000 + n, 'user', 'Message ' || n || ' äöü', n, 'telegram', n % chats, n % 2 "
+            "FROM numbers, (SELECT count(*) AS chats FROM contexts)",
+            (messages,),
+        )
+    database.close()
+
+
+def find_differences(url, other):
+    """Return in which tables two files differ, compared by SQLite itself."""
+    with sqlite3.connect(DatabaseUrl.parse(url).path) as database:
+        database.execute("ATTACH ? AS other", (str(DatabaseUrl.parse(other).path),))
+        found = database.execute(
+            "SELECT name FROM main.sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        )
+        tables = [name for (name,) in found]
+        rows = {
+            table: [
+                database.execute(f"SELECT count(*) FROM (SELECT * FROM {one} EXCEPT SELECT * FROM {two})").fetchone()[0]
+                for one, two in ((f"main.{table}", f"other.{table}"), (f"other.{table}", f"main.{table}"))
+            ]
+            for table in tables
+        }
+    database.close()
+    assert len(tables) > 50
+    return {table for table, counts in rows.items() if any(counts)}
+
+
+def run_copy(source, target):
+    return subprocess.run(
+        [sys.executable, "-m", "botservice", "copy", source, target],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+
+
 @pytest.mark.slow
-def test_the_command_goes_on_after_it_was_killed(sqlite_url, own_postgres_url):
-    asyncio.run(fill(sqlite_url, chats=400))
-    command = [sys.executable, "-m", "botservice", "copy", sqlite_url, own_postgres_url]
+@pytest.mark.timeout(900)
+def test_a_hundred_thousand_messages_go_there_and_back_although_the_copy_is_killed(
+    sqlite_url, own_postgres_url, tmp_path
+):
+    asyncio.run(fill(sqlite_url, chats=50))
+    say_more(sqlite_url, 100_000)
     engine = create_engine(DatabaseUrl.parse(own_postgres_url).url)
+    command = [sys.executable, "-m", "botservice", "copy", sqlite_url, own_postgres_url]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as copying:
         while copying.poll() is None:
             with engine.connect() as connection:
@@ -186,13 +250,15 @@ def test_the_command_goes_on_after_it_was_killed(sqlite_url, own_postgres_url):
                 ):
                     copying.kill()
     with engine.connect() as connection:
-        was_cut_off = inspect(connection).has_table("botservice_copy")
+        assert inspect(connection).has_table("botservice_copy"), "it was cut off in the middle"
     engine.dispose()
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == (0 if was_cut_off else 1), done.stderr
-    if was_cut_off:
-        assert "801 messages, 800 files" in done.stdout
+    back = f"sqlite:///{tmp_path}/back.db"
+    for source, target in ((sqlite_url, own_postgres_url), (own_postgres_url, back)):
+        done = run_copy(source, target)
+        assert done.returncode == 0, done.stderr
+        assert "100,101 messages, 100 files" in done.stdout
         assert "nothing differs" in done.stdout
+    assert find_differences(sqlite_url, back) == set()
 
 
 async def test_what_changed_meanwhile_is_noticed(source, target):
