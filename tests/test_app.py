@@ -329,8 +329,7 @@ async def test_an_answer_in_two_parts_does_not_wait_until_the_first_is_acknowled
             assert await accepted
 
 
-async def test_it_says_what_is_on_and_what_turns_the_rest_on(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("DYNO", raising=False)
+async def test_it_says_what_is_on_and_what_turns_the_rest_on(sqlite_url: str) -> None:
     async with served(database_url=sqlite_url, port=8123) as application:
         lines = describe(application)
         assert lines[0] == "botservice is running. Ctrl+C stops it."
@@ -346,8 +345,16 @@ async def test_it_says_what_is_on_and_what_turns_the_rest_on(sqlite_url: str, mo
         assert "http://127.0.0.1:8123/" in said
         assert "TELEGRAM_BOT_TOKEN turns it on" in said
         assert "OPENAI_API_KEY" in said
-        monkeypatch.setenv("DYNO", "web.1")
-        assert any("DYNO is set: the disk here may not last" in line for line in describe(application))
+
+
+@pytest.mark.parametrize("name", ["DYNO", "RENDER", "RAILWAY_ENVIRONMENT", "FLY_APP_NAME", "KUBERNETES_SERVICE_HOST"])
+async def test_it_warns_of_a_disk_that_may_not_last_where_a_platform_says_which_it_is(
+    sqlite_url: str, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "web.1")
+    async with served(database_url=sqlite_url) as application:
+        (warning,) = [line for line in describe(application) if line.split()[0] == "warning"]
+    assert f"{name} is set: the disk here may not last; set DATABASE_URL to a Postgres" in warning
 
 
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///", "sqlite:///:memory:"])

@@ -49,6 +49,7 @@ from botservice.turns.records import measure_backlog
 from botservice.turns.run_options import utc_now
 from botservice.turns.transport import Transport
 from botservice.turns.turn import API, Outcome, Share
+from botservice.turns.usage_recorder import models_of
 from transports.registry import build_transports
 from transports.terminal.joining_server import joined_terminals
 from transports.web.metrics import metrics_route
@@ -93,7 +94,7 @@ async def serve(
     with listener:
         settings.port = listener.getsockname()[1]  # PORT=0 takes any
         transports = [*build_transports(settings, service), *_joined_terminals(settings, service)]
-        metrics = _metrics_of(transports)
+        metrics = metrics_of(service, transports)
         async with (
             _traced(),
             contextlib.AsyncExitStack() as last,
@@ -116,9 +117,10 @@ async def _end(beside: Awaitable[None], ending: asyncio.Event) -> None:
     await beside
 
 
-def _metrics_of(transports: Sequence[Transport]) -> Metrics:
+def metrics_of(service: AgentService, transports: Sequence[Transport]) -> Metrics:
+    """Build the numbers of a process, with what alarms and the dashboard look for as 0."""
     names = [API, *(transport.name for transport in transports)]
-    return Metrics(__version__, itertools.product(names, Outcome))
+    return Metrics(__version__, itertools.product(names, Outcome), models_of(service.agent))
 
 
 async def _serve_metrics(application: Application, metrics: Metrics, port: int) -> None:
@@ -182,7 +184,7 @@ async def work(
         _say(f"  database   {application.storage.name}")
         gc.collect()
         gc.freeze()
-        metrics, port = _metrics_of(application.transports), settings.metrics_port
+        metrics, port = metrics_of(service, application.transports), settings.metrics_port
         with sending_to(metrics):
             if port is not None and share == Share():  # of several on one machine, nobody could tell which answers
                 await _serve_metrics(application, metrics, port)

@@ -1,5 +1,6 @@
 """Metrics of this process for Prometheus. No label names a person, a chat or a turn."""
 
+import itertools
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,18 +18,19 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _MODEL_SECONDS: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _TURN_SECONDS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320, 640)
 _SENDING_SECONDS: Final = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_TOKENS: Final = ("input", "cached", "output", "reasoning")
 _UNKNOWN_TOOL: Final = "unknown"
 
 
 class Metrics:
     """A sink that counts, and renders its counts for Prometheus."""
 
-    def __init__(self, version: str, turns: Iterable[tuple[str, str]] = ()) -> None:
-        """Begin to count.
+    def __init__(self, version: str, turns: Iterable[tuple[str, str]] = (), models: Iterable[str] = ()) -> None:
+        """Begin to count; what is named here is there as 0 from the start, so that the first one is an increase.
 
         Args:
-            turns: Pairs of a transport and an outcome that are there as 0 from the start: an alarm that looks for an
-                increase sees the first failure, too.
+            turns: Pairs of a transport and an outcome.
+            models: The models that may be asked.
         """
         self._registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
@@ -41,6 +43,8 @@ class Metrics:
         for transport, outcome in turns:
             self._turns.labels(transport, outcome)
         self._tokens = counter("botservice_model_tokens", "Tokens of models, by kind.", ["model", "kind"])
+        for model, kind in itertools.product(models, _TOKENS):
+            self._tokens.labels(model, kind)
         self._cost = counter("botservice_model_cost", "What models cost, in the currency of PRICES.", ["model"])
         self._turn_seconds = histogram(
             "botservice_turn_duration_seconds",
@@ -112,10 +116,6 @@ class Metrics:
         if call.first_text_at is not None:
             self._first.labels(model).observe(call.first_text_at - call.began_at)
         if (usage := call.usage) is not None:
-            for kind, number in (
-                ("input", usage.input_tokens),
-                ("cached", usage.cached_tokens),
-                ("output", usage.output_tokens),
-                ("reasoning", usage.reasoning_tokens),
-            ):
+            numbers = (usage.input_tokens, usage.cached_tokens, usage.output_tokens, usage.reasoning_tokens)
+            for kind, number in zip(_TOKENS, numbers, strict=True):
                 self._tokens.labels(model, kind).inc(number or 0)

@@ -31,11 +31,12 @@ from botservice import (
 from botservice.app import build_service, running
 from botservice.config.settings import Settings
 from botservice.people.budgets import Budgets
-from botservice.server.serving import build_web_app
+from botservice.server.serving import build_web_app, metrics_of
 from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
 from transports.registry import build_transports
 
+ALARMS = Path(__file__).parents[2] / "docs" / "prometheus-alerts.yml"
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana-dashboard.json"
 TOKEN = "a-token-of-twenty-four-letters"
 
@@ -126,14 +127,31 @@ async def test_without_a_token_this_machine_alone_reads_them(storage_url: str) -
     ]
 
 
-async def test_the_first_failed_turn_is_an_increase(sqlite_url: str) -> None:
-    metrics = Metrics("1", [("telegram", "failed"), ("api", "answered")])
-    assert b'botservice_turns_total{outcome="failed",transport="telegram"} 0.0' in metrics.render()
+async def test_every_series_that_an_alarm_or_the_dashboard_names_is_there_from_the_start(sqlite_url: str) -> None:
+    chosen = Settings(
+        _env_file=None, database_url=sqlite_url, openai_base_url="http://127.0.0.1:9/v1", openai_model="llama"
+    )
+    service, transports = build_service(chosen), build_transports(chosen)
+    async with running(chosen, service, transports) as application:
+        app = build_web_app(application, metrics_of(service, transports))
+        async with client_of(app) as http:
+            page = (await http.get("/metrics")).text
+    samples = [each for family in text_string_to_metric_families(page) for each in family.samples]
+    panels = json.loads(DASHBOARD.read_text())["panels"]
+    asked = [target["expr"] for panel in panels for target in panel.get("targets", ())]
+    asked += [rule["expr"] for rule in yaml.safe_load(ALARMS.read_text())["groups"][0]["rules"]]
+    named = {
+        (name, *label)
+        for name, labels in re.findall(r"(\w+)\{([^}]*)\}", "\n".join(asked))
+        for label in re.findall(r'(\w+)="([^"]+)"', labels)
+    }
+    assert len(named) >= 4
+    assert named <= {(each.name, *label) for each in samples for label in each.labels.items()}
+    assert {each.value for each in samples if each.name == "botservice_turns_total"} == {0}
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool, of Debian's package prometheus, is not here")
 def test_the_alarms_go_off_when_they_should(tmp_path: Path) -> None:
-    rules = Path(__file__).parents[2] / "docs" / "prometheus-alerts.yml"
     failed = 'botservice_turns_total{job="bot",outcome="failed",transport="telegram"}'
     waiting = 'botservice_waiting{job="bot",kind="oldest_queued_seconds"}'
     series = [{"series": failed, "values": "0 0 1 1 1"}, {"series": waiting, "values": "0 10 90 90 90"}]
@@ -146,13 +164,13 @@ def test_the_alarms_go_off_when_they_should(tmp_path: Path) -> None:
             ("BotserviceQuestionsWait", "3m", True),
         ]
     ]
-    found = yaml.safe_load(rules.read_text())["groups"][0]["rules"]
+    found = yaml.safe_load(ALARMS.read_text())["groups"][0]["rules"]
     for check in checked:
         for alert in check["exp_alerts"]:
             rule = next(each for each in found if each["alert"] == check["alertname"])
             alert["exp_annotations"] = rule["annotations"]
     plan = {
-        "rule_files": [str(rules)],
+        "rule_files": [str(ALARMS)],
         "evaluation_interval": "1m",
         "tests": [{"interval": "1m", "input_series": series, "alert_rule_test": checked}],
     }
@@ -220,8 +238,8 @@ async def test_wrong_tokens_are_made_to_wait_as_those_of_the_pages_are(sqlite_ur
     assert elsewhere.status_code == 200
 
 
-def test_the_dashboard_asks_for_what_is_counted() -> None:
-    shown = set(re.findall(r"\b(?:botservice|gen_ai)_[a-z_]+", DASHBOARD.read_text()))
+def test_the_dashboard_and_the_alarms_ask_for_what_is_counted() -> None:
+    shown = set(re.findall(r"\b(?:botservice|gen_ai)_[a-z_]+", DASHBOARD.read_text() + ALARMS.read_text()))
     metrics = Metrics("1")
     metrics.set_waiting({"deliveries": 0})
     known = {
