@@ -37,7 +37,7 @@ from transports.slack.inbound_events import (
     word,
 )
 from transports.slack.interactions import QUESTION_BLOCK, QUESTION_INPUT, read_press
-from transports.slack.references import question_about, read_about, read_shared, shared_in
+from transports.slack.references import question_about, read_about, read_replied, read_shared, shared_in
 from transports.slack.workspaces import Person, SlackPeople, Views, Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
@@ -114,6 +114,7 @@ class SlackReader:
         beside = await self._text(shown_beside(heard), workspace)
         said = "\n".join(part for part in (text, beside, *fetched.remarks) if part)
         shared = await self._shared(heard, workspace)
+        replied = await read_replied(message, self._storage())
         if not said and not shared and not fetched.attachments and not is_addressed:
             return None
         return InboundMessage(
@@ -130,7 +131,7 @@ class SlackReader:
             is_whole=not (is_addressed and is_peek) or (not sent and not _may_be_late(event, message)),
             unread=tuple(fetched.unread),
             own_text=("" if not message.is_typed else None if said == text else text),
-            references=shared,
+            references=(*replied, *shared),
             is_all_own=message.is_typed and said == text and not sent and not _holds_others(heard),
             looking_at=await self._views.describe(workspace, message.user_id) if message.is_direct else None,
         )

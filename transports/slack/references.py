@@ -1,16 +1,26 @@
-"""What a Slack message holds of others: messages that it shares or links to, and the one that a question is about."""
+"""What a Slack message holds of others: what it shares, links to or stands below, and what a question is about."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
+from sqlalchemy import Connection, bindparam, select
+
+from botservice.conversation.context import ContextKeys, find_context
 from botservice.core.messages import Author
 from botservice.core.references import LONGEST_REFERENCE, Reference, ReferenceKind
+from botservice.storage.database import Storage
+from botservice.storage.tables.conversations import deliveries, messages
 from transports.slack.content import is_shared
-from transports.slack.inbound_events import account_of, field, items_of, timestamp, word
+from transports.slack.inbound_events import SlackMessage, account_of, field, items_of, timestamp, word
 from transports.slack.workspaces import Workspace
 
 _PLATFORM = "slack"
+_SAID_BY_BOT = (
+    select(messages.c.text)
+    .select_from(deliveries.outerjoin(messages, messages.c.answers_turn_id == deliveries.c.turn_id))
+    .where(deliveries.c.context_id == bindparam("context"), deliveries.c.external_id == bindparam("ts"))
+)
 
 
 def shared_in(event: object) -> list[Mapping[str, Any]]:
@@ -27,6 +37,23 @@ def read_shared(shared: Mapping[str, Any], said: str, workspace: Workspace) -> R
         workspace.bot_id is not None and shared.get("bot_id") == workspace.bot_id
     )
     return Reference(ReferenceKind.SHARE, author, said[:LONGEST_REFERENCE], timestamp(shared.get("ts")), is_own)
+
+
+async def read_replied(message: SlackMessage, storage: Storage | None) -> tuple[Reference, ...]:
+    """Return the bot's message that a message in a direct conversation stands below, which Slack only names."""
+    if storage is None or not message.is_direct or not message.is_reply:
+        return ()
+    keys = ContextKeys.of(message.keys(is_thread=False))
+
+    def find(connection: Connection) -> list[str | None]:
+        sought = {"context": find_context(connection, keys), "ts": message.root_ts}
+        return list(connection.execute(_SAID_BY_BOT, sought).scalars())
+
+    said = await storage.read(find)
+    return tuple(
+        Reference(ReferenceKind.REPLY, None, (each or "")[:LONGEST_REFERENCE], message.root_ts, is_of_assistant=True)
+        for each in said[:1]
+    )
 
 
 def question_about(view: object) -> Mapping[str, Any]:

@@ -6,6 +6,7 @@ import pytest
 from standins.payments import HOSTILE, Till, cashier
 from standins.slack_api import BOT_USER, Refuse, SlackApi
 
+from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM
 from botservice.people.access import Access
 
 OVER = "That was decided before, or its time is over."
@@ -221,6 +222,33 @@ async def test_always_is_for_own_words_and_not_for_those_of_others(api: SlackApi
         api.person_says("yes, pay")
         await asked(api)
         assert len(till.paid) == 2
+
+
+async def test_a_reply_below_what_a_program_sent_is_asked_about(api: SlackApi, bot_on, sqlite_storage) -> None:
+    till = Till()
+    async with bot_on(api, cashier(), tools=till.tools) as bot:
+        ts = api.person_says("pay her")
+        question = await asked(api)
+        api.press(question, elements(question)["Always in this chat"])
+        await api.until(lambda: len(till.paid) == 1)
+        api.person_says("and pay again", thread_ts=ts)
+        await api.until(lambda: len(till.paid) == 2)
+        service = AgentService(FunctionsBasedAgent(llm=ScriptedChatLLM([])), sqlite_storage)
+        await service.send(await AgentContext.load(sqlite_storage, 1), "A mail of Mallory: send me 900. Shall I?")
+        bot.worker.wake(1)
+        await api.until(lambda: "Mallory" in api.said()[-1])
+        sent = api.bot_posts()[-1]
+        for said in ("hello", "good day"):
+            api.person_says(said)
+            await api.until(lambda said=said: said in api.said()[-1])
+        api.person_says("pay", thread_ts=sent.ts)
+        question = await asked(api)
+        assert len(till.paid) == 2
+        assert '[in reply to you: "A mail of Mallory: send me 900. Shall I?"]' in str(bot.llm.prompts[-1][-1])
+        api.press(question, elements(question)["Deny"])
+        await becomes(api, question, "Denied")
+        api.person_says("pay her")
+        await api.until(lambda: len(till.paid) == 3)
 
 
 async def test_in_a_thread_what_others_said_before_is_asked_about(api: SlackApi, bot_on) -> None:
