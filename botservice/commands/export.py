@@ -8,7 +8,7 @@ from botservice.agent.tool_threads import run_in_thread
 from botservice.commands.asker import find_asker, unknown
 from botservice.commands.command import Command
 from botservice.core.messages import Attachment
-from botservice.privacy.export_records import begin_export, find_next_export, note_export
+from botservice.privacy.export_records import begin_export, note_export
 from botservice.privacy.exported_data import make_archive, read_person
 from botservice.storage.blobs import store_blob
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
@@ -25,14 +25,12 @@ async def _export(request: CommandRequest) -> CommandAnswer:
         return CommandAnswer(request.say("export.in_private"))
     context, turn_id, identity = request.context, request.turn.id, asker.identity
     most = request.budgets.exports_per_day + (request.call.arguments.strip().lower() == LAST)
-    possible_at = await context.storage.read(
-        lambda connection: find_next_export(connection, turn_id, identity.id, most)
+    possible_at = await context.storage.write(
+        lambda connection: begin_export(connection, turn_id, context.id, identity, request.now, most),
+        fence=request.claim,
     )
-    if possible_at is not None and possible_at > request.now:
+    if possible_at is not None:
         return CommandAnswer(request.say("export.later", when=f"{possible_at:%Y-%m-%d %H:%M} UTC"))
-    await context.storage.write(
-        lambda connection: begin_export(connection, turn_id, context.id, identity.id, request.now), fence=request.claim
-    )
     data = await read_person(context.storage, identity.author)
     archive = await run_in_thread(lambda: make_archive(data), name="export")
 

@@ -7,6 +7,8 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, and_, bindparam, delete, exists, insert, or_, select, update
 
 from botservice.core.errors import TurnGrew
+from botservice.people.facts import lock_person
+from botservice.people.identities import Identity
 from botservice.privacy.erasing import ask_anew, erase_shown, is_owed
 from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.tables.conversations import messages
@@ -43,20 +45,6 @@ _OF_PERSON = _EXPORTS.join(identities, identities.c.id == exports.c.identity_id)
 )
 
 
-def find_next_export(connection: Connection, turn_id: int, identity_id: int, most: int) -> datetime | None:
-    """Find out from when on a person may have another archive; None for now.
-
-    Args:
-        turn_id: The turn that asks; it may ask again after a cut.
-        most: How many a person may have within `EXPORT_LASTS`.
-    """
-    theirs = select(_theirs.c.person_id).where(_theirs.c.id == identity_id).scalar_subquery()
-    of_person = exports.c.identity_id.in_(select(identities.c.id).where(identities.c.person_id == theirs))
-    query = select(exports.c.made_at).where(of_person, exports.c.turn_id != turn_id).order_by(exports.c.made_at.desc())
-    made = connection.execute(query.limit(most)).scalars().all()
-    return None if len(made) < most else made[-1] + EXPORT_LASTS
-
-
 def release_export(connection: Connection, turn_id: int) -> bool:
     """Give up the archive of a turn once it has arrived; return whether its bytes are to be swept away."""
     query = select(exports.c.context_id, exports.c.sha256).where(exports.c.turn_id == turn_id)
@@ -69,11 +57,29 @@ def release_export(connection: Connection, turn_id: int) -> bool:
     return True
 
 
-def begin_export(connection: Connection, turn_id: int, context_id: int, identity_id: int, now: datetime) -> None:
-    """Note that a person is about to be given an archive: what is forgotten while it is made takes that back."""
+def begin_export(
+    connection: Connection, turn_id: int, context_id: int, identity: Identity, now: datetime, most: int
+) -> datetime | None:
+    """Note that a person is about to be given an archive: what is forgotten while it is made takes that back.
+
+    Args:
+        turn_id: The turn that asks; it may ask again after a cut.
+        most: How many a person may have within `EXPORT_LASTS`.
+
+    Returns:
+        When the next one is possible; None where this one is.
+    """
+    lock_person(connection, identity.person_id)  # who asks in two chats at once gets one
+    theirs = exports.c.identity_id.in_(select(identities.c.id).where(identities.c.person_id == identity.person_id))
+    query = select(exports.c.made_at).where(theirs, exports.c.turn_id != turn_id).order_by(exports.c.made_at.desc())
+    made = connection.execute(query.limit(most)).scalars().all()
+    possible_at: datetime = made[-1] + EXPORT_LASTS if len(made) == most else now
+    if possible_at > now:
+        return possible_at
     connection.execute(delete(exports).where(exports.c.turn_id == turn_id))
-    values = {"turn_id": turn_id, "context_id": context_id, "identity_id": identity_id, "sha256": _NOT_MADE}
+    values = {"turn_id": turn_id, "context_id": context_id, "identity_id": identity.id, "sha256": _NOT_MADE}
     connection.execute(insert(exports).values(**values, made_at=now))
+    return None
 
 
 def note_export(connection: Connection, turn_id: int, sha256: str) -> None:

@@ -249,13 +249,22 @@ async def test_an_archive_of_what_is_forgotten_while_it_is_made_is_made_anew(sto
     said = await group.chat_history.append_user_message(f"the safe opens with {MARK}", author=ALICE)
     turn_id = await storage.write(lambda c: insert_turn(c, chat.id, "telegram", NOW))
     identity = await storage.read(lambda c: find_identity(c, ALICE))
-    await storage.write(lambda c: begin_export(c, turn_id, chat.id, identity.id, NOW))
+    await storage.write(lambda c: begin_export(c, turn_id, chat.id, identity, NOW, 1))
     await forget_messages(storage, group.id, [said.id])
     with pytest.raises(TurnGrew):
         await storage.write(lambda c: note_export(c, turn_id, "0" * 64))
-    await storage.write(lambda c: begin_export(c, turn_id, chat.id, identity.id, NOW))
+    await storage.write(lambda c: begin_export(c, turn_id, chat.id, identity, NOW, 1))
     await storage.write(lambda c: note_export(c, turn_id, "0" * 64))
     assert (await archives(storage))[0] == 1
+
+
+async def test_two_chats_of_a_person_that_ask_at_once_get_one_archive(storage):
+    chats = [await open_chat(storage, f"telegram-{name}", ALICE) for name in "ab"]
+    for chat in chats:
+        await chat.chat_history.append_user_message("hi", author=ALICE)
+    answers = await asyncio.gather(*(command(chat, "/export", ALICE, COMMANDS) for chat in chats))
+    assert sorted("possible from" in answer.text for answer in answers) == [False, True]
+    assert await archives(storage) == (1, 1)
 
 
 async def test_an_archive_is_gone_within_a_day(storage):
