@@ -10,6 +10,7 @@ from sqlalchemy import BigInteger, Connection, Select, case, func, literal, not_
 from botservice.devtools.turn_search import IS_ASKED, IS_COMMAND
 from botservice.storage.tables.conversations import turn_figures, turns
 from botservice.storage.tables.slack import feedback
+from botservice.turns.person_waits import select_person_wait
 from botservice.turns.turn import Outcome
 
 LOOKED_AT: Final = 20_000
@@ -26,7 +27,7 @@ class Sums:
     Attributes:
         at: When it begins.
         model: Empty where no model was asked.
-        answered: How many were; their waiting was waited_seconds, together.
+        answered: How many were; they took waited_seconds, together, without the time in which people had to decide.
         first_tokens: Of how many answers it is known when they began; first_token_ms, together.
         cost: In billionths of the currency.
     """
@@ -78,7 +79,7 @@ def _sums(since: datetime, until: datetime, every: timedelta, looks_at: int) -> 
     newest = select(turns.c.id).order_by(turns.c.id.desc()).limit(looks_at).subquery()
     begun = type_coerce(turns.c.created_at, BigInteger)
     bucket = (begun // literal(int(every.total_seconds()) * _MICROSECONDS, BigInteger)).label("bucket")
-    waited = type_coerce(turns.c.finished_at, BigInteger) - begun
+    waited = type_coerce(turns.c.finished_at, BigInteger) - begun - select_person_wait(turns.c.id)
     is_answered = turns.c.outcome == Outcome.ANSWERED.value
     figures = turn_figures.c
     model = func.coalesce(figures.model, "")

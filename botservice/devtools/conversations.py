@@ -18,7 +18,8 @@ from botservice.history.rows import read_messages, select_messages
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage.database import Storage
 from botservice.storage.tables.conversations import contexts, messages, turns
-from botservice.turns.waiting_calls import say_state
+from botservice.turns.person_waits import work_seconds
+from botservice.turns.waiting_calls import WaitingCall, say_state
 from botservice.turns.waiting_records import find_of_context
 
 
@@ -45,6 +46,7 @@ class TurnRecord:
     Attributes:
         compacted_at: Since when its steps are not kept any more.
         waited: What it waits for, or has waited for, and what became of that.
+        worked_seconds: How long it took, without the time in which somebody had to decide; None if it has not ended.
     """
 
     id: int
@@ -56,6 +58,7 @@ class TurnRecord:
     steps: tuple[MemoryItem, ...]
     compacted_at: datetime | None = None
     waited: tuple[str, ...] = ()
+    worked_seconds: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -135,9 +138,9 @@ async def read_turns(storage: Storage, context_id: int, turn_id: int | None = No
         steps: dict[int, list[MemoryItem]] = {}
         for stored in read_steps(connection, context_id, turn_ids=None if turn_id is None else [turn_id]):
             steps.setdefault(stored.turn_id, []).append(stored.item)
-        waited: dict[int, list[str]] = {}
+        waiting: dict[int, list[WaitingCall]] = {}
         for call in find_of_context(connection, context_id):
-            waited.setdefault(call.turn_id, []).append(say_state(call))
+            waiting.setdefault(call.turn_id, []).append(call)
         return [
             TurnRecord(
                 row.id,
@@ -148,7 +151,8 @@ async def read_turns(storage: Storage, context_id: int, turn_id: int | None = No
                 row.finished_at,
                 tuple(steps.get(row.id, ())),
                 row.compacted_at,
-                tuple(waited.get(row.id, ())),
+                tuple(map(say_state, waiting.get(row.id, ()))),
+                work_seconds(row, waiting.get(row.id, ())),
             )
             for row in rows
         ]

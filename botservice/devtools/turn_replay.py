@@ -35,8 +35,8 @@ def _compacted(at: datetime) -> str:
 def _title(turn: TurnRecord) -> str:
     usage = usage_of(turn.steps)
     facts = [f"Turn {turn.id}", f"{turn.created_at:%Y-%m-%d %H:%M:%S} UTC", turn.outcome or turn.status]
-    if turn.finished_at is not None:
-        facts.append(f"{(turn.finished_at - turn.created_at).total_seconds():.2f} s")
+    if turn.worked_seconds is not None:
+        facts.append(f"{turn.worked_seconds:.2f} s")
     if usage is not None:
         facts.append(usage_text(usage))
     return " | ".join(facts)

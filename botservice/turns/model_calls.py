@@ -20,6 +20,7 @@ from botservice.llm.chat import ChatMessage, ModelItem, ToolSchema
 from botservice.storage.statements import execute, of_each_database
 from botservice.storage.tables.conversations import turn_figures, turns
 from botservice.telemetry.logs import redact
+from botservice.turns.person_waits import select_person_wait
 from botservice.turns.retry_policies import RetryPolicy, model_delay
 
 logger = logging.getLogger(__name__)
@@ -321,7 +322,8 @@ def _milliseconds(since: datetime, until: datetime | None) -> int:
 def _add(insert: Callable[..., Any]) -> Any:
     given = [bindparam(name, type_=_TYPES.get(name, BigInteger())).label(name) for name in _COLUMNS]
     # Nothing is added to a turn that was forgotten meanwhile.
-    lasted = (bindparam("now", type_=BigInteger()) - type_coerce(turns.c.created_at, BigInteger)) // 1_000
+    lasted = bindparam("now", type_=BigInteger()) - type_coerce(turns.c.created_at, BigInteger)
+    lasted = (lasted - select_person_wait(turns.c.id)) // 1_000
     of_turn = select(turns.c.id, *given, lasted.label("lasted_ms")).where(turns.c.id == bindparam("turn"))
     new = insert(turn_figures).from_select(["turn_id", *_COLUMNS, "lasted_ms"], of_turn)
     changed: dict[str, Any] = {name: turn_figures.c[name] + new.excluded[name] for name in _SUMS}
@@ -335,7 +337,7 @@ def _add(insert: Callable[..., Any]) -> Any:
 
 
 def add_figures(connection: Connection, turn_id: int, figures: Figures, now: datetime) -> None:
-    """Add to the figures of a turn, which has lasted until now; nothing happens where it was forgotten."""
+    """Add to the figures of a turn, which has worked until now; nothing happens where it was forgotten."""
     values: dict[str, Any] = {name: getattr(figures, name) for name in _COLUMNS}
     values["tools"] = "".join(f" {name} " for name in figures.tools)
     execute(connection, _add(connection), {**values, "turn": turn_id, "now": (now - _EPOCH) // _MICROSECOND})

@@ -25,6 +25,7 @@ class Turn:
     finished_at: datetime | None = field(default=START + timedelta(seconds=2.5))
     compacted_at: datetime | None = None
     waited: tuple = ()
+    worked_seconds: float | None = 2.5
 
 
 def shown(*turns, detailed=False):
@@ -35,7 +36,7 @@ def shown(*turns, detailed=False):
 
 def test_a_turn_begins_with_what_became_of_it():
     steps = [TaskStep("hi"), FinalAnswerStep("hello", token_usage=TokenUsage(10, 2))]
-    text = shown(Turn(steps), Turn([], id=8, status="running", outcome=None, finished_at=None))
+    text = shown(Turn(steps), Turn([], id=8, status="running", outcome=None, finished_at=None, worked_seconds=None))
     title = "== Turn 7 | 2025-01-01 12:00:00 UTC | answered | 2.50 s | 10 tokens in, 2 out"
     assert title in " ".join(text.split())
     assert "== Turn 8 | 2025-01-01 12:00:00 UTC | running" in text

@@ -1,12 +1,16 @@
 """What is kept of how a model was asked: every attempt, with what was sent, offered, found and left out."""
 
+from datetime import timedelta
+
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
+from standins.payments import Till
 from standins.tools import add
 
 from botservice import (
     AgentContext,
     AgentService,
+    ApprovalPending,
     FailedStep,
     FunctionsBasedAgent,
     LLMError,
@@ -15,13 +19,15 @@ from botservice import (
     ToolCall,
 )
 from botservice.core.messages import TokenUsage
-from botservice.devtools.conversations import forget_context
+from botservice.devtools.charts import read_sums
+from botservice.devtools.conversations import forget_context, read_turns
 from botservice.llm.chat import ChatResponse
-from botservice.storage.tables.conversations import turn_figures
+from botservice.storage.tables.conversations import turn_figures, turns
+from botservice.storage.tables.waiting import pending_calls
 
 
-def service_of(storage, *script, **options):
-    agent = FunctionsBasedAgent(tools=[add], llm=ScriptedChatLLM(list(script)), **options)
+def service_of(storage, *script, tools=(add,), **options):
+    agent = FunctionsBasedAgent(tools=tools, llm=ScriptedChatLLM(list(script)), **options)
     return AgentService(agent, storage)
 
 
@@ -61,6 +67,36 @@ async def test_a_turn_has_the_figures_of_its_calls(storage):
     assert (row.calls, row.failed_calls, row.input_tokens, row.output_tokens) == (2, 0, 220, 15)
     assert (row.cached_tokens, row.tools.split()) == (140, ["add"])
     assert row.lasted_ms >= 0
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("asked_about", [1, 2])
+async def test_the_time_in_which_somebody_decides_is_none_that_a_turn_took(storage, asked_about):
+    calls = [ToolCall(str(number), "pay", {"to": "Anna", "amount": number}) for number in range(asked_about)]
+    service = service_of(storage, calls, "Paid", tools=Till().tools)
+    context = await chat(storage)
+    with pytest.raises(ApprovalPending) as asked:
+        await service.prompt(context, "Pay Anna")
+    for table, columns in ((turns, ("created_at", "started_at")), (pending_calls, ("created_at",))):  # an hour goes by
+        rows = await storage.read(lambda connection, table=table: connection.execute(select(table)).all())
+        for row in rows:
+            earlier = {name: getattr(row, name) - timedelta(hours=1) for name in columns if getattr(row, name)}
+            change = update(table).where(table.c.id == row.id).values(earlier)
+            await storage.write(lambda connection, change=change: connection.execute(change))
+    for call in asked.value.calls:
+        await service.decide(context, call.number, allow=call is asked.value.calls[0])
+    await (await service.resume(context)).finish()
+    (row,) = await figures_of(storage)
+    (turn,) = await read_turns(storage, context.id)
+    now = storage.now()
+    summary = await storage.read(
+        lambda connection: read_sums(connection, now - timedelta(days=2), now, every=timedelta(days=1))
+    )
+    minute = 60
+    assert row.lasted_ms < minute * 1_000
+    assert turn.worked_seconds < minute
+    assert sum(each.waited_seconds for each in summary.sums) < minute
+    assert (turn.finished_at - turn.created_at) > timedelta(hours=1)
 
 
 @pytest.mark.any_database

@@ -90,16 +90,6 @@ def with_gaps(spans: Iterable[TimeSpan], begin: float, name_gap: NameGap) -> lis
     return found
 
 
-def sum_of_waits(waits: Iterable[tuple[float, float]], begin: float, end: float) -> float:
-    """Return how many seconds between two moments are covered by waits, which may overlap."""
-    covered, at = 0.0, begin
-    for first, after in sorted(waits):
-        until = min(after, end)
-        covered += max(0.0, until - max(first, at))
-        at = max(at, until)
-    return covered
-
-
 @dataclass(frozen=True, slots=True)
 class Bar:
     """A span with its place in the picture."""

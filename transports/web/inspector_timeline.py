@@ -13,9 +13,10 @@ from botservice.conversation.steps import ActionStep, FailedStep, PlanningStep, 
 from botservice.conversation.unmade_calls import state_of_unmade
 from botservice.core.messages import TokenUsage
 from botservice.devtools.turn_details import TurnDetails
+from botservice.turns.person_waits import find_person_waits, sum_of_waits
 from botservice.turns.turn import Outcome, TurnStatus
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
-from transports.web.inspector_spans import SHORTEST_GAP, SpanKind, TimeSpan, sum_of_waits, with_gaps
+from transports.web.inspector_spans import SHORTEST_GAP, SpanKind, TimeSpan, with_gaps
 from transports.web.inspector_steps import number_actions
 
 _NOTES: Final = {
@@ -40,19 +41,6 @@ def draw_timeline(
     return _Timeline(details, waiting).draw(steps, costs)
 
 
-def person_waits(waiting: Sequence[WaitingCall]) -> list[tuple[datetime, datetime]]:
-    """Return from when to when somebody had to decide about a call; what still waits is not among it."""
-    calls = (each for each in waiting if each.kind is PendingKind.APPROVAL)
-    ends = ((each.created_at, _end_of(each)) for each in calls)
-    return [(begin, end) for begin, end in ends if end is not None]
-
-
-def waited_within(waiting: Sequence[WaitingCall], begin: datetime, end: datetime) -> float:
-    """Return for how many seconds between two moments somebody had to decide about a call."""
-    waits = [(_since(begin, first), _since(begin, after)) for first, after in person_waits(waiting)]
-    return sum_of_waits(waits, 0.0, _since(begin, end))
-
-
 def step_id(place: int) -> str:
     """Return the id of what a page tells about a step."""
     return f"step-{place}"
@@ -68,7 +56,7 @@ class _Timeline:
         self._details = details
         self._start: datetime = details.row.created_at
         self._waiting = waiting
-        self._waits = [(self._since(first), self._since(after)) for first, after in person_waits(waiting)]
+        self._waits = [(self._since(first), self._since(after)) for first, after in find_person_waits(waiting)]
 
     def draw(self, steps: Sequence[MemoryItem], costs: Sequence[float]) -> TimeSpan:
         row = self._details.row
@@ -173,7 +161,10 @@ class _Timeline:
         at = max(_ends(asked), default=begin)
         parts = [*asked, *self._of_calls(step, place, at, begin, end)]
         if end is not None and parts and end - max(_ends(parts), default=begin) >= SHORTEST_GAP:
-            parts.append(TimeSpan("Closing the step", SpanKind.STORE, max(_ends(parts)), end))
+            last = max(parts, key=lambda part: part.begin if part.end is None else part.end)
+            is_queued = last.kind is SpanKind.PERSON  # and no call was made after that
+            name, kind = ("In the queue again", SpanKind.QUEUE) if is_queued else ("Closing the step", SpanKind.STORE)
+            parts.append(TimeSpan(name, kind, max(_ends(parts)), end))
         waited = sum_of_waits(self._waits, begin, begin if end is None else end)
         return TimeSpan(
             _name(step, number),

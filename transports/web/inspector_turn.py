@@ -21,6 +21,7 @@ from botservice.devtools.chat_titles import ChatTitle, read_titles
 from botservice.devtools.conversations import TurnRecord, read_turns
 from botservice.devtools.turn_details import TurnDetails, read_details, read_said
 from botservice.telemetry.logs import redact
+from botservice.turns.person_waits import person_wait_within
 from botservice.turns.turn import Outcome, TurnStatus
 from botservice.turns.waiting_calls import WaitingCall
 from botservice.turns.waiting_records import find_of_turn
@@ -32,8 +33,8 @@ from transports.web.inspector_prompt import Picture, PromptPainter
 from transports.web.inspector_spans import Scale, number_targets
 from transports.web.inspector_states import count_failed_calls, state_of
 from transports.web.inspector_steps import show_steps, show_text
-from transports.web.inspector_timeline import draw_timeline, waited_within
-from transports.web.inspector_turn_lines import read_questions, show_waiting, turn_seconds
+from transports.web.inspector_timeline import draw_timeline
+from transports.web.inspector_turn_lines import read_questions, show_waiting
 from transports.web.pages import HEADERS
 
 _OPEN: Final = (TurnStatus.QUEUED, TurnStatus.RUNNING, TurnStatus.WAITING)
@@ -80,7 +81,7 @@ class TurnPage:
             is_command=turn.outcome == Outcome.ANSWERED and not turn.steps and details.answer is None,
             state=state_of(turn, waiting),
             failed_calls=count_failed_calls(turn.steps),
-            seconds=turn_seconds(turn, root.waited),
+            seconds=turn.worked_seconds,
             waited=root.waited,
             ratings=details.ratings,
             figures=_figures(details, self._desk),
@@ -155,7 +156,7 @@ def _took(step: MemoryItem, waiting: Sequence[WaitingCall]) -> float | None:
     timing = step.get_value("timing")
     if not isinstance(timing, Timing) or timing.end_time is None or timing.duration_seconds is None:
         return None
-    return max(0.0, timing.duration_seconds - waited_within(waiting, timing.start_time, timing.end_time))
+    return max(0.0, timing.duration_seconds - person_wait_within(waiting, timing.start_time, timing.end_time))
 
 
 def _attempts(step: MemoryItem) -> list[tuple[int, str]]:

@@ -14,13 +14,13 @@ from botservice.devtools.chat_titles import ChatTitle, read_titles
 from botservice.devtools.turn_search import FoundTurn, find_with_failed_calls
 from botservice.storage.references import written_text_of
 from botservice.storage.tables.conversations import events, messages, steps
+from botservice.turns.person_waits import work_seconds
 from botservice.turns.shown_arguments import readable
 from botservice.turns.waiting_calls import WaitingCall
 from botservice.turns.waiting_records import find_of_turns
 from transports.web.inspector_previews import show_excerpt, show_preview
 from transports.web.inspector_states import TurnState, state_of, state_of_call
 from transports.web.inspector_steps import show_text
-from transports.web.inspector_timeline import waited_within
 
 _WRITTEN: Final = messages.c["text", "own_text", "attachments", "said_by_others"]
 
@@ -66,23 +66,12 @@ def read_turn_lines(connection: Connection, found: Sequence[FoundTurn]) -> list[
             question=questions.get(row.id, ""),
             answer=answers.get(row.id, ""),
             steps=counts.get(row.id, 0),
-            seconds=turn_seconds(row, _waited(row, waits.get(row.id, ()))),
+            seconds=work_seconds(row, waits.get(row.id, ())),
             model=visible(row.model or ""),
             tools=list(dict.fromkeys(visible(row.tools or "").split())),
         )
         for row, ratings in ((each.row, each.ratings) for each in found)
     ]
-
-
-def turn_seconds(turn: Any, waited: float = 0.0) -> float | None:
-    """Return how long a turn took since it was accepted, or None if it has not ended.
-
-    Args:
-        waited: How many seconds of that somebody had to decide, which do not count.
-    """
-    if turn.finished_at is None:
-        return None
-    return max(0.0, float((turn.finished_at - turn.created_at).total_seconds()) - waited)
 
 
 def read_last_messages(connection: Connection, message_ids: Sequence[int]) -> dict[int, str]:
@@ -112,10 +101,6 @@ def read_questions(connection: Connection, turn_ids: Sequence[int]) -> Mapping[i
     for row in connection.execute(tasks):
         written[row.turn_id] = [show_text(MemoryItem.from_json(row.data).get_value("task"))]
     return {turn_id: show_excerpt("\n".join(texts)) for turn_id, texts in written.items()}
-
-
-def _waited(row: Any, waiting: Sequence[WaitingCall]) -> float:
-    return waited_within(waiting, row.created_at, row.finished_at) if waiting and row.finished_at is not None else 0.0
 
 
 def _read_answers(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, str]:

@@ -11,6 +11,7 @@ from standins.tools import add
 
 from botservice import ActionStep, LLMError, TaskStep, Timing, TokenUsage, ToolCall, ToolResult
 from botservice.conversation.steps import FailedStep, FinalAnswerStep
+from botservice.conversation.unmade_calls import DENIED
 from botservice.devtools.turn_details import TurnDetails
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
 from transports.web.inspector_spans import Scale, SpanKind, TimeSpan
@@ -118,6 +119,15 @@ def test_a_call_that_still_waits_lasts_and_so_does_its_step():
     root = draw_timeline(turn(started=1, status="waiting", outcome=None), [step], [waiting(2, None)], [0])
     lasting = [each.name for each in root.below() if each.took is None]
     assert lasting == ["Turn 5", "Step 1", "Approval of pay"]
+
+
+def test_a_call_that_was_denied_did_not_run_and_did_not_fail():
+    step = action(0, 9, [{"ended": 1.0}], calls=[ToolCall("1", "pay", {})], results=[ToolResult("1", DENIED, True)])
+    denied = replace(waiting(2, 6), status=PendingStatus.DENIED)
+    shown = next(iter(draw_timeline(turn(started=0, finished=10), [step], [denied], [0]).below()))
+    names = [(each.name, each.is_bad, each.note) for each in shown.below() if "pay" in each.name]
+    assert names == [("Approval of pay", False, "denied")]
+    assert "In the queue again" in [each.name for each in shown.below()]
 
 
 def test_overlapping_waits_of_a_step_are_taken_off_once():
