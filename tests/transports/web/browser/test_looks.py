@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from looks import CONTRASTS, DESKTOP, PHONE
+from people.browsing import SITE, TOKEN
 from standins.tools import add
 
 from botservice import ToolCall
@@ -55,6 +56,29 @@ async def test_every_page_fits_and_can_be_read_light_and_dark(run_site, open_pag
             if address != CHAT:
                 await page.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
                 await expect_readable(page, f"{address}, unfolded")
+
+
+async def test_on_a_phone_the_bots_name_has_its_room_beside_everything_that_can_be_pressed(run_site, open_page):
+    async with run_site(**SITE) as site:
+        page = await open_page(f"{site.url}/web/login", **PHONE)
+        await page.get_by_label("token").fill(TOKEN)
+        await page.keyboard.press("Enter")
+        for role, name in (("link", "Inspector"), ("button", "Log out"), ("button", "New chat")):
+            await expect(page.get_by_role(role, name=name)).to_be_visible()
+        title = page.get_by_role("heading", name="botservice")
+        assert await title.evaluate("each => each.scrollWidth <= each.clientWidth")
+
+
+@pytest.mark.parametrize("options", [PHONE, DESKTOP], ids=["phone", "desktop"])
+async def test_a_task_within_a_task_stands_further_in(run_site, open_page, options):
+    async with run_site(["- [ ] pack\n    - [ ] socks\n- [ ] go"]) as site:
+        page = await open_page(site.url, **options)
+        await page.say("What is to do?")
+        await expect(page.answers).to_have_count(1)
+        boxes = await page.locator(".task > input").evaluate_all(
+            "all => all.map(each => each.getBoundingClientRect().x)"
+        )
+    assert boxes[0] == boxes[2] < boxes[1]
 
 
 async def expect_readable(page: Any, what: str) -> None:
