@@ -22,7 +22,7 @@ from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
 from transports.web.files import without_contents
 from transports.web.inbound_events import FIRST, NAME, chat_in, context_keys
-from transports.web.search import Hit, find_saying, is_in, read_hits, words_of
+from transports.web.search import Hit, find_saying, find_told, is_in, read_hits, words_of
 
 PAGE: Final = 50
 LONGEST_TITLE: Final = 120  # characters of one that a person gave
@@ -87,11 +87,16 @@ def find_mine(
     rows = connection.execute(_LISTED.where(contexts.c.id.in_(chosen)).order_by(*newest_first)).all()
     mine = [row for row in rows if is_mine(row.context_keys, session)]
     saying = find_saying(connection, identity.id, words) if words else {}
+    told = find_told(connection, identity.id, words) if words else {}
     if words:
-        mine = [row for row in mine if is_in(words, _title(row)) or row.id in saying]
+        mine = [row for row in mine if is_in(words, _title(row)) or row.id in saying or row.id in told]
     shown = mine[:limit]
-    hits = read_hits(connection, [saying[row.id] for row in shown if row.id in saying], words)
-    return [_list(row, hits.get(row.id)) for row in shown]
+    said = read_hits(connection, [saying[row.id] for row in shown if row.id in saying], words)
+    return [_list(row, _newest(said.get(row.id), told.get(row.id))) for row in shown]
+
+
+def _newest(*hits: Hit | None) -> Hit | None:
+    return max(filter(None, hits), key=lambda hit: hit.at, default=None)
 
 
 def _list(row: Any, hit: Hit | None) -> Listed:

@@ -1,14 +1,27 @@
 """What people were told that is no part of the conversation: apologies, answers to commands, questions, warnings."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, Text, and_, bindparam, exists, func, not_, or_, select, type_coerce
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    func,
+    not_,
+    or_,
+    select,
+    type_coerce,
+)
 
 from botservice.core.formatted_text import FormattedText
 from botservice.storage.statements import execute
-from botservice.storage.tables.conversations import deliveries, events, messages, steps, turns
+from botservice.storage.tables.conversations import contexts, deliveries, events, messages, steps, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import Outcome, TurnStatus
@@ -35,8 +48,6 @@ _IS_REPLACED: Final = (
     .exists()
 )
 _ASKED_AT: Final = select(_asked.c.created_at).where(_asked.c.id == deliveries.c.replaces).scalar_subquery()
-_QUESTIONS: Final = select(pending_calls.c.delivery_id).where(pending_calls.c.context_id == bindparam("context"))
-
 _IS_ANSWERED: Final = exists().where(messages.c.answers_turn_id == turns.c.id)
 _IS_ASKED: Final = exists().where(events.c.turn_id == turns.c.id, messages.c.event_id == events.c.id)
 # Deliveries are deleted with the steps of their turn, or after them: what has none here was never for the agent.
@@ -52,29 +63,44 @@ _IS_UNANSWERED: Final = or_(
 )
 _IS_ASIDE: Final = type_coerce(deliveries.c.payload, Text).startswith(f'{{"{ASIDE}":', autoescape=True)
 
+_AT: Final = func.coalesce(_ASKED_AT, deliveries.c.created_at).label("created_at")
+
+
+def _are_notices(is_meant: Callable[[ColumnElement[int]], ColumnElement[bool]]) -> ColumnElement[bool]:
+    """Return the condition for deliveries, with their turns, that pages show as notices.
+
+    Args:
+        is_meant: Returns the condition for the context that a column names.
+    """
+    questions = select(pending_calls.c.delivery_id).where(is_meant(pending_calls.c.context_id))
+    return and_(
+        is_meant(turns.c.context_id),
+        or_(
+            _IS_UNANSWERED,
+            _IS_COMMAND,
+            _IS_ASIDE,
+            turns.c.status == TurnStatus.WAITING.value,
+            func.coalesce(deliveries.c.replaces, deliveries.c.id).in_(questions),
+        ),
+        ~_IS_REPLACED,
+        not_(_IS_TAKEN_BACK),
+        deliveries.c.transport == NAME,
+    )
+
+
 _NOTICES: Final = (
     select(
         *(deliveries.c.id, deliveries.c.turn_id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.replaces),
-        func.coalesce(_ASKED_AT, deliveries.c.created_at).label("created_at"),
+        _AT,
         turns.c.outcome,
         or_(_IS_COMMAND, and_(turns.c.outcome == Outcome.REFUSED.value, ~_IS_ASKED)).label("is_command"),
         _FIRST_SAID.label("said"),
     )
     .join(turns, turns.c.id == deliveries.c.turn_id)
     .where(
-        turns.c.context_id == bindparam("context"),
+        _are_notices(lambda context_id: context_id == bindparam("context")),
         turns.c.id >= bindparam("from_turn"),
-        or_(
-            _IS_UNANSWERED,
-            _IS_COMMAND,
-            _IS_ASIDE,
-            turns.c.status == TurnStatus.WAITING.value,
-            func.coalesce(deliveries.c.replaces, deliveries.c.id).in_(_QUESTIONS),
-        ),
-        ~_IS_REPLACED,
-        not_(_IS_TAKEN_BACK),
         deliveries.c.id > bindparam("after"),
-        deliveries.c.transport == NAME,
         deliveries.c.created_at >= bindparam("since"),
         deliveries.c.created_at < bindparam("until"),
     )
@@ -97,6 +123,27 @@ def read_notices(
     cards = read_cards(connection, context_id, {row.turn_id for row in rows if _is_trouble(row)})
     # What is forgotten has no payload. The calls of a turn stand at the first of what it was said to have failed with.
     return [_show_notice(row, cards.pop(row.turn_id, [])) for row in rows if row.payload]
+
+
+def select_told(identity_id: int) -> Select[Any]:
+    """Return the query for the notices in all conversations of a person, the newest first."""
+    of_person = select(contexts.c.id).where(contexts.c.only_identity_id == identity_id)
+    place = func.coalesce(deliveries.c.replaces, deliveries.c.id).label("place")
+    query = select(turns.c.context_id, place, deliveries.c.payload, _AT)
+    return (
+        query.join(turns, turns.c.id == deliveries.c.turn_id)
+        .where(_are_notices(lambda context_id: context_id.in_(of_person)))
+        .order_by(deliveries.c.id.desc())
+    )
+
+
+def plain_text_of(payload: Mapping[str, Any]) -> str:
+    """Return what a notice says, without the signs of its Markdown."""
+    from transports.markdown.reading import read_markdown
+
+    text, formatted = str(payload.get("text", "")), payload.get("formatted")
+    read = FormattedText(tuple(read_markdown(text))) if formatted is None else FormattedText.from_json(formatted)
+    return read.plain
 
 
 def _is_trouble(row: Any) -> bool:

@@ -1,19 +1,21 @@
 """Searching the conversations of a browser session: which messages say certain words, and the sentence around them."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, and_, or_, select
+from sqlalchemy import ColumnElement, Connection, Text, or_, select, type_coerce
 from sqlalchemy import func as sql
 
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Role
 from botservice.core.quoting import in_one_line
 from botservice.history.rows import IS_SAID
-from botservice.storage.tables.conversations import contexts, messages
+from botservice.storage.tables.conversations import contexts, deliveries, messages
 from transports.web.files import without_contents
+from transports.web.notices import plain_text_of, select_told
 
 Parts = Sequence[tuple[str, bool]]
 """A text in parts, and of each whether it is what was sought."""
@@ -27,9 +29,13 @@ _ENDS: Final = (". ", "! ", "? ", "\u3002", "\uff01", "\uff1f")  # also the sign
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """The newest message of a conversation that says what was sought, and the words around it."""
+    """The newest message or notice of a conversation that says what was sought, and the words around it.
 
-    message_id: int
+    Attributes:
+        place: What it is called on its page.
+    """
+
+    place: str
     at: datetime
     parts: Parts
 
@@ -53,7 +59,7 @@ def find_saying(connection: Connection, identity_id: int, words: Collection[str]
     """
     of_person = select(contexts.c.id).where(contexts.c.only_identity_id == identity_id)
     said = select(messages.c.context_id, sql.max(messages.c.id).label("message_id")).where(
-        messages.c.context_id.in_(of_person), IS_SAID, and_(*map(_says, words))
+        messages.c.context_id.in_(of_person), IS_SAID, *(_is_spelt(messages.c.text, word) for word in words)
     )
     return {row.context_id: row.message_id for row in connection.execute(said.group_by(messages.c.context_id))}
 
@@ -62,7 +68,26 @@ def read_hits(connection: Connection, message_ids: Collection[int], words: Colle
     """Return what is shown of messages that say the words, by their contexts."""
     columns = messages.c.id, messages.c.context_id, messages.c.role, messages.c.text, messages.c.attachments
     query = select(*columns, messages.c.created_at).where(messages.c.id.in_(list(message_ids)))
-    return {row.context_id: Hit(row.id, row.created_at, _excerpt(row, words)) for row in connection.execute(query)}
+    return {
+        row.context_id: Hit(f"message-{row.id}", row.created_at, _excerpt(row, words))
+        for row in connection.execute(query)
+    }
+
+
+def find_told(connection: Connection, identity_id: int, words: Collection[str]) -> dict[int, Hit]:
+    """Return what is shown of the newest notice with all the words in each context of a person, by the context.
+
+    Notices are what the service itself says, such as answers to commands. Their payloads are JSON in ASCII, in which
+    the database finds what may have the words.
+    """
+    kept = type_coerce(deliveries.c.payload, Text)
+    query = select_told(identity_id).where(*(_is_spelt(kept, word, _in_json) for word in words))
+    found: dict[int, Hit] = {}
+    for row in connection.execute(query):
+        text = "" if row.context_id in found else in_one_line(plain_text_of(row.payload))
+        if text and is_in(words, text):
+            found[row.context_id] = Hit(f"notice-{row.place}", row.created_at, mark(_cut(text, words), words))
+    return found
 
 
 def mark(text: str, words: Collection[str]) -> Parts:
@@ -77,9 +102,14 @@ def mark(text: str, words: Collection[str]) -> Parts:
     return [*parts, (text[end:], False)] if end < len(text) else parts
 
 
-def _says(word: str) -> Any:
+def _is_spelt(column: ColumnElement[str], word: str, written: Callable[[str], str] = str) -> ColumnElement[bool]:
+    """Return the condition for a column to have a word in a usual spelling, as it is written there."""
     spellings = {word, word.lower(), word.upper(), word.capitalize()}
-    return or_(*(messages.c.text.contains(each, autoescape=True) for each in spellings))
+    return or_(*(column.contains(written(each), autoescape=True) for each in spellings))
+
+
+def _in_json(text: str) -> str:
+    return json.dumps(text)[1:-1]
 
 
 def _excerpt(row: Any, words: Collection[str]) -> Parts:
@@ -138,4 +168,4 @@ def _places_of(text: str, word: str) -> Iterator[tuple[int, int]]:
 
 def to_json(hit: Hit) -> Mapping[str, Any]:
     """Return a hit for the page."""
-    return {"message": hit.message_id, "parts": [{"text": text, "is_hit": is_hit} for text, is_hit in hit.parts]}
+    return {"place": hit.place, "parts": [{"text": text, "is_hit": is_hit} for text, is_hit in hit.parts]}

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from sqlalchemy import func, select, text
+from standins.payments import Till, cashier
 
 from botservice import AgentContext, ToolCall, remember, tool
 from botservice.core.messages import Author
@@ -154,6 +155,31 @@ async def test_a_conversation_is_found_by_its_title_and_by_what_was_said_in_it(s
     assert await listed(visitor, search="lisbon cats") == []
 
 
+async def test_what_the_service_itself_said_is_found_too(run_site, storage_url):
+    till = Till()
+    async with run_site(cashier({"to": "Ä😀", "amount": 5}), tools=till.tools, storage_url=storage_url) as site:
+        visitor = await site.visitor()
+        asked = await begin(visitor, "pay them")
+        helped = await begin(visitor, "hello")
+        async with visitor.events(conversation=helped) as events:
+            await events.until_idle()
+            await visitor.say("/help", conversation=helped)
+            notice = (await events.until("notice")).data
+        answer = await visitor.client.get("/web/conversations", params={"search": "FRESH conversation"})
+        (found,) = answer.json()["conversations"]
+        assert (found["name"], found["hit"]["place"], found["at"]) == (
+            helped,
+            f"notice-{notice['place']}",
+            notice["at"],
+        )
+        assert [part["text"] for part in found["hit"]["parts"] if part["is_hit"]] == ["fresh", "conversation"]
+        assert [name for name, _ in await listed(visitor, search="ä😀 amount")] == [asked]  # what a tool asks
+        assert await listed(visitor, search='"text"') == []
+        assert await listed(await site.visitor(), search="fresh") == []
+        assert (await visitor.post("/web/conversations/delete", {"conversation": helped})).status_code == 200
+        assert await listed(visitor, search="fresh") == []
+
+
 async def test_the_sentence_around_what_was_found_is_shown_with_it_marked(run_site, storage_url):
     answer = (
         f"{'Something else. ' * 40}The capital of **Portugal** is [Lisbon](https://example.com/lisbon), "
@@ -172,7 +198,7 @@ async def test_the_sentence_around_what_was_found_is_shown_with_it_marked(run_si
         assert [part["text"] for part in parts if part["is_hit"]] == ["Portugal", "Lisbon"]
         async with visitor.events() as events:
             await events.until_idle()
-            assert each["hit"]["message"] == events.messages[-1]["id"]
+            assert each["hit"]["place"] == f"message-{events.messages[-1]['id']}"
             assert each["at"] == events.messages[-1]["at"]
         found = (await visitor.client.get("/web/conversations", params={"search": "<img"})).json()
         assert [each["name"] for each in found["conversations"]] == [second]

@@ -170,10 +170,10 @@ async function showEarlier() {
 
 earlier.querySelector("button").addEventListener("click", showEarlier);
 
-// Shows the message that the address names, where a search has found it.
+// Shows the message or notice that the address names, where a search has found it.
 async function showNamed() {
   const id = location.hash.slice(1);
-  if (!/^message-\d+$/.test(id)) return;
+  if (!/^(message|notice)-\d+$/.test(id)) return;
   while (!document.getElementById(id) && !earlier.hidden && (await showEarlier())) continue;
   const named = document.getElementById(id);
   if (!named) return;

@@ -49,6 +49,21 @@ async def test_the_list_leads_back_to_chats_with_drafts_and_finds_as_one_types(r
         await expect(items(page)).to_have_count(2)
 
 
+async def test_a_search_leads_to_what_the_service_itself_said(run_site, open_page):
+    async with run_site(["one", "two"]) as site:
+        page = await open_page(site.url)
+        await page.say("hello")
+        await expect(page.answers).to_have_count(1)
+        await page.say("/memory")
+        await expect(page.locator("#log .notice")).to_have_count(1)
+        await begin(page, "second words")
+        await page.get_by_role("searchbox").fill("know nothing")
+        await expect(page.locator("#mine mark")).to_have_text(["know", "nothing"])
+        await items(page).click()
+        await expect(page.locator(".named")).to_contain_text("I know nothing of you")
+        await expect(page.locator(".named")).to_be_in_viewport()
+
+
 async def test_a_search_finds_an_answer_shows_the_words_around_it_and_leads_to_it(run_site, open_page):
     script = [f"{'A long answer. ' * 300}The **capital** is Lisbon.", *["more"] * 3, "other"]
     async with run_site(script) as site:
