@@ -8,12 +8,15 @@ from typing import Any, Final
 from botservice.telemetry.logs import find_registered
 
 DOTS: Final = "••••••"
-# Of a name, without what stands between its words: "key" and the like alone say what is acted on, and have to be seen.
+# Of the words of a name: "key" and the like alone say what is acted on, and have to be seen. What ends in one of these
+# words is one, as in "userpassword"; what only begins with one, or follows several, is something else: a secretary, the
+# receiver of tokens.
 _SECRET_NAMES: Final = re.compile(
-    r"passw(?:or)?d|passphrase|pwd|secret|token|credential|authorization|bearer|cookie"
-    r"|(?:api|access|private|signing|encryption|ssh)key"
+    r"(?:pass ?w(?:or)?d|pass ?phrase|pwd|secret|token|credentials?|authorization|\bbearer|cookie"
+    r"|(?:api|access|private|signing|encryption|ssh|secret) ?key)(?:(?![a-z])|s$)"
 )
-_SECRET_NUMBERS: Final = re.compile(r"(?<![a-z])(?:otp|cvv|cvc)(?![a-z])")
+_SECRET_NUMBERS: Final = re.compile(r"\b(?:otp|cvv|cvc)\b")
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 # What gives itself away, whatever it is called: keys of well-known services, signed tokens, passwords in addresses. No
 # run of signs is looked through twice, whatever it is made of.
 _SECRET_VALUES: Final = re.compile(
@@ -27,7 +30,6 @@ _LONGEST_ENDS: Final = 4  # signs that are shown at either end: a model can choo
 _TOKENS: Final = re.compile(r'"(?P<text>(?:[^"\\]|\\.)*+)"(?P<colon>\s*+:)?|[\[\]{},]|[^\s"\[\]{},:]++', re.DOTALL)
 _ESCAPES: Final = re.compile(r"\\u(?P<code>[0-9a-fA-F]{4})|\\(?P<sign>.)|.", re.DOTALL)
 _SHORT: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-_BETWEEN_WORDS: Final = re.compile(r"[^a-z]+")
 _DEEPEST: Final = 4  # JSON inside a text of JSON
 
 
@@ -169,8 +171,12 @@ def _with_ends(begin: int, end: int) -> Secret:
 
 
 def _is_secret_name(name: str) -> bool:
-    return bool(name) and _SECRET_NAMES.search(_BETWEEN_WORDS.sub("", name.lower())) is not None
+    return _SECRET_NAMES.search(_words_of(name)) is not None
 
 
 def _is_secret_number(name: str) -> bool:
-    return bool(name) and _SECRET_NUMBERS.search(name.lower()) is not None
+    return _SECRET_NUMBERS.search(_words_of(name)) is not None
+
+
+def _words_of(name: str) -> str:
+    return " ".join(_WORDS.findall(name)).lower()

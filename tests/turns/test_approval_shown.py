@@ -33,6 +33,17 @@ def asked(number, **arguments):
         {"url": "https://ann:hunter2@db.example/x"},
         {"body": '{"password": "hunter2"}'},
         {"otp": "hunter2"},
+        {"otpCode": "hunter2"},
+        {"clientSecret": "hunter2"},
+        {"SLACK_BOT_TOKEN": "hunter2"},
+        {"OAuthTokens": "hunter2"},
+        {"passWord": "hunter2"},
+        {"password_2": "hunter2"},
+        {"token-value": "hunter2"},
+        {"awsSecretAccessKey": "hunter2"},
+        {"APIKey": "hunter2"},
+        {"credentials_json": "hunter2"},
+        {"cookies": "hunter2"},
     ],
 )
 def test_a_secret_is_not_shown(arguments):
@@ -42,7 +53,21 @@ def test_a_secret_is_not_shown(arguments):
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"key": "customers/all"}, {"pin": "board"}, {"sign": "x"}, {"max_tokens": 5}, {"issue_key": "A-1"}]
+    "arguments",
+    [
+        {"key": "customers/all"},
+        {"pin": "board"},
+        {"sign": "x"},
+        {"max_tokens": 5},
+        {"issue_key": "A-1"},
+        {"secretary": "Mallory"},
+        {"theSecretariat": "Mallory"},
+        {"tokens_receiver": "Mallory"},
+        {"cookies_to_buy": "12 of them"},
+        {"tokenizer": "cl100k"},
+        {"passwordless": "yes"},
+        {"cookiecutter": "star"},
+    ],
 )
 def test_what_is_acted_on_is_shown(arguments):
     assert str(next(iter(arguments.values()))) in readable(arguments)[0]
