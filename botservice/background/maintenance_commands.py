@@ -54,7 +54,6 @@ async def compact_database(
                 return said
             if path is None:
                 return f"{said}; Postgres gives space back by itself, or with VACUUM FULL"
-            await storage.scrub()
             before, after = await _shrink(path, progress)
             return f"{said}; {path} had {before / _MEBIBYTE:.1f} MiB and has {after / _MEBIBYTE:.1f} MiB"
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from botservice.privacy.deletion_counts import Forgotten
     from botservice.storage.database import Storage
 
-_CLEANING_SECONDS = 60.0  # a large file is looked through in that time, unless it is read all the while
+_CLEANING_SECONDS = 60.0  # a large file is written again in that time, unless it is read all the while
 _CLEAN = "Its bytes have left the files of the database"
 _NOT_CLEAN = "The last traces leave the files of the database at its next clean-up: see docs/privacy.md"
 
@@ -236,7 +236,8 @@ def forget(
     _confirm(yes, f"Delete everything of {person}, and of the accounts that are linked with it?")
 
     async def erase(storage: "Storage") -> "tuple[Forgotten, bool]":
-        return await forget_person(storage, author), await storage.scrub(patience_seconds=_CLEANING_SECONDS)
+        forgotten = await forget_person(storage, author)
+        return forgotten, storage.is_scrubbed or await storage.scrub(patience_seconds=_CLEANING_SECONDS)
 
     gone, is_clean = with_storage(erase)
     typer.echo(

@@ -40,7 +40,7 @@ from botservice.storage.postgres_listener import Hear, Listener
 from botservice.storage.postgres_sessions import check_sessions
 from botservice.storage.readers import NotInPlace, ReaderInPlace, Readers
 from botservice.storage.sqlite_files import make_private
-from botservice.storage.sqlite_scrubbing import PATIENCE_SECONDS, Scrubber
+from botservice.storage.sqlite_scrubbing import PATIENCE_SECONDS, Scrubber, vacuum_file
 from botservice.storage.url import DatabaseUrl
 from botservice.storage.writer import Fence, SortKey, Writer
 
@@ -344,14 +344,24 @@ class Storage:
         return self._scrubber is not None and await self._scrubber.scrub(patience_seconds=patience_seconds)
 
     def scrub_soon(self) -> None:
-        """Have the bytes of what was deleted leave the files of SQLite a little later."""
+        """Have the bytes of what was deleted leave the files of SQLite at the next quiet moment."""
         if self._scrubber is not None:
             self._scrubber.soon()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether this process works on no conversation, and nothing waits for its commit."""
+        return self._writer.is_settled and not self.claims.is_working
 
     @property
     def is_scrubbed(self) -> bool:
         """Whether all that was deleted has left the files, as far as this process knows."""
         return self._scrubber is not None and not self._scrubber.is_due
+
+    async def _vacuum(self, is_unwanted: Callable[[], bool]) -> None:
+        error = await self._writer.issue(partial(vacuum_file, is_unwanted=is_unwanted), is_last=True)
+        if error is not None:
+            raise error
 
     async def close(self) -> None:
         """Commit waiting writes, give every claim back and disconnect; all of it, even if this is cancelled."""
@@ -446,7 +456,7 @@ class Storage:
             self._writer.connection.on_lost(make_renewable(self._read_engine))
         if self.where.path is not None:
             self.claims = LocalClaims(self._shared, self._writer)
-            self._scrubber = Scrubber(self.where.path)
+            self._scrubber = Scrubber(self.where.path, self._vacuum, is_quiet=lambda: self.is_quiet)
         else:
             self.claims = AdvisoryClaims(self._writer)
         undo.callback(self.claims.close)

@@ -203,7 +203,7 @@ PLACES: Final = (
         "the file of SQLite, and its log",
         (),
         "copies of deleted rows between others",
-        "overwritten at once, or in the background where somebody reads; upkeep makes sure every hour",
+        "the file is written again at once, or at a quiet moment; maintenance makes sure every hour",
         "storage/test_scrubbing.py",
     ),
     Place(

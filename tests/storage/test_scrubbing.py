@@ -4,26 +4,26 @@ import asyncio
 import contextlib
 import random
 import sqlite3
-import threading
+from functools import partial
 
 import pytest
 from people.conversing import NOW
 from sqlalchemy import insert, text
 
-from botservice import Storage, StorageError
-from botservice.storage import sqlite_gaps as gaps
-from botservice.storage.claims import SharedFile
-from botservice.storage.sqlite_gaps import GapSweep, find_gaps
-from botservice.storage.sqlite_scrubbing import Scrubber
+from botservice import Storage
+from botservice.storage import sqlite_scrubbing
+from botservice.storage.limits import StorageLimits
+from botservice.storage.sqlite_scrubbing import Scrubber, vacuum_file
 from botservice.storage.tables.conversations import contexts
 
 _LONGEST_SECONDS = 60
 
 
-def make_file(path, seed=2):
+def make_file(path, seed=2, auto_vacuum="NONE"):
     """Make a database of which rows were deleted that its pages still hold; return the words of those."""
     chance = random.Random(seed)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(f"PRAGMA auto_vacuum={auto_vacuum}")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA secure_delete=ON")
         connection.execute("PRAGMA synchronous=OFF")
@@ -45,87 +45,82 @@ def left_of(words, path):
     return {each for each in words if each.encode() in data}
 
 
-def sweep(path):
-    """Go over a file at once."""
-    shared = SharedFile.at(path)
-    pass_ = GapSweep(path, shared.descriptor())
-    while not pass_.is_done:
-        assert pass_.step()
+def read_kept(path):
+    """Return the words that are in a file, which is as it should be."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        return dict(connection.execute("SELECT id, words FROM said"))
+
+
+async def is_clean(storage):
+    while not storage.is_scrubbed:  # noqa: ASYNC110 - a thread cleans it, by and by
+        await asyncio.sleep(0.01)
+
+
+async def cleaned(path):
+    """Clean a file as a storage does."""
+    async with Storage.open(f"sqlite:///{path}") as storage:
+        assert await storage.scrub(patience_seconds=_LONGEST_SECONDS)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_pages_still_hold_of_deleted_rows_is_overwritten_and_nothing_else(tmp_path, seed):
+async def test_what_pages_still_hold_of_deleted_rows_is_gone_and_nothing_else(tmp_path, seed):
     path = tmp_path / "a.db"
     gone, kept = make_file(path, seed)
     assert left_of(gone, path), "secure_delete alone leaves copies"
-    sweep(path)
+    await cleaned(path)
     assert left_of(gone, path) == set()
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert dict(connection.execute("SELECT id, words FROM said")) == kept
+    assert read_kept(path) == kept
 
 
-def test_others_write_meanwhile_and_lose_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(gaps, "_STEP_BYTES", 8192)  # many steps: others come in between
+@pytest.mark.parametrize("mode", ["FULL", "INCREMENTAL"])
+async def test_a_file_with_auto_vacuum_is_cleaned_like_any_other(tmp_path, mode):
+    path = tmp_path / "a.db"
+    gone, kept = make_file(path, auto_vacuum=mode)
+    await cleaned(path)
+    assert left_of(gone, path) == set()
+    assert read_kept(path) == kept
+
+
+async def test_writes_of_the_same_process_wait_and_lose_nothing(tmp_path):
     path = tmp_path / "a.db"
     gone, kept = make_file(path)
-    wanted, has_swept = dict(kept), threading.Event()
-
-    def write():
-        chance, older = random.Random(1), sorted(kept)
-        with contextlib.closing(sqlite3.connect(path, timeout=_LONGEST_SECONDS, isolation_level=None)) as connection:
-            connection.execute("PRAGMA synchronous=OFF")
-            for number in range(10_000, 15_000):
-                wanted[number] = "new" * chance.randrange(200)
-                connection.execute("INSERT INTO said VALUES (?, ?)", (number, wanted[number]))
-                old = chance.choice(older)
-                connection.execute("UPDATE said SET words = words || 'y' WHERE id = ?", (old,))
-                wanted[old] += "y"
-                if has_swept.wait(0.001):  # faster than it is cleaned, the file would grow for good
-                    return
-
-    thread = threading.Thread(target=write)
-    thread.start()
-    try:
-        shared = SharedFile.at(path)
-        for _ in range(3):
-            pass_ = GapSweep(path, shared.descriptor())
-            while not pass_.is_done:
-                pass_.step()
-    finally:
-        has_swept.set()
-        thread.join()
-    sweep(path)
+    insert_one = text("INSERT INTO said VALUES (:id, :words)")
+    async with Storage.open(f"sqlite:///{path}") as storage:
+        rows = [{"id": number, "words": f"new{number}"} for number in range(10_000, 10_300)]
+        cleaning = asyncio.ensure_future(storage.scrub(patience_seconds=_LONGEST_SECONDS))
+        for row in rows:
+            await storage.write(lambda connection, row=row: connection.execute(insert_one, row))
+        assert await cleaning
+        assert storage.is_scrubbed
     assert left_of(gone, path) == set()
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
-        assert dict(connection.execute("SELECT id, words FROM said")) == wanted
+    assert read_kept(path) == {**kept, **{row["id"]: row["words"] for row in rows}}
 
 
-def test_a_file_whose_pages_cannot_be_told_apart_is_left_alone(tmp_path):
+async def test_a_write_of_another_process_has_it_done_later(tmp_path, caplog):
     path = tmp_path / "a.db"
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        connection.execute("PRAGMA auto_vacuum=FULL")
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("CREATE TABLE said (words TEXT)")
-    with pytest.raises(StorageError, match="VACUUM"):
-        GapSweep(path, SharedFile.at(path).descriptor()).step()
+    gone, kept = make_file(path)
+    async with Storage.open(f"sqlite:///{path}", limits=StorageLimits(lock=0.05)) as storage:
+        with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            assert not await storage.scrub(patience_seconds=_LONGEST_SECONDS)
+            assert "storage.not_scrubbed" in caplog.text
+            assert not storage.is_scrubbed
+        assert await storage.scrub(patience_seconds=_LONGEST_SECONDS)
+        assert storage.is_scrubbed
+    assert left_of(gone, path) == set()
+    assert read_kept(path) == kept
 
 
-def test_a_file_with_so_many_pages_that_their_numbers_look_like_trees_is_left_alone(tmp_path, monkeypatch):
+async def test_a_file_whose_writing_is_broken_off_is_as_it_was_and_written_to(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_scrubbing, "STEPS_AT_ONCE", 1)
     path = tmp_path / "a.db"
-    gone, _ = make_file(path)
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        (count,) = connection.execute("PRAGMA page_count").fetchone()
-    monkeypatch.setattr(gaps, "_MOST_PAGES", count)  # a real one is of 128 GB
-    with pytest.raises(StorageError, match=rf"{count} pages.*VACUUM"):
-        GapSweep(path, SharedFile.at(path).descriptor()).step()
-    assert left_of(gone, path)
-
-
-@pytest.mark.parametrize("page", [b"\x0d" + b"\xff" * 4095, b"\x00" * 4096, b"\x0d\x00\x00\x00\x09\x00\x01" * 585])
-def test_a_page_that_is_not_as_it_should_be_is_left_alone(page):
-    assert list(find_gaps(page)) == []
+    _, kept = make_file(path)
+    async with Storage.open(f"sqlite:///{path}") as storage:
+        error = await storage.write(partial(vacuum_file, is_unwanted=lambda: True))
+        assert str(error) == "interrupted"
+        await storage.check_writes(is_doubted=True)
+    assert read_kept(path) == kept
 
 
 async def test_a_storage_says_whether_its_file_is_clean_and_cleans_it_when_nobody_reads_it_any_more(sqlite_url):
@@ -150,29 +145,55 @@ async def test_a_storage_says_whether_its_file_is_clean_and_cleans_it_when_nobod
         assert await storage.read(lambda connection: connection.execute(text("SELECT 1")).scalar_one()) == 1
 
 
-async def test_what_nobody_waits_for_is_cleaned_all_the_same(tmp_path):
+async def test_what_nobody_waits_for_is_cleaned_at_a_quiet_moment(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_scrubbing, "_GATHERING_SECONDS", 0)
+    monkeypatch.setattr(sqlite_scrubbing, "_LOOK_SECONDS", 0)
+    moments = [True, False, False]
+
+    async def vacuum(_is_unwanted):
+        assert moments == []
+
+    scrubber = Scrubber(tmp_path / "a.db", vacuum, is_quiet=moments.pop)
+    make_file(tmp_path / "a.db")
+    await asyncio.wait_for(scrubber.soon(), _LONGEST_SECONDS)
+    assert not scrubber.is_due
+
+
+async def test_it_is_not_quiet_while_a_turn_runs(tmp_path):
     path = tmp_path / "a.db"
     gone, _ = make_file(path)
-    scrubber = Scrubber(path)
-    async with asyncio.timeout(_LONGEST_SECONDS):
-        await scrubber.soon()
-    assert not scrubber.is_due
+    async with Storage.open(f"sqlite:///{path}") as storage:
+        claim = await storage.claims.try_claim(1)
+        assert not storage.is_quiet
+        await storage.claims.release(claim)
+        assert storage.is_quiet
+        storage.scrub_soon()
+        await asyncio.wait_for(is_clean(storage), _LONGEST_SECONDS)
     assert left_of(gone, path) == set()
+
+
+async def test_a_large_file_is_not_written_again_and_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite_scrubbing, "_UNNOTICED_BYTES", 1)
+    monkeypatch.setattr(sqlite_scrubbing, "_REST_SECONDS_PER_BYTE", 1)
+    path = tmp_path / "a.db"
+    make_file(path)
+    async with Storage.open(f"sqlite:///{path}") as storage:
+        assert await storage.scrub(patience_seconds=_LONGEST_SECONDS)
+        assert not await storage.scrub(patience_seconds=0.01)
 
 
 async def test_closing_waits_for_no_reader(tmp_path):
     path = tmp_path / "a.db"
-    make_file(path)
+    gone, _ = make_file(path)
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT count(*) FROM said").fetchall()
-        with contextlib.closing(sqlite3.connect(path)) as writer, writer:
-            writer.execute("DELETE FROM said")
-        scrubber = Scrubber(path)
-        assert not await scrubber.scrub(patience_seconds=0.01)
-        async with asyncio.timeout(_LONGEST_SECONDS):
-            await scrubber.close()
-        assert scrubber.is_due
+        async with asyncio.timeout(_LONGEST_SECONDS), Storage.open(f"sqlite:///{path}") as storage:
+            await storage.write(lambda connection: connection.execute(text("DELETE FROM said")))
+            assert not await storage.scrub(patience_seconds=0.01)
+        assert not storage.is_scrubbed
+    await cleaned(path)
+    assert left_of(gone, path) == set()
 
 
 async def test_postgres_is_never_said_to_be_clean(postgres_storage):
