@@ -22,6 +22,7 @@ from botservice.storage.writer import Writer
 
 logger = logging.getLogger(__name__)
 
+_ID_DIGITS = 20  # of the id of a process, in the file of its lock
 _MOST_TRIES = 3  # there are file systems that number one file differently each time
 
 
@@ -129,9 +130,10 @@ class WorkerLock:
                     raise StorageUnavailable(f"cannot lock {self._path}: {error.strerror or error}") from error
                 if not is_taken:
                     raise DatabaseInUse(
-                        f"another process works on {self._path}: stop it, talk to it instead, or use Postgres, "
-                        "which takes many (DATABASE_URL=postgresql://...)"
+                        f"another process works on {self._path}{self._describe_holder()}: stop it and try again, talk "
+                        "to it instead, or use Postgres, which takes many (DATABASE_URL=postgresql://...)"
                     )
+                self._name_holder()
             self._holders += 1
 
     def release(self) -> None:
@@ -151,6 +153,16 @@ class WorkerLock:
                 return True
             self._opened_by = None  # the file was deleted or moved: others would lock a new one
         return False
+
+    def _name_holder(self) -> None:
+        """Write into the file of the lock which process has it."""
+        with contextlib.suppress(OSError):  # such as a full disk
+            os.pwrite(self._opened(), f"{os.getpid():<{_ID_DIGITS}}".encode(), 0)
+
+    def _describe_holder(self) -> str:
+        """Say which process has the lock; nothing where it is one of an earlier release."""
+        found = os.pread(self._opened(), _ID_DIGITS, 0).strip()
+        return f" (its id is {int(found)})" if found.isdigit() else ""
 
     def _is_there(self, descriptor: int) -> bool:
         """Return whether an open file is the one that others would lock."""

@@ -248,7 +248,8 @@ def worker(sqlite_url):
 
 async def test_a_second_worker_on_a_file_is_refused_and_told_what_to_do(sqlite_url, worker):
     async with Storage.open(sqlite_url) as storage:
-        with pytest.raises(DatabaseInUse, match=r"bot\.db.*stop it.*Postgres"), storage.claims.working():
+        told = rf"another process works on .*bot\.db \(its id is {worker.pid}\): stop it and try again.*Postgres"
+        with pytest.raises(DatabaseInUse, match=told), storage.claims.working():
             pass
         with pytest.raises(DatabaseInUse):
             await storage.claims.try_claim(1)
