@@ -1,0 +1,139 @@
+"""Check the English of the documents: private words, inverted sentences, long sentences, long pages.
+
+Usage: scripts/prose.py [PAGE ...]; without a page, README.md and every page of docs. Code and quotations are skipped.
+The rules are in CONTRIBUTING.md.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+LONGEST_SENTENCE = 30  # words
+LONG_SENTENCES = 0.06  # of a page's sentences
+LONGEST_PAGE = 2_500  # words without code; generated or looked up pages are longer
+LOOKED_UP = {"docs/reference.md", "docs/privacy.md"}
+
+WORDS = {
+    r"rooms?": "package",
+    r"floors?": "layer",
+    r"anew": "again",
+    r"in vain": "say what failed",
+    r"mend(?:s|ed|ing)?": "fix",
+    r"heard": "received",
+    r"beside": "alongside, next to",
+    r"whoever": "name the person",
+    r"lines? of time": "timeline",
+    r"upkeep": "maintenance",
+    r"oracle": "checker",
+    r"parked": "suspended",
+    r"glimpse|peek": "preview",
+    r"speaks? as": "OpenAI-compatible",
+    r"asks? Telegram": "polls Telegram",
+    r"waits? for a word|have their word": "awaiting approval",
+    r"as_said": "rendering",
+    r"goes? by": "uses",
+    r"is let in|are let in|lets? in": "has access",
+    r"works on beside": "rolling upgrade",
+    r"thereof|wherein|whereof|therein": "write a second sentence",
+    r"(?:is|are) owed": "is pending",
+}
+_PARTICIPLES = "Kept|Shown|Read|Named|Refused|Counted|Said|Asked|Stored|Sent|Left|Found|Deleted|Measured"
+SHAPES = {
+    r"^Who (?!(?:is|are|was|has|can|may|does|did)\b[^.]*\?)[a-z]+[^?]*$": "begins with a relative clause",
+    r"^(?:What|Whatever|Which|Where what) [^?]*$": "begins with a relative clause",
+    rf"^(?:{_PARTICIPLES}) (?:is|are|was|were)\b": "is inverted",
+}
+_FENCE = re.compile(r"^ *(`{3,}|~{3,})")
+
+
+class Finding(NamedTuple):
+    """A place and what is wrong there."""
+
+    line: int
+    text: str
+
+
+def read_blocks(page: str) -> Iterator[tuple[int, str]]:
+    """Yield the line number and the text of each paragraph, list item, heading and table cell."""
+    fence, block, begun = "", [], 0
+    for number, line in enumerate(page.splitlines(), 1):
+        mark = _FENCE.match(line)
+        if fence:
+            fence = "" if mark and mark[1].startswith(fence) else fence
+            continue
+        text = line.strip()
+        starts = (
+            bool(mark)
+            or not text
+            or text.startswith(("#", "|", "- ", "* ", ">", "<", "!"))
+            or re.match(r"\d+\. ", text)
+        )
+        if starts and block:
+            yield begun, " ".join(block)
+            block = []
+        if mark:
+            fence = mark[1]
+        elif text.startswith("|"):
+            yield from ((number, cell.strip()) for cell in text.strip("|").split("|") if cell.strip(" -:"))
+        elif text and not text.startswith(("<", "!")):
+            begun = begun if block else number
+            block.append(re.sub(r"^(?:#+|[-*>]|\d+\.) +", "", text))
+    if block:
+        yield begun, " ".join(block)
+
+
+def plain(text: str) -> str:
+    """Return a block without code, quotations, addresses and marks."""
+    text = re.sub(r"`[^`]*`", "CODE", text)
+    text = re.sub(r"[\"“][^\"”]*[\"”]|\*[^*]+\*(?!\*)", "QUOTE", text.replace("**", ""))
+    return re.sub(r"\]\([^)]*\)|[\[\]]", "", text)
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a block."""
+    return [part for part in re.split(r"(?<=[.!?:;])\s+(?=[A-Z(])", text) if part]
+
+
+def check(name: str, page: str) -> Iterator[Finding]:
+    """Yield what is wrong with a page."""
+    words = total = long = 0
+    longest: list[Finding] = []
+    for line, block in read_blocks(page):
+        text = plain(block)
+        words += len(text.split())
+        for pattern, better in WORDS.items():
+            for found in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE):
+                yield Finding(line, f"“{found[0]}”: {better}")
+        for sentence in sentences(text):
+            for pattern, problem in SHAPES.items():
+                if re.search(pattern, sentence):
+                    yield Finding(line, f"“{sentence[:60]}” {problem}")
+            count = len(sentence.split())
+            total += 1
+            if count > LONGEST_SENTENCE:
+                long += 1
+                longest.append(Finding(line, f"a sentence of {count} words"))
+    if long > max(1, LONG_SENTENCES * total):
+        yield from longest
+    if words > LONGEST_PAGE and name not in LOOKED_UP:
+        yield Finding(1, f"{words} words are more than {LONGEST_PAGE}: divide the page")
+
+
+def main(names: list[str]) -> int:
+    """Print the findings and return 1 if there are any."""
+    pages = [Path(name) for name in names] or [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    count = 0
+    for path in pages:
+        name = path.resolve().relative_to(ROOT).as_posix()
+        for finding in check(name, path.read_text("utf-8")):
+            print(f"{name}:{finding.line}: {finding.text}")
+            count += 1
+    print(f"{count} findings in {len(pages)} pages")
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
