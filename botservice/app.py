@@ -31,7 +31,6 @@ from botservice.core.errors import BotServiceError, InvalidSkill, SettingsError,
 from botservice.core.loading import loading_beside
 from botservice.history.embeddings import Embedder, OpenAIEmbedder
 from botservice.history.window import NoMessages, SteadyWindowMessageSelector
-from botservice.llm.asking import searches_web
 from botservice.llm.configured import configured_llm
 from botservice.llm.openai.text_to_speech import OpenAISpeaker
 from botservice.llm.tokens import counter_for
@@ -126,7 +125,7 @@ def build_service(settings: Settings, *, has_toolsets: bool = True) -> AgentServ
         prompt=settings.system_prompt or DEFAULT_PROMPT,
         skills=build_skills(settings),
     )
-    if "web_search" in settings.tools and not searches_web(agent.llm):
+    if "web_search" in settings.tools and not agent.llm.searches_web:
         logger.warning("tools.no_web_search", extra={"advice": "it needs a server that speaks Responses: OPENAI_API"})
     return AgentService(agent, max_steps=settings.max_steps, name=settings.bot_name)
 
@@ -194,18 +193,18 @@ def build_observer(settings: Settings, service: AgentService, storage: Storage) 
         return None
     agent = service.agent
     model = settings.observer_model
-    llm = getattr(agent, "llm", None) if model is None else configured_llm(settings, model)
+    llm = agent.llm if model is None else configured_llm(settings, model)
     if llm is None:
         return None
     budgets = service.budgets or Budgets.of(settings)
-    for name in getattr(llm, "models", None) or (str(getattr(llm, "model", "unknown")),):
+    for name in llm.models:
         budgets.check_model(name)
-    selector = getattr(agent, "message_selector", None)
+    selected = None if agent.message_selector is None else agent.message_selector.max_tokens
     return Observer(
         storage,
         llm,
-        window_tokens=getattr(selector, "max_tokens", settings.window_tokens),
-        notes_tokens=getattr(agent, "notes_tokens", settings.notes_tokens),
+        window_tokens=settings.window_tokens if selected is None else selected,
+        notes_tokens=settings.notes_tokens if agent.notes_tokens is None else agent.notes_tokens,
         budgets=budgets,
         access=service.access,
     )
@@ -442,24 +441,19 @@ async def _start_models(
     settings: Settings, service: AgentService, storage: Storage, stack: contextlib.AsyncExitStack
 ) -> None:
     """Load the embedder, apply access and budgets, and register what is closed in the end."""
-    llm = getattr(service.agent, "llm", None)
-    stack.enter_context(loading_beside(partial(counter_for, getattr(llm, "model", None))))
-    _close_in_the_end(stack, llm)
+    llm = service.agent.llm
+    stack.enter_context(loading_beside(partial(counter_for, None if llm is None else llm.model)))
+    if llm is not None:
+        stack.push_async_callback(llm.close)
     embedder = service.embedder or await asyncio.to_thread(build_embedder, settings)
-    _close_in_the_end(stack, embedder)
     if embedder is not None:
+        stack.push_async_callback(embedder.close)
         from botservice.history.indexing import EmbeddingIndexer
 
         await stack.enter_async_context(EmbeddingIndexer(storage, embedder))
     govern(settings, service)
     if service.options.speaker is not None:
         stack.push_async_callback(service.options.speaker.close)
-
-
-def _close_in_the_end(stack: contextlib.AsyncExitStack, model: object) -> None:
-    close = getattr(model, "close", None)
-    if close is not None:
-        stack.push_async_callback(close)
 
 
 @contextlib.asynccontextmanager

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from sqlalchemy import Connection
 
-from botservice.agent.agent import DEFAULT_MAX_STEPS, Agent
+from botservice.agent.agent import DEFAULT_MAX_STEPS, Agent, adopted_agent
 from botservice.agent.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent, prompt_of
 from botservice.commands.command import Command, checked_commands
 from botservice.commands.standard import standard_commands
@@ -122,11 +122,11 @@ class AgentService:
             InvalidField: a callback cannot be called with a step.
             InvalidArgument: something is given that cannot do what it is asked for, or two commands have one name.
         """
-        check_can("agent", agent, "next_action", "finish", remedy="give an agent: FunctionsBasedAgent(llm=…)")
+        agent = adopted_agent(agent)
         if storage is not None:
             check_can("storage", storage, "read", "write", remedy="open one: await Storage.open(…)")
         if embedder is not None:
-            check_can("embedder=", embedder, "embed_documents", "embed_query", remedy="give one: OpenAIEmbedder()")
+            embedder = adopt(Embedder, embedder, "embedder=", remedy="give one: OpenAIEmbedder()")
         check_can("model_retries=", model_retries, "delay", remedy="give a RetryPolicy(max_attempts=…, …)")
         if max_steps is not None and max_steps < 0:
             raise ValueError(f"max_steps must be 0 or more, not {max_steps}")

@@ -114,7 +114,7 @@ async def test_nobody_waits_for_a_server_that_hangs() -> None:
 async def test_whatever_goes_wrong_fails_nothing(ear: Ear) -> None:
     chosen = settings(openai_base_url="http://127.0.0.1:1/v1", openai_model="m")
     service = build_service(chosen)
-    service.agent.llm.llms = 7  # type: ignore[attr-defined]  # nothing that one could go through
+    service.agent._llm = 7  # type: ignore[assignment]  # nothing that has models
     async with watching_models(chosen, service):
         record = await ear.next()
     assert (record.levelname, record.getMessage()) == ("DEBUG", "model.not_watched")

@@ -11,12 +11,15 @@ from botservice.agent.tool import NeedsApproval, Tool
 from botservice.agent.toolset import Toolset
 from botservice.conversation.callbacks import StepCallbacks
 from botservice.conversation.context import AgentContext
+from botservice.core.adapters import adopt
 from botservice.core.errors import InvalidTool
 from botservice.core.messages import Attachment, TokenUsage, ToolCall
-from botservice.llm.chat import ChatMessage, ModelItem
+from botservice.history.window import MessageSelector
+from botservice.llm.chat import ChatLLM, ChatMessage, ModelItem
 
 DEFAULT_MAX_STEPS: Final = 10
 SUB_AGENT_TIMEOUT_SECONDS = 600.0
+_GIVE_MODEL: Final = "give a model, such as OpenAIChatLLM() or ScriptedChatLLM([...])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +100,8 @@ class Agent(ABC):
         final_answer_checks: What an answer has to pass before anybody sees it; see `FinalAnswerCheck`.
         max_steps: How many steps of a prompt may run tools, unless the service says so.
         step_callbacks: Called after a step is stored, before those of the service.
+        message_selector: Which messages of the chat stand in its prompts, where it uses one.
+        notes_tokens: How many tokens of notes of the chat do; None for what the settings say.
         announces_calls: Whether it awaits `context.before_call` before each call of a model; otherwise a budget has to
             guess how long its prompts are.
     """
@@ -110,7 +115,19 @@ class Agent(ABC):
     final_answer_checks: Sequence[FinalAnswerCheck] = ()
     max_steps: int | None = None
     step_callbacks: StepCallbacks = StepCallbacks()
+    message_selector: MessageSelector | None = None
+    notes_tokens: int | None = None
     announces_calls: bool = False
+    _llm: ChatLLM | None = None
+
+    @property
+    def llm(self) -> ChatLLM | None:
+        """The model that it asks; what is assigned need not inherit from `ChatLLM`."""
+        return self._llm
+
+    @llm.setter
+    def llm(self, given: ChatLLM | None) -> None:
+        self._llm = None if given is None else adopt(ChatLLM, given, "llm=", remedy=_GIVE_MODEL)
 
     def as_tool(
         self,
@@ -183,3 +200,17 @@ class Agent(ABC):
     async def plan(self, context: AgentContext) -> Plan:
         """Return what to do over the next steps. Changes nothing."""
         raise NotImplementedError(f"{type(self).__name__} has a planning_interval and no plan()")
+
+
+def adopted_agent(given: Agent) -> Agent:
+    """Return an agent whose model and sources of tools have what their base classes promise.
+
+    Raises:
+        InvalidArgument: it, or one of those, cannot do what it is asked for.
+    """
+    agent = adopt(Agent, given, "agent", remedy="give an agent: FunctionsBasedAgent(llm=…)")
+    if agent.llm is not None and not isinstance(agent.llm, ChatLLM):  # an attribute of the class
+        agent.llm = adopt(ChatLLM, agent.llm, "llm of the agent", remedy=_GIVE_MODEL)
+    if not all(isinstance(each, Toolset) for each in agent.toolsets):
+        agent.toolsets = tuple(adopt(Toolset, each, "one of toolsets=") for each in agent.toolsets)
+    return agent

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from botservice.agent.agent import Agent
+from botservice.agent.agent import Agent, adopted_agent
 from botservice.agent.tool import Tool
 from botservice.conversation.context import AgentContext
 from botservice.core.errors import BotServiceError, InvalidTool
@@ -34,7 +34,7 @@ class AgentTool(Tool):
         super().__init__(_work_on, **options)
         if max_steps < 0:
             raise InvalidTool(f"max_steps of {self.name} must be 0 or more, not {max_steps}")
-        self.agent = agent
+        self.agent = agent = adopted_agent(agent)
         self.max_steps = max_steps
         # What a toolset offers is not known before a turn.
         reads = any(each.reads_untrusted for each in agent.tools.values())

@@ -24,6 +24,7 @@ from botservice.conversation.context import AgentContext
 from botservice.conversation.kept_out import UNBOUNDED, KeptOut, PromptBounds, note_told, write_kept_out
 from botservice.conversation.readable import images
 from botservice.conversation.steps import MemoryStep
+from botservice.core.adapters import adopt
 from botservice.core.arguments import check, check_can, check_listed
 from botservice.core.errors import InvalidTool, LLMError
 from botservice.core.messages import Message, is_blank
@@ -62,6 +63,9 @@ class FunctionsBasedAgent(Agent):
     """Builds a prompt from searched and windowed history and from the steps so far; the model calls or answers."""
 
     announces_calls = True
+    llm: ChatLLM
+    message_selector: MessageSelector
+    notes_tokens: int
 
     def __init__(  # noqa: PLR0913 - each is a choice of the user's
         self,
@@ -127,7 +131,8 @@ class FunctionsBasedAgent(Agent):
         printing = {MemoryStep: ShowSteps(detailed=verbosity_level > 1)} if verbosity_level else None
         self.step_callbacks = StepCallbacks(printing).followed_by(StepCallbacks(step_callbacks))
         self.prompt = prompt or ""
-        self.message_selector = message_selector or SteadyWindowMessageSelector(DEFAULT_WINDOW_TOKENS)
+        selector, remedy = message_selector or SteadyWindowMessageSelector(DEFAULT_WINDOW_TOKENS), "give an object"
+        self.message_selector = adopt(MessageSelector, selector, "message_selector=", remedy=f"{remedy}: NoMessages()")
         self.search_k = DEFAULT_SEARCH_K if search_k is None else search_k
         self.search_tokens = DEFAULT_SEARCH_TOKENS if search_k is None and search_tokens is None else search_tokens
         self.notes_tokens = notes_tokens
@@ -137,22 +142,14 @@ class FunctionsBasedAgent(Agent):
         self.final_answer_checks = checked_checks(final_answer_checks)
         self.skills = skills or Skills()
         own_tools = check_listed("tools=", tools, remedy="give a list: tools=[…]")
-        self.toolsets = check_listed("toolsets=", toolsets, remedy="give a list: toolsets=[…]")
-        self._check_parts()
-        self._refusals = SharedRefusals(llm)
+        self._toolbox = Toolbox(toolsets)
+        self.toolsets = self._toolbox.toolsets
+        check("prompt=", self.prompt, is_right=isinstance(self.prompt, str), remedy="give a text")
+        check_can("skills=", self.skills, "tools", "prompt", remedy='load them: Skills.load("folder")')
+        self._refusals = SharedRefusals(self.llm)
         self.tools = _by_name([*own_tools, *self.skills.tools])
-        self._toolbox = Toolbox(self.toolsets)
         if self.toolsets and FIND_TOOL in self.tools:
             raise InvalidTool(f"{FIND_TOOL} finds tools of toolsets: give yours another name=")
-
-    def _check_parts(self) -> None:
-        """Return if every part can do what it is asked for."""
-        check_can("llm=", self.llm, "chat", remedy="give a model, such as OpenAIChatLLM() or ScriptedChatLLM([...])")
-        check("prompt=", self.prompt, is_right=isinstance(self.prompt, str), remedy="give a text")
-        check_can("message_selector=", self.message_selector, "get_messages", remedy="give an object: NoMessages()")
-        check_can("skills=", self.skills, "tools", "prompt", remedy='load them: Skills.load("folder")')
-        for each in self.toolsets:
-            check_can("one of toolsets=", each, "tools", "close", remedy="give objects such as MCPServers")
 
     async def tools_now(self) -> Mapping[str, Tool]:
         """Return everything that may be called at this moment, by name."""
@@ -221,7 +218,7 @@ class FunctionsBasedAgent(Agent):
         options: dict[str, Any] = {}
         if is_streamed and context.on_text is not None:
             options["on_text"] = context.on_text
-        if context.on_thought is not None and getattr(self.llm, "shows_thoughts", False):
+        if context.on_thought is not None and self.llm.shows_thoughts:
             options["on_thought"] = context.on_thought
         narrowing = None
         while True:
@@ -256,12 +253,9 @@ class FunctionsBasedAgent(Agent):
 
     async def _keep_out(self, context: AgentContext, kept_out: KeptOut) -> None:
         """Store what the prompts of a context go without from now on."""
-        now, model = context.storage.now(), self._model_name()
+        now, model = context.storage.now(), self.llm.model
         await context.storage.write(lambda connection: write_kept_out(connection, context.id, model, kept_out, now))
         logger.warning("model.message_kept_out", extra={"context": context.id, "model": model})
-
-    def _model_name(self) -> str:
-        return str(getattr(self.llm, "model", ""))
 
     def _narrowing(self, context: AgentContext, prompt: Prompt) -> Narrowing:
         """Return what finds a prompt that the model takes, in the place of one that it has refused."""
@@ -284,7 +278,7 @@ class FunctionsBasedAgent(Agent):
         not_seen = find_not_seen(_asked(context), given, response.left_out, prompt.kept_out)
         is_without = not prompt.kept_out.is_told
         if is_without:
-            model = self._model_name()
+            model = self.llm.model
             await context.storage.write(lambda connection: note_told(connection, context.id, model))
         return FinishAction(said, prompt=prompt, not_seen=not_seen, is_without_earlier=is_without, **_facts(response))
 
@@ -310,7 +304,7 @@ class FunctionsBasedAgent(Agent):
             search_k=0 if self.search_tokens == 0 else self.search_k,
             search_tokens=self.search_tokens,
             memory_keys=self.memory_keys,
-            model=getattr(self.llm, "model", None),
+            model=self.llm.model or None,
             max_tokens=self.max_prompt_tokens if bounds.max_tokens is None else bounds.max_tokens,
             notes_tokens=self.notes_tokens,
             kept_out=bounds.kept_out,

@@ -13,6 +13,7 @@ from sqlalchemy import Connection, bindparam, delete, select
 
 from botservice.conversation.kept_out import forget_kept_out
 from botservice.core.errors import BotServiceError
+from botservice.llm.chat import ChatLLM
 from botservice.llm.openai.options import REMEMBERED_SECONDS, ServerLimits
 from botservice.storage.database import Storage
 from botservice.storage.statements import execute, upserting
@@ -70,7 +71,7 @@ def _write(connection: Connection, limits: ServerLimits, news: Mapping[str, str 
 class SharedRefusals:
     """Shares what a model refuses with all processes of a storage. What others learn is seen within a minute."""
 
-    def __init__(self, llm: object, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, llm: ChatLLM, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Share what a model learns.
 
         Args:
@@ -113,11 +114,10 @@ class SharedRefusals:
             logger.warning("model.refusal_learned", extra=extra)
 
 
-def _limits_of(llm: object) -> Iterator[ServerLimits]:
+def _limits_of(llm: ChatLLM) -> Iterator[ServerLimits]:
     """Yield what is known of the servers of a model, and of those that are asked where it cannot answer."""
-    for member in getattr(llm, "llms", None) or (llm,):
-        limits = getattr(member, "limits", None)
-        if isinstance(limits, ServerLimits):
-            yield limits
+    for member in llm.llms:
+        if member.limits is not None:
+            yield member.limits
         elif member is not llm:
             yield from _limits_of(member)

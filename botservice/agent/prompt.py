@@ -47,7 +47,7 @@ from botservice.history.shown import (
     room_for_found,
 )
 from botservice.history.window import MessageSelector
-from botservice.llm.chat import ChatMessage, SaidMessage, ToolSchema
+from botservice.llm.chat import CachedPrompt, ChatMessage, SaidMessage, ToolSchema
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.people.facts import ARE_KNOWN, Fact, visible_facts
 from botservice.people.facts_in_prompt import describe_person
@@ -66,7 +66,7 @@ _KNOWN = select(ARE_SHOWN.label("notes"), ARE_KNOWN.label("facts"), IS_KEPT_OUT.
 _Known = tuple[list[StoredNote], list[Fact], str, KeptOut]  # notes, facts, which calls wait, what the model refuses
 
 
-class Prompt(list[ChatMessage]):
+class Prompt(CachedPrompt):
     """The chat-completions messages that a model is sent, and where they come from.
 
     A subclass that overrides `build_prompt` may change the list: what is said of its messages follows them.

@@ -12,6 +12,8 @@ from botservice.agent.tool import Tool
 from botservice.agent.toolset import Tools, Toolset, in_turn
 from botservice.conversation.context import AgentContext
 from botservice.conversation.steps import ActionStep
+from botservice.core.adapters import adopt
+from botservice.core.arguments import check_listed
 from botservice.core.messages import ToolCall
 from botservice.people.names import is_guest
 from botservice.search.grammar import FUNCTION_WORDS
@@ -36,7 +38,9 @@ class Toolbox:
     """The tools of one agent's toolsets beside its own."""
 
     def __init__(self, toolsets: Iterable[Toolset]) -> None:
-        self.toolsets = tuple(toolsets)
+        given = check_listed("toolsets=", toolsets, remedy="give a list: toolsets=[…]")
+        remedy = "give objects such as MCPServers"
+        self.toolsets = tuple(adopt(Toolset, each, "one of toolsets=", remedy=remedy) for each in given)
         self._said: dict[str, frozenset[str]] = {}
         self._failing: set[Toolset] = set()
 
@@ -86,9 +90,8 @@ class Toolbox:
         return list(_fit_for(context, {tool.name: tool for tool in merged}).values())
 
     async def _tools_of(self, toolset: Toolset, context: AgentContext | None) -> Sequence[Tool]:
-        tools_for = None if context is None else getattr(toolset, "tools_for", None)
         try:
-            found: Sequence[Tool] = await (toolset.tools() if tools_for is None else tools_for(context))
+            found = await (toolset.tools() if context is None else toolset.tools_for(context))
         except Exception as error:  # a border: a toolset is foreign code, and costs its own tools only
             if toolset not in self._failing:
                 logger.warning("toolset.failed", exc_info=error, extra={"toolset": type(toolset).__name__})

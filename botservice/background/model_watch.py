@@ -5,13 +5,16 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, date, datetime
-from typing import Any, Final
+from typing import Final
 
 from botservice.config.setting_choices import ApiChoice
 from botservice.config.settings import Settings, reveal
 from botservice.core.loading import SETTLING_SECONDS
+from botservice.history.embeddings import Embedder, OpenAIEmbedder
+from botservice.llm.chat import ChatLLM
 from botservice.llm.model_notices import ModelNotice, UsedModel, examine_models
 from botservice.llm.openai.clients import OpenAIClients
+from botservice.llm.openai.llm import DEFAULT_MODEL, OpenAIChatLLM
 from botservice.service import AgentService
 
 logger = logging.getLogger(__name__)
@@ -52,8 +55,8 @@ def used_models(settings: Settings, service: AgentService, own: OpenAIClients | 
         own: The clients of the server that the settings name, or None if they name none.
     """
     is_gateway = settings.openai_api is ApiChoice.RESPONSES
-    llm = getattr(service.agent, "llm", None)
-    for each in getattr(llm, "llms", None) or [llm]:
+    llm = service.agent.llm
+    for each in () if llm is None else llm.llms:
         yield from _of_client(each, settings)
     if service.embedder is not None:
         yield from _of_client(service.embedder, settings)
@@ -65,14 +68,15 @@ def used_models(settings: Settings, service: AgentService, own: OpenAIClients | 
         yield UsedModel(settings.openai_transcription_model, "OPENAI_TRANSCRIPTION_MODEL", own, is_gateway)
 
 
-def _of_client(client: Any, settings: Settings) -> Iterator[UsedModel]:
+def _of_client(client: ChatLLM | Embedder, settings: Settings) -> Iterator[UsedModel]:
     """Yield the model behind a client, where it is one of a server."""
-    clients = getattr(client, "clients", None)
-    if isinstance(clients, OpenAIClients):
-        is_thinking = getattr(client, "reasoning_effort", None) != "none"
-        takes_tools_by_chat = getattr(client, "api", None) == "chat" and is_thinking
-        is_gateway = bool(getattr(client, "is_openai", settings.openai_api is ApiChoice.RESPONSES))
-        yield UsedModel(client.model, _setting(client.model, settings), clients, is_gateway, takes_tools_by_chat)
+    if isinstance(client, OpenAIChatLLM):
+        takes_tools_by_chat = client.api == "chat" and client.reasoning_effort != "none"
+        setting = _setting(client.model, settings)
+        yield UsedModel(client.model, setting, client.clients, client.is_openai, takes_tools_by_chat)
+    elif isinstance(client, OpenAIEmbedder):
+        is_gateway = settings.openai_api is ApiChoice.RESPONSES
+        yield UsedModel(client.model, _setting(client.model, settings), client.clients, is_gateway)
 
 
 def _setting(name: str, settings: Settings) -> str:
@@ -80,13 +84,7 @@ def _setting(name: str, settings: Settings) -> str:
         return "OPENAI_FALLBACK_MODELS"
     if name == settings.embedding_model:
         return "OPENAI_EMBEDDING_MODEL"
-    return "OPENAI_MODEL" if name == (settings.openai_model or _default_model()) else _IN_CODE
-
-
-def _default_model() -> str:
-    from botservice.llm.openai.llm import DEFAULT_MODEL
-
-    return DEFAULT_MODEL
+    return "OPENAI_MODEL" if name == (settings.openai_model or DEFAULT_MODEL) else _IN_CODE
 
 
 def _clients(settings: Settings) -> OpenAIClients:

@@ -16,11 +16,12 @@ from botservice.background.observer_answer import ObserverAnswer, read_answer
 from botservice.background.observer_question import SCHEMA, build_question
 from botservice.background.observer_records import mark_read, read_state
 from botservice.background.observer_stretch import Stretch, read_rows
+from botservice.core.adapters import adopt
 from botservice.core.errors import LLMError
 from botservice.core.messages import TokenUsage
 from botservice.history.notes import Note, insert_notes
 from botservice.llm.asking import ask
-from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, takes_schema
+from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse
 from botservice.llm.tokens import count_aside, counter_for
 from botservice.people.budgets import Budgets
 from botservice.people.facts import Fact
@@ -56,12 +57,12 @@ class StretchReader:
 
     def __init__(self, storage: Storage, llm: ChatLLM, budgets: Budgets, clock: Callable[[], datetime]) -> None:
         self._storage = storage
-        self._llm = llm
+        self._llm = llm = adopt(ChatLLM, llm)
         self._budgets = budgets
         self._clock = clock
         self._refusals = SharedRefusals(llm)
-        self.model = str(getattr(llm, "model", None) or "unknown")
-        self._models: tuple[str, ...] = tuple(getattr(llm, "models", None) or (self.model,))
+        self.model = llm.models[0]
+        self._models = tuple(llm.models)
 
     async def read(self, stretch: Stretch, *, fence: Claim | None = None) -> Observation:
         """Read a stretch, and store its notes and facts. No transaction is open while the model is asked.
@@ -95,9 +96,7 @@ class StretchReader:
 
     async def close(self) -> None:
         """Close the connections of the model."""
-        close = getattr(self._llm, "close", None)
-        if close is not None:
-            await close()
+        await self._llm.close()
 
     async def _reserve(self, payer: Payer, size: int) -> None:
         if self._budgets.has_limits:
@@ -109,7 +108,7 @@ class StretchReader:
             await self._budgets.release_observing(self._storage, context_id)
 
     async def _ask(self, prompt: Sequence[ChatMessage]) -> ChatResponse:
-        options: dict[str, Any] = {"schema": SCHEMA} if takes_schema(self._llm) else {}
+        options: dict[str, Any] = {"schema": SCHEMA} if self._llm.takes_schema else {}
         await self._refusals.refresh(self._storage)
         try:
             async with asyncio.timeout(_PATIENCE_SECONDS):

@@ -1,6 +1,7 @@
 """Checking every setting against the real thing."""
 
 import asyncio
+import contextlib
 import io
 import tempfile
 import time
@@ -8,7 +9,7 @@ import wave
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import httpx
 
@@ -27,7 +28,7 @@ from botservice.core.messages import Attachment
 from botservice.core.policies import AccessMode, Scope, WebAccess
 from botservice.core.quoting import in_one_line
 from botservice.history.embeddings import OpenAIEmbedder
-from botservice.llm.asking import searches_web
+from botservice.llm.configured import configured_llm
 from botservice.llm.model_notices import NOTICE_DAYS
 from botservice.llm.tls import tls_context
 from botservice.llm.tokens import find_encoding
@@ -165,9 +166,9 @@ async def _check_model(settings: Settings) -> Finding:
     if not settings.has_model:
         text = "off: a demo script answers; OPENAI_API_KEY or OPENAI_BASE_URL turns on a real model"
         return Finding("model", text, is_off=True)
-    llm: Any = getattr(build_service(settings, has_toolsets=False).agent, "llm", None)
+    llm = configured_llm(settings)
     try:
-        findings = await asyncio.gather(*(check_model_of_server(each) for each in getattr(llm, "llms", (llm,))))
+        findings = await asyncio.gather(*map(check_model_of_server, llm.llms))
     finally:
         await llm.close()
     return Finding("model", "; ".join(each.text for each in findings), any(each.is_wrong for each in findings))
@@ -177,11 +178,10 @@ async def _check_models(settings: Settings) -> Finding:
     if not settings.has_model:
         return Finding("models", "off: there is no model whose end could come", is_off=True)
     service = build_service(settings, has_toolsets=False)
-    llm: Any = getattr(service.agent, "llm", None)
-    try:
+    async with contextlib.AsyncExitStack() as stack:
+        if service.agent.llm is not None:
+            stack.push_async_callback(service.agent.llm.close)
         notices = await notices_of(settings, service, datetime.now(UTC).date())
-    finally:
-        await llm.close()
     if notices:
         return Finding("models", "; ".join(notice.text for notice in notices), is_wrong=True)
     return Finding("models", f"nothing is known of a model that ends within {NOTICE_DAYS} days")
@@ -245,14 +245,14 @@ async def _check_web(settings: Settings) -> Finding:
         return Finding("web", "off: TOOLS may name fetch_page and web_search", is_off=True)
     if "web_search" not in wanted:
         return Finding("web", "fetch_page reads public pages")
-    llm: Any = getattr(build_service(settings).agent, "llm", None)
-    if not settings.has_model or not searches_web(llm):
+    llm = configured_llm(settings)
+    if not settings.has_model or not llm.searches_web:
         text = "there is no web_search: it needs a server that speaks Responses (OPENAI_API); the bot works on without"
         return Finding("web", text, is_wrong=True)
     try:
         async with asyncio.timeout(_MODEL_SECONDS):
             await llm.chat(_QUESTION, [WEB_SEARCH.schema])
-        refused = [each.model for each in getattr(llm, "llms", (llm,)) if not searches_web(each)]
+        refused = [each.model for each in llm.llms if not each.searches_web]
     finally:
         await llm.close()
     if refused:

@@ -11,6 +11,7 @@ from botservice.app import load_service
 from botservice.cli.check_result import Finding
 from botservice.cli.own_bot import OwnBot
 from botservice.core.errors import LLMError
+from botservice.llm.chat import ChatLLM
 from botservice.llm.demo import DemoChatLLM
 from botservice.service import AgentService
 
@@ -48,21 +49,19 @@ def _faults(tool: Tool) -> Sequence[str]:
 
 async def check_model(service: AgentService) -> Finding:
     """Return whether a bot's model answers when it is given the bot's tools."""
-    llm: Any = getattr(service.agent, "llm", None)
+    llm = service.agent.llm
     if llm is None or isinstance(llm, DemoChatLLM):
         text = "a demo script answers: OPENAI_API_KEY or OPENAI_BASE_URL turns on a real model"
         return Finding("model", text if llm else f"{type(service.agent).__name__} names none", is_off=True)
-    models = getattr(llm, "llms", (llm,))
     try:
-        found = await asyncio.gather(*(_ask(each, service.agent.tools) for each in models))
+        found = await asyncio.gather(*(_ask(each, service.agent.tools) for each in llm.llms))
     finally:
-        if (close := getattr(llm, "close", None)) is not None:
-            await close()
+        await llm.close()
     return Finding("model", "; ".join(each.text for each in found), is_wrong=any(each.is_wrong for each in found))
 
 
-async def _ask(llm: Any, tools: Mapping[str, Tool]) -> Finding:
-    name = getattr(llm, "model", type(llm).__name__)
+async def _ask(llm: ChatLLM, tools: Mapping[str, Tool]) -> Finding:
+    name = llm.models[0]
     try:
         async with asyncio.timeout(_MODEL_SECONDS):
             await llm.chat(_QUESTION, [each.schema for each in tools.values()])
@@ -80,10 +79,9 @@ async def check_toolsets(service: AgentService) -> Finding:
         return Finding("tools", "this bot names no MCP servers (toolsets=[MCPServers.load(…)])", is_off=True)
     said, is_wrong, count = [], False, 0
     for each in toolsets:
-        if (wait := getattr(each, "wait", None)) is not None:
-            await wait(_SERVERS_SECONDS)
+        await each.wait(_SERVERS_SECONDS)
         count += len(await each.tools())
-        for server, problem in getattr(each, "problems", dict)().items():
+        for server, problem in each.problems().items():
             said.append(f"{server}: {'down, ' + problem if problem else 'answers'}")
             is_wrong = is_wrong or problem is not None
     return Finding("tools", "; ".join([*said, f"{count} tools"]), is_wrong)

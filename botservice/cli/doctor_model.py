@@ -11,7 +11,7 @@ from botservice.cli.check_result import Finding
 from botservice.conversation.readable import image_url
 from botservice.core.errors import LLMError
 from botservice.core.messages import Attachment
-from botservice.llm.chat import ChatMessage, ChatResponse, SaidMessage, ToolSchema
+from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, SaidMessage, ToolSchema
 
 _SECONDS: Final = 20.0  # for each request, so that the one of several that hangs is named
 _SYSTEM: Final = {"role": "system", "content": "You are being tested. Answer in a few words."}
@@ -36,7 +36,7 @@ async def check_model(llm: Any) -> Finding:
 
 
 class _Check:
-    def __init__(self, llm: Any) -> None:
+    def __init__(self, llm: ChatLLM) -> None:
         self._llm = llm
 
     async def run(self) -> Finding:
@@ -46,14 +46,14 @@ class _Check:
             if error.kind.is_of_request and await self._answers([_SYSTEM, _READY]):
                 return self._wrong(f"takes no tools, which the agent needs ({error}); or choose another model")
             raise
-        if "tools" in self._refused():
+        if "tools" in self._llm.refused:
             return self._wrong("takes no tools, which the agent needs; choose another model")
         if problem := await self._try_tool():
             return self._wrong(problem)
         said = response.text.strip()[:_LONGEST]
         answers = f"answers: {said!r}" if said else "answers, and calls tools"
         sees = await self._try_picture()
-        left_out = sorted(name for name in self._refused() if name not in ("image", "tools"))
+        left_out = sorted(name for name in self._llm.refused if name not in ("image", "tools"))
         without = f"; its server does not take: {', '.join(left_out)}" if left_out else ""
         return Finding("model", f"{self._llm.model} {answers}{'' if sees else '; it sees no pictures'}{without}")
 
@@ -97,11 +97,7 @@ class _Check:
 
     async def _ask(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = ()) -> ChatResponse:
         async with asyncio.timeout(_SECONDS):
-            response: ChatResponse = await self._llm.chat(messages, tools)
-        return response
-
-    def _refused(self) -> frozenset[str]:
-        return frozenset(getattr(self._llm, "refused", ()))
+            return await self._llm.chat(messages, tools)
 
     def _wrong(self, problem: str) -> Finding:
         return Finding("model", f"{self._llm.model} answers, but {problem}", is_wrong=True)

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -53,7 +53,7 @@ def describe(attachment: Attachment) -> str:
     return f"[{', '.join(part for part in (attachment.mime_type, attachment.name, size, attachment.url) if part)}]"
 
 
-def listed(value: Any) -> Iterable[Any]:
+def listed(value: Any) -> Sequence[Any]:
     """Return the values of a field of several, also where a single one was assigned."""
     if value is None:
         return ()

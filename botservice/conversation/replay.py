@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from botservice.conversation.agent_memory import Memory
+from botservice.conversation.agent_memory import AgentMemory, Memory
 from botservice.conversation.field_values import StepError, Timing, ToolResult
 from botservice.conversation.items import MemoryItem, declared_fields
 from botservice.conversation.masked_secrets import mask
@@ -71,8 +71,8 @@ def replay(memory: Memory, detailed: bool = False, console: "Console | None" = N
     Args:
         console: Where to; standard output by default.
     """
-    prompt = getattr(memory, "system_prompt", None)
-    steps = [prompt, *memory.content] if detailed and prompt is not None else memory.content
+    prompt = [memory.system_prompt] if detailed and isinstance(memory, AgentMemory) else []
+    steps = [*prompt, *memory.content]
     show(render_steps(steps, detailed=detailed), console)
 
 

@@ -83,22 +83,16 @@ class ReplayDialog:
             raise
         except Exception as error:  # a border: a model is foreign code
             raise LLMError(f"the model failed with {type(error).__name__}") from error
-        name = response.model or str(getattr(self.llm, "model", None) or "unknown")
+        name = response.model or self.llm.models[0]
         if response.usage is not None:
             self._usages.append(response.usage)
-            self._costs.append(cost_of(self.budgets, name, response.usage, models_asked(self.llm)))
+            self._costs.append(cost_of(self.budgets, name, response.usage, self.llm.models))
         self.billed.append(self.budgets.price(name, response.usage or TokenUsage(0, 0)))
         return response
 
     def _find_final(self, made: Sequence[CallMade]) -> CallMade | None:
         finals = [name for name, tool in self.tools.items() if tool.is_final]
         return next((each for each in made if each.name in finals and not each.is_error), None)
-
-
-def models_asked(llm: object) -> tuple[str, ...]:
-    """Return the names of the models that a model stands for."""
-    name = getattr(llm, "model", None)
-    return tuple(getattr(llm, "models", None) or (() if name is None else (str(name),)))
 
 
 def _text_of(response: ChatResponse) -> str:

@@ -56,5 +56,4 @@ async def model_named(settings: Settings, name: str | None) -> AsyncIterator[Cha
     try:
         yield llm
     finally:
-        if (close := getattr(llm, "close", None)) is not None:
-            await close()
+        await llm.close()

@@ -12,11 +12,12 @@ from botservice.agent.functions_based import FunctionsBasedAgent
 from botservice.agent.prompt import Prompt
 from botservice.agent.tool import Tool
 from botservice.conversation.context import AgentContext
+from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError
 from botservice.devtools.recorded_results import RecordedResults
 from botservice.devtools.recorded_turn import RecordedTurn, read_record
 from botservice.devtools.replay_changes import Changes
-from botservice.devtools.replay_loop import ReplayDialog, models_asked
+from botservice.devtools.replay_loop import ReplayDialog
 from botservice.devtools.replayed_answers import Comparison
 from botservice.llm.chat import ChatLLM, ChatMessage
 from botservice.people.usage import ModelCall, Payer, record_call
@@ -57,9 +58,8 @@ async def ask_again(
         BotServiceError: there is no such turn, nothing is kept of its prompts, or there is no model to ask.
     """
     record = await read_again(service, context, turn, call=call, storage=storage)
-    return await _ask(
-        service, record, changes or Changes(), llm or model_of(service.agent), _storage_of(service, storage)
-    )
+    llm = model_of(service.agent) if llm is None else adopt(ChatLLM, llm, "llm=")
+    return await _ask(service, record, changes or Changes(), llm, _storage_of(service, storage))
 
 
 async def prompt_again(
@@ -109,7 +109,7 @@ async def _ask(
         again = await talk.ask(prompt)
     finally:
         await _write_usage(storage, talk.billed)
-    then = record.answer(budgets, models_asked(getattr(agent, "llm", None)))
+    then = record.answer(budgets, () if agent.llm is None else agent.llm.models)
     changed = changes.describe()
     return Comparison(
         record.context_id, record.turn_id, record.call, record.task, changed, prompt, then, again, budgets.currency
@@ -129,10 +129,9 @@ async def rebuild_prompt(agent: Agent, storage: Storage, context_id: int, turn_i
 
 def model_of(agent: Agent) -> ChatLLM:
     """Return the model that an agent asks."""
-    llm: ChatLLM | None = getattr(agent, "llm", None)
-    if llm is None:
-        raise BotServiceError(f"{type(agent).__name__} has no attribute llm, so there is no model to ask again")
-    return llm
+    if agent.llm is None:
+        raise BotServiceError(f"{type(agent).__name__} has no llm, so there is no model to ask again")
+    return agent.llm
 
 
 async def offered_tools(agent: Agent, context: AgentContext) -> Mapping[str, Tool]:

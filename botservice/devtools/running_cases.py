@@ -16,6 +16,7 @@ from botservice.agent.functions_based import FunctionsBasedAgent
 from botservice.agent.prompt import Prompt
 from botservice.agent.tool import Tool
 from botservice.conversation.context import AgentContext
+from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, LLMError
 from botservice.core.messages import Author
 from botservice.core.policies import NANO
@@ -24,10 +25,10 @@ from botservice.devtools.cases import Case, Suite
 from botservice.devtools.recorded_results import RecordedResults
 from botservice.devtools.recorded_turn import cost_of
 from botservice.devtools.replay_changes import Changes
-from botservice.devtools.replay_loop import ReplayDialog, models_asked
+from botservice.devtools.replay_loop import ReplayDialog
 from botservice.devtools.replayed_answers import ReplayedAnswer
 from botservice.devtools.replaying import ask_again, model_of, offered_tools
-from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, takes_schema
+from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse
 from botservice.llm.demo import DemoChatLLM
 from botservice.people.facts import Fact, Refused, keep_fact
 from botservice.people.identities import ensure_identity, note_audience
@@ -77,7 +78,7 @@ async def judge(
     llm: ChatLLM, requirement: str, question: str, answer: str, number: str
 ) -> tuple[str | None, ChatResponse | None]:
     """Return why a model finds that an answer fails, or None, and what it said; what is no verdict counts as failed."""
-    options: dict[str, Any] = {"schema": SCHEMA} if takes_schema(llm) else {}
+    options: dict[str, Any] = {"schema": SCHEMA} if llm.takes_schema else {}
     try:
         response = await llm.chat(judging_prompt(requirement, question, answer, number), **options)
     except BotServiceError as error:
@@ -218,7 +219,8 @@ async def evaluate(
     Raises:
         BotServiceError: a case cannot be asked, such as a turn that is not there.
     """
-    means = Means(service, llm, judge or getattr(service.agent, "llm", None), storage, find_context)
+    llm, judge = (each if each is None else adopt(ChatLLM, each) for each in (llm, judge))
+    means = Means(service, llm, judge or service.agent.llm, storage, find_context)
     if suite.needs_judge:
         check_judge(means.judge)
     changes = Changes(prompt if prompt is not None else suite.prompt)
@@ -246,7 +248,7 @@ async def _run(case: Case, changes: Changes, means: Means) -> CaseResult:
     failures += [] if failure is None else [failure]
     cost = None
     if response is not None and response.usage is not None:
-        cost = cost_of(means.service.options.budgets, response.model, response.usage, models_asked(means.judge))
+        cost = cost_of(means.service.options.budgets, response.model, response.usage, means.judge.models)
     return replace(result, failures=tuple(failures), judging_cost=cost or 0)
 
 

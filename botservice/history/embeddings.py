@@ -3,8 +3,9 @@
 import asyncio
 import base64
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from botservice.config.settings import DEFAULT_EMBEDDING_MODEL, ModelSettings
 from botservice.core.arguments import check_seconds
@@ -22,8 +23,10 @@ _SHORTENED_MODELS = "text-embedding-3-"
 _SHORTENED_DIM = 512  # a third of the memory for 0.7 points less on MTEB (OpenAI, "New embedding models", 2024)
 
 
-class Embedder(Protocol):
+class Embedder(ABC):
     """Turns texts into vectors whose cosine says how much they have to do with each other.
+
+    What embeds, and `model_key`, are needed. An object that has them and does not inherit is taken as well.
 
     Attributes:
         model_key: Names the model and everything else that changes the vectors: those of different keys are never
@@ -31,11 +34,10 @@ class Embedder(Protocol):
         dim: Numbers per vector; None if that is not known yet.
     """
 
-    @property
-    def model_key(self) -> str: ...  # noqa: D102
-    @property
-    def dim(self) -> int | None: ...  # noqa: D102
+    model_key: str
+    dim: int | None = None
 
+    @abstractmethod
     async def embed_documents(self, texts: Sequence[str]) -> "ArrayLike":
         """Return one vector for each text, in order.
 
@@ -43,6 +45,7 @@ class Embedder(Protocol):
             LLMError: the model did not answer.
         """
 
+    @abstractmethod
     async def embed_query(self, text: str) -> "ArrayLike":
         """Return the vector of a question.
 
@@ -50,12 +53,16 @@ class Embedder(Protocol):
             LLMError: the model did not answer.
         """
 
+    async def close(self) -> None:
+        """Let go of its connections; a later call opens them again."""
 
-class OpenAIEmbedder:
+
+class OpenAIEmbedder(Embedder):
     """A model behind OpenAI's API, or any server that has its `/embeddings`.
 
     Attributes:
         model: The model's name, as the server knows it.
+        model_key: The same, with the dimensions that were asked for.
         dim: Numbers per vector, once the server has answered.
     """
 
@@ -86,6 +93,7 @@ class OpenAIEmbedder:
             dimensions = _SHORTENED_DIM
         self.dim: int | None = dimensions
         self._dimensions = dimensions
+        self.model_key = self.model if dimensions is None else f"{self.model}/{dimensions}"
         self._timeout_seconds = check_seconds("timeout_seconds=", timeout_seconds)
         self._is_binary = True
 
@@ -96,11 +104,6 @@ class OpenAIEmbedder:
     def clients(self) -> OpenAIClients:
         """The clients of its server."""
         return self._clients
-
-    @property
-    def model_key(self) -> str:
-        """The model's name, with the dimensions that were asked for."""
-        return self.model if self._dimensions is None else f"{self.model}/{self._dimensions}"
 
     async def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
         """Return one vector for each text, in order (see `Embedder`); long texts are embedded by their beginning."""

@@ -10,6 +10,7 @@ from typing import Any, Final, Self
 
 from sqlalchemy import Row
 
+from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, ClaimLost, DatabaseInUse, LLMError
 from botservice.core.messages import Role
 from botservice.history.changes import find_edited
@@ -62,7 +63,7 @@ class EmbeddingIndexer:
             say_seconds: How often to log how far it is, where there is much to catch up with.
         """
         self._storage = storage
-        self._embedder = embedder
+        self._embedder = adopt(Embedder, embedder, "embedder", remedy="give one: OpenAIEmbedder()")
         self._poll_seconds = poll_seconds
         self._say_seconds = say_seconds
         self._task: asyncio.Task[None] | None = None

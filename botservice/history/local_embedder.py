@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botservice.core.errors import SettingsError
+from botservice.history.embeddings import Embedder
 
 # Where downloads have the model: as it was trained first, then smaller ones, which lose little.
 _MODEL_NAMES: Final = ("model.onnx", "model_fp16.onnx", "model_quantized.onnx", "model_int8.onnx", "model_uint8.onnx")
@@ -30,7 +31,7 @@ _E5_QUERY: Final = "query: "
 _E5_DOCUMENT: Final = "passage: "
 
 
-class LocalEmbedder:
+class LocalEmbedder(Embedder):
     """A sentence-transformers model in a folder, run by onnxruntime: `pip install botservice[local]`.
 
     The folder is what such a model's repository holds: `tokenizer.json`, `onnx/model.onnx` (or a smaller one beside it,

@@ -1,9 +1,10 @@
 """The window: which messages of a chat stand in a prompt, read from the newest as far as a selector looks."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice, pairwise
-from typing import Protocol, overload
+from typing import overload
 
 from sqlalchemy import Connection, func, select
 
@@ -21,15 +22,24 @@ _FIRST_PAGE = 32
 _LARGEST_PAGE = 1024
 
 
-class MessageSelector(Protocol):
-    """Chooses messages. Pure and synchronous; walking from the end reads only what it takes."""
+class MessageSelector(ABC):
+    """Chooses messages. Pure and synchronous; walking from the end reads only what it takes.
 
+    `get_messages` is needed. An object that has it and does not inherit is taken as well.
+
+    Attributes:
+        max_tokens: How many tokens it takes at most; None if it does not count them.
+    """
+
+    max_tokens: int | None = None
+
+    @abstractmethod
     def get_messages(self, messages: Sequence[Message]) -> list[Message]:
         """Return the chosen ones of messages; both are oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
-class NoMessages:
+class NoMessages(MessageSelector):
     """Chooses nothing."""
 
     def get_messages(self, messages: Sequence[Message]) -> list[Message]:  # noqa: ARG002 - the protocol's name
@@ -38,7 +48,7 @@ class NoMessages:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageWindowMessageSelector:
+class MessageWindowMessageSelector(MessageSelector):
     """Chooses the k newest messages of people and the assistant.
 
     Raises:
@@ -57,7 +67,7 @@ class MessageWindowMessageSelector:
 
 
 @dataclass(frozen=True, slots=True)
-class TokenWindowMessageSelector:
+class TokenWindowMessageSelector(MessageSelector):
     """Chooses the longest unbroken run of newest messages that fits into max_tokens, an exact fit included.
 
     Messages that carry no count are counted with o200k_base.
@@ -66,7 +76,7 @@ class TokenWindowMessageSelector:
         ValueError: max_tokens is negative.
     """
 
-    max_tokens: int
+    max_tokens: int = field()
 
     def __post_init__(self) -> None:
         if self.max_tokens < 0:
@@ -85,7 +95,7 @@ class TokenWindowMessageSelector:
 
 
 @dataclass(frozen=True, slots=True)
-class SteadyWindowMessageSelector:
+class SteadyWindowMessageSelector(MessageSelector):
     """Chooses an unbroken run of newest messages whose beginning stays where it is for many turns, then moves on.
 
     A server that has read the beginning of a prompt before charges little for reading it again. The run takes at most
@@ -100,7 +110,7 @@ class SteadyWindowMessageSelector:
         ValueError: max_tokens is negative.
     """
 
-    max_tokens: int
+    max_tokens: int = field()
 
     def __post_init__(self) -> None:
         if self.max_tokens < 0:

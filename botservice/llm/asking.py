@@ -30,11 +30,8 @@ async def ask(
     options = dict(options or {})
     if not is_measuring():
         return await llm.chat(prompt, tools, **options)
-    model, server = str(getattr(llm, "model", "unknown")), getattr(llm, "base_url", None)
     on_text: TextSink | None = options.get(_ON_TEXT)
-    call = MeasuredModelCall(
-        model, str(server) if server else None, purpose, prompt, tools, is_streamed=on_text is not None
-    )
+    call = MeasuredModelCall(llm.models[0], llm.base_url, purpose, prompt, tools, is_streamed=on_text is not None)
     if on_text is not None:
         options[_ON_TEXT] = partial(_pass_on, call, on_text)
     with measured(call):
@@ -50,14 +47,9 @@ def _pass_on(call: MeasuredModelCall, on_text: TextSink, piece: str) -> None:
     on_text(piece)
 
 
-def searches_web(llm: ChatLLM) -> bool:
-    """Return whether the server of a model may search the web itself, as far as is known."""
-    return bool(getattr(llm, "searches_web", False))
-
-
 def offered_to(llm: ChatLLM, tools: Sequence[ToolSchema]) -> Sequence[ToolSchema]:
     """Return the tools that a model takes: those that a server runs itself go to models whose server may have them."""
-    if searches_web(llm):
+    if llm.searches_web:
         return tools
     return [schema for schema in tools if schema.get("type") == "function"]
 

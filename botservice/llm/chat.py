@@ -1,12 +1,16 @@
 """What the service asks of a language model."""
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from botservice.core.messages import TokenUsage, ToolCall
+
+if TYPE_CHECKING:
+    from botservice.llm.openai.options import ServerLimits
 
 ChatMessage = Mapping[str, Any]
 """One message in the form of chat.completions: role, content, and what goes with them."""
@@ -103,14 +107,64 @@ class AnswerSchema:
     schema: Mapping[str, Any]
 
 
-def takes_schema(llm: object) -> bool:
-    """Return whether a model takes schema=, an `AnswerSchema`."""
-    return bool(getattr(llm, "takes_schema", False))
+class CachedPrompt(list[ChatMessage]):
+    """A prompt that says what its server may keep of it."""
+
+    @property
+    def cache_key(self) -> str | None:
+        """What prompts with the same beginning have in common."""
+        return None
+
+    @property
+    def breakpoints(self) -> Sequence[int]:
+        """The places of the messages after which the server is to keep what it has read."""
+        return ()
 
 
-class ChatLLM(Protocol):
-    """A language model that chats and calls tools."""
+class ChatLLM(ABC):
+    """A language model that chats and calls tools: what a class of your own overrides, with what holds otherwise.
 
+    `chat` is needed. An object that has it and does not inherit is taken as well.
+
+    Attributes:
+        model: Its name, as its server knows it: by it tokens are counted and prices found.
+        base_url: Its server, for traces.
+        takes_schema: Whether `chat` takes schema=, an `AnswerSchema`.
+        searches_web: Whether its server may search the web itself, as far as is known.
+        shows_thoughts: Whether `chat` takes on_thought=, a `TextSink`, and has something for it.
+        limits: What its server has been found not to take, where the processes of a service share that.
+    """
+
+    model: str = ""
+    base_url: str | None = None
+    takes_schema: bool = False
+    searches_web: bool = False
+    shows_thoughts: bool = False
+    limits: "ServerLimits | None" = None
+
+    @property
+    def llms(self) -> "Sequence[ChatLLM]":
+        """The models that it asks, in order; by default itself."""
+        return (self,)
+
+    @property
+    def models(self) -> Sequence[str]:
+        """The names of those that may answer, the first one first."""
+        return (self.model or type(self).__name__,)
+
+    @property
+    def refused(self) -> frozenset[str]:
+        """What its server has been found not to take, by name: fields, forms, kinds of input."""
+        return frozenset()
+
+    def preview(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = ()) -> Mapping[str, Any] | None:  # noqa: ARG002 - others need it
+        """Return where a call would be sent at this moment ("url"), and what ("body"); None if it cannot tell."""
+        return None
+
+    async def close(self) -> None:
+        """Let go of its connections; a later call of `chat` opens them again."""
+
+    @abstractmethod
     async def chat(
         self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = (), *, on_text: TextSink | None = None
     ) -> ChatResponse:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from botservice.core.messages import ToolCall
-from botservice.llm.chat import ChatMessage, ChatResponse, TextSink, ToolSchema
+from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.demo_calls import describe_call, read_call
 from botservice.llm.demo_sentences import (
     Introduction,
@@ -55,7 +55,7 @@ _STANDARD: Final = frozenset(
 )
 
 
-class DemoChatLLM:
+class DemoChatLLM(ChatLLM):
     """Follows a script that depends on nothing but the prompt."""
 
     model = "demo"

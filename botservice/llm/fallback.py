@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from botservice.core.arguments import check_can, check_listed
+from botservice.core.adapters import adopt
+from botservice.core.arguments import check_listed
 from botservice.core.errors import LLMError, LLMFailure
-from botservice.llm.asking import searches_web
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.circuit_breaker import Circuit
-from botservice.llm.fallback_call import DEFAULT_PATIENCE_SECONDS, FallbackCall, shows_thoughts
+from botservice.llm.fallback_call import DEFAULT_PATIENCE_SECONDS, FallbackCall
 
 logger = logging.getLogger(__name__)
 
@@ -27,28 +27,24 @@ _PAUSE_PER_SECOND: Final = 2.0
 @dataclass(slots=True, eq=False)
 class _Member:
     llm: ChatLLM
-    models: tuple[str, ...]
     circuit: Circuit = field(default_factory=Circuit)
 
     @property
     def name(self) -> str:
-        return self.models[0]
+        return self.llm.models[0]
 
 
-class FallbackLLM:
+class FallbackLLM(ChatLLM):
     """Asks the first of several models, and the next one where that is unavailable, rate limited, retired or unknown.
 
     Nobody is asked after the first words of an answer were shown, nor where the request is wrong by itself. One that
     failed is left alone for a while; then one call tries it again.
 
     Attributes:
-        llms: The models, in order.
         model: The first one's name, by whose measure prompts are counted.
-        models: The names of all; a response says by one of them who answered.
-        takes_schema: It takes schema=, an `AnswerSchema`.
     """
 
-    takes_schema: Final = True
+    takes_schema = True
 
     def __init__(
         self,
@@ -67,29 +63,37 @@ class FallbackLLM:
             ValueError: there is none.
             InvalidArgument: one is no model.
         """
-        self.llms = check_listed("llms", llms, remedy="give a list of models")
-        if not self.llms:
+        given = check_listed("llms", llms, remedy="give a list of models")
+        if not given:
             raise ValueError("a FallbackLLM needs models, such as [OpenAIChatLLM(…), OpenAIChatLLM(…)]")
-        for each in self.llms:
-            check_can("one of the models", each, "chat", remedy="give objects such as OpenAIChatLLM(…)")
-        self._members = [_Member(llm, _names(llm)) for llm in self.llms]
+        remedy = "give objects such as OpenAIChatLLM(…)"
+        self._members = [_Member(adopt(ChatLLM, each, "one of the models", remedy=remedy)) for each in given]
         self._patience_seconds = patience_seconds
         self._clock = clock
-        self.models = tuple(name for member in self._members for name in member.models)
-        self.model = self.models[0]
+        self.model = self._members[0].name
 
     def __repr__(self) -> str:
         return f"FallbackLLM({list(self.llms)!r})"
 
     @property
-    def shows_thoughts(self) -> bool:
-        """Whether `chat` has something for on_thought."""
-        return any(shows_thoughts(llm) for llm in self.llms)
+    def llms(self) -> Sequence[ChatLLM]:
+        """The models, in order."""
+        return tuple(member.llm for member in self._members)
 
     @property
-    def searches_web(self) -> bool:
+    def models(self) -> Sequence[str]:
+        """The names of all; a response says by one of them who answered."""
+        return tuple(name for llm in self.llms for name in llm.models)
+
+    @property
+    def shows_thoughts(self) -> bool:  # type: ignore[override] # nobody sets it
+        """Whether `chat` has something for on_thought."""
+        return any(llm.shows_thoughts for llm in self.llms)
+
+    @property
+    def searches_web(self) -> bool:  # type: ignore[override] # nobody sets it
         """Whether the server of one of them may search the web itself."""
-        return any(searches_web(llm) for llm in self.llms)
+        return any(llm.searches_web for llm in self.llms)
 
     async def chat(
         self,
@@ -122,9 +126,7 @@ class FallbackLLM:
         """Close the connections of all."""
         async with contextlib.AsyncExitStack() as stack:
             for llm in self.llms:
-                close = getattr(llm, "close", None)
-                if close is not None:
-                    stack.push_async_callback(close)
+                stack.push_async_callback(llm.close)
 
     def _in_order(self) -> list[_Member]:
         """Return the members in their order; at the end those that are left alone, the one that is due first before."""
@@ -148,7 +150,7 @@ class FallbackLLM:
             circuit.let_go(era)
         if circuit.succeed(era):
             logger.info("model.back", extra={"model": member.name})
-        return response if response.model in member.models else replace(response, model=member.name)
+        return response if response.model in member.llm.models else replace(response, model=member.name)
 
     def _note_failure(self, member: _Member, era: int, error: LLMError, waited_seconds: float) -> None:
         pause = member.circuit.fail(
@@ -165,9 +167,3 @@ class FallbackLLM:
 def _may_others_help(error: LLMError) -> bool:
     """Return whether another model may answer: the request itself is not what was wrong."""
     return error.is_transient or error.kind in _OF_ONE_MODEL
-
-
-def _names(llm: ChatLLM) -> tuple[str, ...]:
-    """Return the names of the models that may answer."""
-    names: Sequence[str] | None = getattr(llm, "models", None)
-    return tuple(names) if names else (str(getattr(llm, "model", None) or type(llm).__name__),)

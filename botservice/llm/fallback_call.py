@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from botservice.core.errors import LLMError, LLMFailure
 from botservice.llm.asking import offered_to
-from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema, takes_schema
+from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
 
 logger = logging.getLogger(__name__)
 
@@ -99,11 +99,11 @@ class FallbackCall:
     def _sinks(self, llm: ChatLLM) -> dict[str, Any]:
         """Return the listeners to a model, each only where there is one, and the form of the answer, if it has one."""
         sinks: dict[str, Any] = {}
-        if self._schema is not None and takes_schema(llm):
+        if self._schema is not None and llm.takes_schema:
             sinks["schema"] = self._schema
         if self._on_text is not None:
             sinks["on_text"] = partial(self._pass_on, self._on_text, is_answer=True)
-        if self._on_thought is not None and shows_thoughts(llm):
+        if self._on_thought is not None and llm.shows_thoughts:
             sinks["on_thought"] = partial(self._pass_on, self._on_thought, is_answer=False)
         return sinks
 
@@ -121,11 +121,6 @@ class FallbackCall:
 
     def _failing_seconds(self) -> float:
         return 0.0 if self._failing_since is None else _now() - self._failing_since
-
-
-def shows_thoughts(llm: ChatLLM) -> bool:
-    """Return whether a model takes on_thought and has something for it."""
-    return bool(getattr(llm, "shows_thoughts", False))
 
 
 def _now() -> float:

@@ -8,7 +8,7 @@ from typing import Any
 
 from botservice.core.errors import LLMError
 from botservice.core.messages import TokenUsage, ToolCall
-from botservice.llm.chat import ChatMessage, ChatResponse, FinishReason, TextSink, ToolSchema
+from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, TextSink, ToolSchema
 
 Reply = str | ToolCall | Sequence["str | ToolCall"] | ChatResponse | BaseException
 """What a script says next: a text, a call, several of them, a whole response, or an error to raise."""
@@ -19,7 +19,7 @@ ScriptFunction = Callable[[list[ChatMessage]], "Reply | Awaitable[Reply]"]
 _PIECES = re.compile(r"\s*\S+\s*|\s+")
 
 
-class ScriptedChatLLM:
+class ScriptedChatLLM(ChatLLM):
     """Replays replies in order; where a script is one function, that function gives every reply.
 
     Attributes:

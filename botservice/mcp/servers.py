@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from botservice.agent.tool import Tool
-from botservice.agent.toolset import in_turn
+from botservice.agent.toolset import Toolset, in_turn
 from botservice.conversation.context import AgentContext
 from botservice.mcp.child_processes import Children
 from botservice.mcp.config import ServerConfig, read_file, read_servers
@@ -19,7 +19,7 @@ from botservice.storage.database import Storage
 _WAIT_SECONDS: Final = 10.0
 
 
-class MCPServers:
+class MCPServers(Toolset):
     """A toolset of MCP servers. One that is down costs its own tools only, and is connected again in the background."""
 
     def __init__(

@@ -479,7 +479,7 @@ def describe(application: Application) -> list[str]:
         "model": _describe_model(application),
         "database": application.storage.name,
     }
-    servers = [name for each in application.service.agent.toolsets for name in getattr(each, "names", ())]
+    servers = [name for each in application.service.agent.toolsets for name in each.names]
     if servers:
         lines["mcp"] = f"tools of {', '.join(servers)}"
     if application.worker is None:
@@ -509,11 +509,12 @@ def throwaway_storage(storage: Storage) -> str | None:
 
 
 def _describe_model(application: Application) -> str:
-    llm = getattr(application.service.agent, "llm", None)
-    model = getattr(llm, "model", type(application.service.agent).__name__)
-    if model == "demo":
+    llm = application.service.agent.llm
+    if llm is None:
+        return type(application.service.agent).__name__
+    if llm.model == "demo":
         return "a demo script: OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, turns on a real one"
-    names = ", then ".join(getattr(llm, "models", (str(model),)))
+    names = ", then ".join(llm.models)
     address = application.settings.openai_base_url
     if not address or type(llm).__name__ not in _OF_SERVERS:
         return names

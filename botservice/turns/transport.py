@@ -1,5 +1,6 @@
 """What turns need of a transport: to read what came in, and to make visible what goes out."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -76,7 +77,7 @@ class StreamRecord(Protocol):
         """Return once the platform's id is committed."""
 
 
-class Transport:
+class Transport(ABC):
     """One way in which people reach the service: what a class of your own overrides, with what holds otherwise.
 
     `name`, `read`, `plan` and `send` are needed. An object that has them and does not inherit is taken as well.
@@ -100,12 +101,12 @@ class Transport:
     routes: "Sequence[BaseRoute]" = ()
     exception_handlers: Mapping[Any, Any] = MappingProxyType({})
 
+    @abstractmethod
     async def read(self, event: StoredEvent) -> InboundMessage | None:
         """Return what an event says; None if it says nothing to anybody.
 
         By one with is_meant, the bot is addressed, whatever it says itself.
         """
-        raise NotImplementedError
 
     async def peek(self, event: StoredEvent) -> InboundMessage | None:
         """Return what `read` does without fetching files: they are only named, and `is_whole` says if there is more.
@@ -114,10 +115,11 @@ class Transport:
         """
         return await self.read(event)
 
+    @abstractmethod
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:
         """Return the messages that make answer visible, in order. Pure."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Make one message visible and return the platform's id of it.
 
@@ -126,7 +128,6 @@ class Transport:
         Raises:
             DeliveryError: it was not taken; DeliveryRefused: it never will be; DeliveryInstead: others go in its place.
         """
-        raise NotImplementedError
 
     def live(
         self,

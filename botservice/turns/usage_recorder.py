@@ -31,14 +31,9 @@ logger = logging.getLogger(__name__)
 _UNSEEN_PROMPT_TOKENS = 8_000  # of an agent that does not say what it sends
 
 
-def model_of(agent: Agent) -> str:
-    """Return the name of the model that an agent asks, as far as it says so."""
-    return str(getattr(getattr(agent, "llm", None), "model", None) or "unknown")
-
-
-def models_of(agent: Agent) -> tuple[str, ...]:
+def models_of(agent: Agent) -> Sequence[str]:
     """Return the names of the models that may answer an agent, the first one first."""
-    return tuple(getattr(getattr(agent, "llm", None), "models", None) or (model_of(agent),))
+    return ("unknown",) if agent.llm is None else agent.llm.models
 
 
 class UsageRecorder:
@@ -113,7 +108,7 @@ class UsageRecorder:
         """
         if usage is None:
             usage = self._estimate(said)
-        asked = model if model in self._models else self._models[0]
+        asked = model if model is not None and model in self._models else self._models[0]
         self._call = ModelCall.of(asked, usage, self._budgets.prices)
 
     def take_cut_off(self, said: str) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from botservice import ChatResponse, ToolCall
+from botservice import ChatLLM, ChatResponse, ToolCall
 
 
 def echo(prompt: list[Any]) -> str:
@@ -14,7 +14,7 @@ def echo(prompt: list[Any]) -> str:
     return f"You said: {content}"
 
 
-class Typist:
+class Typist(ChatLLM):
     """A model that writes when a test tells it to: `write` adds to the answer, None or `finish` ends it."""
 
     model = "typist"

@@ -105,4 +105,4 @@ async def serving(
     stack.push_async_callback(worker.stop, grace_seconds=5)
     await transport.start(inbox, storage)
     stack.push_async_callback(transport.stop)
-    return Running(transport, storage, worker, inbox, getattr(options.agent, "llm", None), service, url)
+    return Running(transport, storage, worker, inbox, options.agent.llm, service, url)

@@ -104,7 +104,10 @@ def test_every_ability_that_is_claimed_names_a_test_that_shows_it(transport: typ
 
 
 def test_a_transport_that_says_nothing_of_itself_shows_texts() -> None:
-    plain = adopt(Transport, object()).capabilities
+    class Plain:
+        read = plan = send = print
+
+    plain = adopt(Transport, Plain()).capabilities
     assert (plain.command_prefix, plain.buttons, plain.files_out) == ("/", "", "")
     assert NoTransport().capabilities.label == "Program"
 

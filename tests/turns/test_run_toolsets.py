@@ -20,7 +20,6 @@ from botservice import (
     ScriptedChatLLM,
     Storage,
     Tool,
-    Toolset,
     tool,
 )
 from botservice.agent.toolbox import find_tools
@@ -77,7 +76,6 @@ def offered(llm, place=-1):
 @pytest.mark.any_database
 async def test_tools_of_toolsets_are_offered_after_the_own_ones_and_called(context, storage):
     shelf = Shelf(lend)
-    assert isinstance(shelf, Toolset)
     service, llm = make_service(storage, [call("books__lend", title="Emma"), "done"], tools=[add], toolsets=[shelf])
     async with service:
         assert (await service.prompt(context, "go")).text == "done"

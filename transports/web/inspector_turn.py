@@ -20,6 +20,7 @@ from botservice.conversation.steps import TaskStep
 from botservice.devtools.chat_titles import ChatTitle, read_titles
 from botservice.devtools.conversations import TurnRecord, read_turns
 from botservice.devtools.turn_details import TurnDetails, read_details, read_said
+from botservice.llm.chat import ChatLLM
 from botservice.telemetry.logs import redact
 from botservice.turns.person_waits import person_wait_within
 from botservice.turns.turn import Outcome, TurnStatus
@@ -216,10 +217,10 @@ async def make_request(agent: Agent | None, step: MemoryItem, offered: Sequence[
     tools = {} if agent is None else await agent.tools_now()
     schemas = [dict(tools[name].schema) for name in offered if name in tools]
     messages = listed(step.get_value("model_input_messages"))
-    llm = _find_llm(getattr(agent, "llm", None), step.get_value("model"))
-    preview = getattr(llm, "preview", None)
+    llm = None if agent is None or agent.llm is None else _find_llm(agent.llm, step.get_value("model"))
+    preview = None if llm is None else llm.preview(messages, schemas)
     if preview is not None:
-        return dict(preview(messages, schemas))
+        return dict(preview)
     body: dict[str, Any] = {"model": step.get_value("model") or "unknown"}
     if schemas:
         body["tools"] = schemas
@@ -246,7 +247,6 @@ def write_curl(request: Mapping[str, Any]) -> str:
     )
 
 
-def _find_llm(llm: object, model: object) -> object:
+def _find_llm(llm: ChatLLM, model: object) -> ChatLLM:
     """Return the model that answered, where several may."""
-    members = getattr(llm, "llms", ())
-    return next((each for each in members if getattr(each, "model", None) == model), members[0] if members else llm)
+    return next((each for each in llm.llms if each.model == model), llm.llms[0])

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import httpx2
 
@@ -12,7 +12,7 @@ from botservice.config.setting_choices import ApiChoice, ReasoningEffort, Reason
 from botservice.config.settings import ModelSettings, one_of
 from botservice.core.arguments import check_seconds
 from botservice.core.errors import LLMError, SettingsError
-from botservice.llm.chat import AnswerSchema, ChatMessage, ChatResponse, TextSink, ToolSchema
+from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse, TextSink, ToolSchema
 from botservice.llm.openai.call import OpenAICall
 from botservice.llm.openai.clients import OpenAIClients
 from botservice.llm.openai.error_table import WEB_SEARCH
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 DEFAULT_MODEL = "gpt-6.1-terra"
 
 
-class OpenAIChatLLM:
+class OpenAIChatLLM(ChatLLM):
     """A model behind OpenAI's API or any server that speaks it.
 
     Attributes:
@@ -36,10 +36,10 @@ class OpenAIChatLLM:
         reasoning_effort: How hard the model thinks; None for its own default.
         reasoning_summary: How its thoughts are summed up for a person who watches; None for not at all.
         temperature: None for the server's own.
-        takes_schema: It takes schema=, an `AnswerSchema`.
+        limits: What its server has been found not to take.
     """
 
-    takes_schema: Final = True
+    takes_schema = True
 
     def __init__(  # noqa: PLR0913 - each is a setting of its own
         self,
@@ -72,7 +72,7 @@ class OpenAIChatLLM:
         settings = ModelSettings.load()
         self.model = model or settings.openai_model or DEFAULT_MODEL
         self._clients = OpenAIClients(settings, base_url=base_url, api_key=api_key)
-        self.base_url = self._clients.base_url
+        self.base_url: str = self._clients.base_url
         self.timeout_seconds = check_seconds("timeout_seconds=", timeout_seconds or settings.model_timeout_seconds)
         self.max_answer_tokens = max_answer_tokens or settings.max_answer_tokens
         effort = one_of(ReasoningEffort, "reasoning_effort", reasoning_effort) or settings.openai_reasoning_effort
@@ -82,7 +82,7 @@ class OpenAIChatLLM:
         self.temperature = temperature
         choice = one_of(ApiChoice, "api", api) or settings.openai_api
         self._is_responses_set = choice is ApiChoice.RESPONSES
-        self._limits = _limits(choice, self.base_url, self.model)
+        self.limits: ServerLimits = _limits(choice, self.base_url, self.model)
 
     def __repr__(self) -> str:
         return f"OpenAIChatLLM({self.model!r}, base_url={self.base_url!r})"
@@ -95,7 +95,7 @@ class OpenAIChatLLM:
     @property
     def api(self) -> str:
         """How the server is spoken to at the moment: responses or chat."""
-        return self._limits.wire.value
+        return self.limits.wire.value
 
     @property
     def is_openai(self) -> bool:
@@ -103,22 +103,17 @@ class OpenAIChatLLM:
         return self._is_responses_set or is_openai(self.base_url)
 
     @property
-    def limits(self) -> ServerLimits:
-        """What its server has been found not to take."""
-        return self._limits
-
-    @property
     def refused(self) -> frozenset[str]:
         """What the server has been found not to take, by name: fields, forms, kinds of input."""
-        return frozenset(name for name in self._limits.refused if not is_digest(name))
+        return frozenset(name for name in self.limits.refused if not is_digest(name))
 
     @property
-    def searches_web(self) -> bool:
+    def searches_web(self) -> bool:  # type: ignore[override] # nobody sets it
         """Whether the server may search the web itself: by Responses, and as far as it has not refused to."""
-        return self._limits.wire is Wire.RESPONSES and WEB_SEARCH not in self._limits.refused
+        return self.limits.wire is Wire.RESPONSES and WEB_SEARCH not in self.limits.refused
 
     @property
-    def shows_thoughts(self) -> bool:
+    def shows_thoughts(self) -> bool:  # type: ignore[override] # nobody sets it
         """Whether `chat` has something for on_thought."""
         return self.reasoning_summary is not None
 
@@ -137,7 +132,7 @@ class OpenAIChatLLM:
             on_thought: Called with each part of a summary of what the model thinks, where one is asked for.
             schema: The form of the answer. A server that takes none is asked without; the prompt has to say it, too.
         """
-        call = OpenAICall(messages, tools, self._options(schema), self._limits)
+        call = OpenAICall(messages, tools, self._options(schema), self.limits)
         while True:
             try:
                 response = await self._ask(call, on_text, on_thought)
@@ -152,7 +147,7 @@ class OpenAIChatLLM:
 
     def preview(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = ()) -> dict[str, Any]:
         """Return where a call would be sent at this moment ("url"), and what ("body"); nothing is sent."""
-        call = OpenAICall(messages, tools, self._options(), self._limits)
+        call = OpenAICall(messages, tools, self._options(), self.limits)
         return {"url": self._clients.address(call.path), "body": call.body()}
 
     async def close(self) -> None:
@@ -168,7 +163,7 @@ class OpenAIChatLLM:
             max_answer_tokens=self.max_answer_tokens,
             temperature=self.temperature,
             schema=schema,
-            refused=self._limits.refused,
+            refused=self.limits.refused,
             is_responses_set=self._is_responses_set,
         )
 

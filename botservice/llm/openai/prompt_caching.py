@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from botservice.llm.chat import ChatMessage
+from botservice.llm.chat import CachedPrompt, ChatMessage
 from botservice.llm.openai.options import CallOptions
 
 KEY: Final = "prompt_cache_key"
@@ -30,24 +30,27 @@ class CacheMarks:
     def of(cls, messages: Sequence[ChatMessage], options: CallOptions) -> "CacheMarks":
         """Return what a prompt asks for, as far as its server and its model know of it."""
         key, places = None, frozenset[int]()
-        if KEY not in options.refused and knows_keys(options):
-            key = getattr(messages, "cache_key", None)
-        if BREAKPOINT not in options.refused and knows_breakpoints(options):
-            places = frozenset(getattr(messages, "breakpoints", ()))
+        if isinstance(messages, CachedPrompt) and KEY not in options.refused and knows_keys(options):
+            key = messages.cache_key
+        if isinstance(messages, CachedPrompt) and BREAKPOINT not in options.refused and knows_breakpoints(options):
+            places = frozenset(messages.breakpoints)
         return cls(key, places)
 
 
 def copy_marks(messages: Sequence[ChatMessage], changed: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
     """Return changed messages, each in the place of the one before, with what the prompt says of caches."""
-    key, places = getattr(messages, "cache_key", None), getattr(messages, "breakpoints", ())
-    return _Marked(changed, key, places) if key is not None or places else changed
+    if not isinstance(messages, CachedPrompt):
+        return changed
+    return _Marked(changed, messages)
 
 
-class _Marked(list[ChatMessage]):
-    def __init__(self, messages: Sequence[ChatMessage], cache_key: str | None, breakpoints: Sequence[int]) -> None:
+class _Marked(CachedPrompt):
+    cache_key: str | None = None
+    breakpoints: Sequence[int] = ()
+
+    def __init__(self, messages: Sequence[ChatMessage], like: CachedPrompt) -> None:
         super().__init__(messages)
-        self.cache_key = cache_key
-        self.breakpoints = breakpoints
+        self.cache_key, self.breakpoints = like.cache_key, like.breakpoints
 
 
 def knows_keys(options: CallOptions) -> bool:
