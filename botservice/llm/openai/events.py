@@ -176,6 +176,8 @@ class AnswerStream:
         elif isinstance(event, list) and any(isinstance(each, dict) and "error" in each for each in event):
             raise reported(event)
         logger.info("model.odd_event", extra={"characters": len(data)})
+        if event is None and data.startswith('{"') and not self._answer.is_complete:
+            raise LLMError("the model's answer has a piece that could not be read")  # the rest is not all that it said
         self._unread = data
 
     def _finish(self) -> None:
