@@ -1,5 +1,6 @@
 """The real server of llama.cpp, with a tiny random model that the test makes: both wires, and what it refuses."""
 
+import asyncio
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -75,6 +76,21 @@ async def test_a_picture_is_left_out_and_not_sent_again(llm: OpenAIChatLLM) -> N
     assert response.text
     assert response.left_out == ("image/png",)
     assert llm.refused == {"image"}
+
+
+async def test_a_call_that_is_stopped_ends_at_the_server_which_answers_one_at_a_time(
+    address: str, llm: OpenAIChatLLM
+) -> None:
+    endless = OpenAIChatLLM("tiny", base_url=address, api_key="x", api=llm.api, max_answer_tokens=100_000)
+    heard = asyncio.Event()
+    call = asyncio.create_task(endless.chat(HELLO, on_text=lambda _: heard.set()))
+    async with asyncio.timeout(60):
+        await heard.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        assert (await llm.chat(HELLO)).text
+    await endless.close()
 
 
 async def test_many_calls_in_a_row_need_no_second_try(llm: OpenAIChatLLM) -> None:
