@@ -93,11 +93,7 @@ def _draft(api: BotApi) -> str:
 def _inspector(browser: Browser, url: str) -> bytes:
     """Return what the inspector shows of the turn."""
     page = browser.new_page(viewport={"width": 760, "height": 900}, device_scale_factor=1.5)
-    page.goto(f"{url}/inspect")
-    page.locator("main a").first.click()
-    page.wait_for_url("**/inspect/*")
-    page.locator("main a").first.click()
-    page.wait_for_url("**/inspect/*/*")
+    page.goto(f"{url}/inspect/t/1")
     return page.screenshot()
 
 
@@ -110,7 +106,7 @@ def compose(seen: dict[str, Any], browser: Browser) -> None:
     terminal = "\n".join(
         [
             f"<b>$</b> kill -9 {seen['killed']}",
-            "<b>$</b> botservice serve --app bot:service",
+            "<b>$</b> botservice serve",
             "botservice is running. Ctrl+C stops it.",
             "<i># the same turn goes on: the train was looked up once</i>",
         ]
