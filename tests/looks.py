@@ -26,3 +26,15 @@ CONTRASTS: Final = """() => {
     }
     return found;
 }"""
+
+# What moved without anybody's doing, from then on: the sum of the browser's own measure, and that once all is at rest.
+WATCH_SHIFTS: Final = """
+    window.shift = 0;
+    const watch = list => list.getEntries().forEach(each => window.shift += each.value);
+    new PerformanceObserver(watch).observe({type: "layout-shift", buffered: true});
+"""
+AT_REST: Final = """async () => {
+    await Promise.all([...document.images].map(each => each.decode().catch(() => null)));
+    for (let frame = 0; frame < 5; frame++) await new Promise(requestAnimationFrame);
+    return window.shift;
+}"""

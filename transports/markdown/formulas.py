@@ -21,6 +21,7 @@ _CLOSINGS: Final = {"\\(": "\\)", "\\[": "\\]"}
 _BLOCKS: Final = {"$$": "$$", "\\[": "\\]"}
 _OF_PATTERNS: Final = ")]}+?/"  # behind these, a dollar is the end of a regular expression, or a path's variable
 _TEX: Final = re.compile(r"[\\^_=+<>{}]")
+_VARIABLES: Final = re.compile(r"(?!\d)(?:[^\W\d_](?![^\W\d_])|[\d (),.;:|/*'-])+")  # such as f(x, y) and n - 1
 _LONG_WORD: Final = re.compile(r"[^\W\d_]{3}")
 
 
@@ -63,8 +64,8 @@ def _after_dollar(text: str, begin: int, length: int) -> int:
     if end + 1 < length and _touches(text[end + 1]):
         return -1
     inner = text[begin + 1 : end]
-    is_prose = " " in inner and _TEX.search(inner) is None  # as in "$40; 100$"
-    return -1 if is_prose else end + 1
+    is_formula = " " not in inner or _TEX.search(inner) is not None or _VARIABLES.fullmatch(inner) is not None
+    return end + 1 if is_formula else -1  # as in "$40; 100$"
 
 
 def _touches(character: str) -> bool:

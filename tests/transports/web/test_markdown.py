@@ -245,6 +245,17 @@ def test_code_of_a_language_that_nobody_knows_is_shown_as_it_is():
     assert highlight("x <y>", "klingon") == "x &lt;y&gt;"
 
 
+@pytest.mark.parametrize(
+    ("text", "is_formula"),
+    [
+        *(("the $u(x, t)$ of", True), ("$n - 1$ of them", True), ("the point $(a, b)$", True)),
+        *(("$40; 100$ for both", False), ("$1 - 2$", False), ("set $HOME and $PATH", False), ("$x or y$", False)),
+    ],
+)
+def test_variables_with_spaces_between_them_are_a_formula_and_words_are_not(text, is_formula):
+    assert ("<math" in check(text)) == is_formula
+
+
 @pytest.mark.parametrize("written", ["$a^2$", "\\(a^2\\)"])
 def test_a_formula_stands_in_its_line(written):
     assert check(f"so {written} is it") == (

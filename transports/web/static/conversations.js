@@ -86,7 +86,7 @@ function show(listed, hasMore, isMore) {
 function itemOf(listed) {
   const title = listed.title || UNNAMED;
   const place = listed.hit ? `#${listed.hit.place}` : "";
-  const link = element("a", { href: `/?conversation=${listed.name}${place}`, title }, element("bdi", {}, title));
+  const link = element("a", { href: `/?conversation=${listed.name}${place}`, title, dir: "auto" }, title);
   if (listed.name === conversation) link.setAttribute("aria-current", "page");
   const made = element("li", {}, link);
   made.dataset.name = listed.name;

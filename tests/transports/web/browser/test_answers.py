@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from looks import AT_REST, DESKTOP, PHONE, WATCH_SHIFTS
 
 from botservice import ChatResponse, LLMError, TokenUsage, ToolCall, progress, tool
 from botservice.core.policies import Scope, parse_limits
@@ -10,8 +11,6 @@ from botservice.people.budgets import Budgets
 
 expect = pytest.importorskip("playwright.async_api").expect
 pytestmark = pytest.mark.asyncio(loop_scope="session")
-PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-
 ANSWER = """## Plan
 
 | city | height |
@@ -53,6 +52,26 @@ async def test_nothing_jumps_when_the_answer_ends_and_after_a_reload_it_is_the_s
         await page.reload()
         await expect(page.answers).to_contain_text("The end.")
         assert await page.answers.locator(".body").inner_html() == shown
+
+
+@pytest.mark.parametrize("options", [PHONE, DESKTOP], ids=["phone", "desktop"])
+async def test_nothing_moves_while_an_answer_is_written_that_is_longer_than_the_window(
+    run_site, typist, open_page, options
+):
+    long = f"{ANSWER}\n\n" * 4
+    async with run_site(llm=typist) as site:
+        page = await open_page(site.url, **options)
+        await page.say("What is the plan?")
+        typist.write(ANSWER, None)
+        await expect(page.answers).to_have_count(1)
+        await page.evaluate(WATCH_SHIFTS)
+        await page.say("Show me more")
+        for begin in range(0, len(long), 90):
+            typist.write(long[begin : begin + 90])
+            await page.evaluate("new Promise(requestAnimationFrame)")
+        typist.write(None)
+        await expect(page.answers).to_have_count(2)
+        assert await page.evaluate(AT_REST) < 0.01
 
 
 async def test_tables_and_code_can_be_read_while_they_are_written_by_who_comes_then_too(run_site, typist, open_page):

@@ -49,6 +49,16 @@ async def test_the_list_leads_back_to_chats_with_drafts_and_finds_as_one_types(r
         await expect(items(page)).to_have_count(2)
 
 
+async def test_a_long_title_is_cut_at_its_end_also_where_it_is_read_from_the_right(run_site, open_page):
+    title = "رسالة طويلة جدا بالعربية عن الطقس اليوم وغدا"
+    async with run_site() as site:
+        page = await open_page(site.url)
+        await page.say(title)
+        await expect(items(page)).to_have_text([title])
+        assert await items(page).evaluate("each => each.scrollWidth > each.clientWidth")
+        assert await items(page).evaluate("each => getComputedStyle(each).direction") == "rtl"
+
+
 async def test_a_search_leads_to_what_the_service_itself_said(run_site, open_page):
     async with run_site(["one", "two"]) as site:
         page = await open_page(site.url)

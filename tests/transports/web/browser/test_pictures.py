@@ -5,7 +5,7 @@ import base64
 from typing import Any
 
 import pytest
-from looks import DESKTOP, PHONE
+from looks import AT_REST, DESKTOP, PHONE, WATCH_SHIFTS
 
 from botservice.core.picture_size import read_picture_size
 from transports.web.outbound import SHOWN_IMAGES
@@ -22,16 +22,6 @@ SHOWN_SIZE = """async data => {
     picture.src = URL.createObjectURL(new Blob([Uint8Array.from(atob(data), each => each.charCodeAt(0))]));
     await picture.decode();
     return [picture.naturalWidth, picture.naturalHeight];
-}"""
-WATCH_SHIFTS = """
-    window.shift = 0;
-    const watch = list => list.getEntries().forEach(each => window.shift += each.value);
-    new PerformanceObserver(watch).observe({type: "layout-shift", buffered: true});
-"""
-AT_REST = """async () => {
-    await Promise.all([...document.images].map(each => each.decode().catch(() => null)));
-    for (let frame = 0; frame < 5; frame++) await new Promise(requestAnimationFrame);
-    return window.shift;
 }"""
 # The directory of a TIFF with one entry: tag 0x0112, of which the eight values say how the camera was held.
 ORIENTATION = b"Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0%c\0\0\0\0\0\0\0"
