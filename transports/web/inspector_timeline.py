@@ -68,7 +68,7 @@ class _Timeline:
         ]
         asked = [self._question(place) for place, step in enumerate(steps) if isinstance(step, TaskStep)][:1]
         spans = [*self._arrival(parts), *parts, *self._deliveries(parts)]
-        whole = [*asked, *with_gaps([*spans, *self._rest(spans)], 0.0, _name_gap)]
+        whole = [*asked, *with_gaps([*spans, *self._rest(spans)], 0.0, self._name_gap)]
         end = None if row.finished_at is None else self._since(row.finished_at)
         waited = sum_of_waits(self._waits, 0.0, end or 0.0)
         figures = self._details.figures
@@ -87,6 +87,14 @@ class _Timeline:
             waited=waited,
             children=tuple(map(_noted, whole)),
         )
+
+    def _name_gap(self, last: TimeSpan | None, following: TimeSpan) -> tuple[str, SpanKind]:
+        """Name the time between two parts of the turn: in one of them it may have been begun once more."""
+        started = self._details.row.started_at
+        after = None if last is None or last.is_bad else last.end
+        if started is not None and after is not None and after < self._since(started) <= following.begin:
+            return "Cut off, until it went on", SpanKind.GAP
+        return _name_gap(last, following)
 
     def _question(self, place: int) -> TimeSpan:
         """Return the question: it was there once the last of its messages was stored."""

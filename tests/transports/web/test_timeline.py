@@ -138,6 +138,12 @@ def test_overlapping_waits_of_a_step_are_taken_off_once():
     assert root.children[-1].took == pytest.approx(10.0)
 
 
+def test_the_time_in_which_no_process_was_at_work_is_not_taken_for_storing():
+    steps = [action(1, 2, [{"ended": 1.0}]), answer(9, 10)]
+    root = draw_timeline(turn(started=8, finished=10), steps, [], [0, 0])
+    assert ("Cut off, until it went on", 2.0, 9.0) in told(root)
+
+
 def test_a_turn_that_was_tried_again_shows_the_time_between():
     failed = FailedStep(1, timing=Timing(at(1), at(3)), model_attempts=[{"ended": 2.0, "error": "LLMError: away"}])
     details = turn(started=HOURS, finished=HOURS + 5)
