@@ -52,6 +52,20 @@ async def test_an_answer_is_read_as_its_server_means_it(api: OpenAIApi, answer: 
     assert item.get("calls") == answer.get("of_calls")
 
 
+async def test_a_piece_that_is_cut_anywhere_never_leaves_the_rest_for_the_whole(api: OpenAIApi) -> None:
+    llm = OpenAIChatLLM("m", base_url=api.base_url, api_key="none")
+    pieces = [json.dumps({"choices": [{"delta": {"content": text}}]}).encode() for text in ("Do ", "nöt ", "go.")]
+    end = json.dumps({"choices": [{"delta": {}, "finish_reason": "stop"}]}).encode()
+    for size in range(1, len(pieces[1])):
+        events = [pieces[0], pieces[1][:size], pieces[2], end, b"[DONE]"]
+        sent = Recorded(b"".join(b"data: " + each + b"\n\n" for each in events), "text/event-stream")
+        api.reply = lambda _, sent=sent: sent
+        with pytest.raises(LLMError) as caught:
+            await llm.chat(HELLO)
+        assert caught.value.is_transient, size
+    await llm.close()
+
+
 def test_every_recorded_file_has_its_line() -> None:
     assert sorted(path.name for path in FOLDER.iterdir()) == sorted(
         [*(each["file"] for each in ANSWERS), "table.jsonl"]

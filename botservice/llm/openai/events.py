@@ -25,6 +25,7 @@ _SECONDS_AFTER_THE_ANSWER: Final = 3.0  # for its figures, and for the end of th
 _MOST_PATIENCE: Final = 5
 _OF_EVENTS: Final = (b"data:", b"event:", b":", b"id:", b"retry:", b"error:")
 _OF_ANSWERS: Final = frozenset({"choices", "usage", "type"})
+_BEGUN_OBJECTS: Final = ("{", '{"')
 _PAGE: Final = b"<"
 _LINE_END: Final = re.compile(rb"[\r\n]")
 
@@ -176,7 +177,7 @@ class AnswerStream:
         elif isinstance(event, list) and any(isinstance(each, dict) and "error" in each for each in event):
             raise reported(event)
         logger.info("model.odd_event", extra={"characters": len(data)})
-        if event is None and data.startswith('{"') and not self._answer.is_complete:
+        if event is None and data[:2] in _BEGUN_OBJECTS and not self._answer.is_complete:
             raise LLMError("the model's answer has a piece that could not be read")  # the rest is not all that it said
         self._unread = data
 
