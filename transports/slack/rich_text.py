@@ -7,7 +7,6 @@ from typing import Any, Final
 from botservice.core.formatted_text import Block, Blocks, CodeBlock, FormattedText, List, Paragraph, Span
 from botservice.core.messages import storable
 from transports.markdown.formatted_pieces import in_pieces
-from transports.slack.formatting import Pings, without_pings
 
 # A message takes about 12,000 characters in all its blocks. Source: github.com/slackapi/bolt-js/issues/2509.
 MAX_CHARACTERS: Final = 6_000
@@ -17,16 +16,9 @@ Element = dict[str, Any]
 
 
 def format_service_text(text: FormattedText) -> list[dict[str, Any]]:
-    """Return the messages that a formatted text makes, in order: each as plain words, and as elements of rich text.
-
-    The words ping nobody: the release before, which may run alongside, sends them as Markdown.
-    """
+    """Return the messages that a formatted text makes, in order: each as plain words, and as elements of rich text."""
     pieces = in_pieces(text.blocks, MAX_CHARACTERS)
-    return [{"text": _plain_words(FormattedText(each)), "rich": list(_elements(each))} for each in pieces]
-
-
-def _plain_words(text: FormattedText) -> str:
-    return without_pings(storable(text.plain), Pings())
+    return [{"text": storable(FormattedText(each).plain), "rich": list(_elements(each))} for each in pieces]
 
 
 def rich_text(elements: list[Element]) -> Element:

