@@ -112,11 +112,12 @@ class SignIns:
     async def confirm(self, storage: Storage, has: SignIn, code: str) -> bool:
         """Check the code that a person enters in the chat against the one that their page showed.
 
-        A link can be passed on, so another person may have signed in. After a few wrong codes, the sign-in is void.
+        A link can be passed on, so another person may have signed in. After a few wrong codes, or as long as a link
+        lasts, the sign-in is void.
         Each try is counted in the transaction that compares it, so that many at once are no more than one by one.
         """
-        query = select(tool_sign_ins.c.id, tool_sign_ins.c.data).where(tool_sign_ins.c.id == has.id).with_for_update()
         is_it = tool_sign_ins.c.id == has.id
+        query = select(tool_sign_ins).where(is_it).with_for_update()
 
         def write(connection: Connection) -> bool:
             row = connection.execute(query).one_or_none()
@@ -126,8 +127,9 @@ class SignIns:
             if kept.code is None:
                 return True
             tried = replace(kept, tries=kept.tries + 1)
-            is_right = secrets.compare_digest(kept.code.encode(), code.strip().encode())
-            if tried.tries >= _MOST_TRIES and not is_right:
+            is_late = row.created_at < storage.now() - _STATE_LASTS
+            is_right = not is_late and secrets.compare_digest(kept.code.encode(), code.strip().encode())
+            if is_late or (tried.tries >= _MOST_TRIES and not is_right):
                 connection.execute(delete(tool_sign_ins).where(is_it))
             else:
                 made = replace(tried, code=None) if is_right else tried

@@ -174,6 +174,18 @@ async def test_who_signs_in_by_a_link_that_somebody_sent_them_signs_in_nobody(st
     assert accounts.calls == []
 
 
+async def test_a_code_is_good_for_as_long_as_a_link_is(storage, server, make) -> None:
+    servers, alice = make(), await chat(storage, "1", ALICE)
+    came = await follow((await call(servers, alice, "wiki__sign_in")).buttons[0].url)
+    returned = await servers.finish_sign_in(storage, "wiki", came)
+    late = update(tool_sign_ins).values(created_at=storage.now() - timedelta(minutes=16))
+    await storage.write(lambda connection: connection.execute(late) and None)
+    assert (await call(servers, alice, "wiki__sign_in", code=returned.code)).is_error
+    kept = await storage.read(lambda connection: connection.execute(select(tool_sign_ins.c.id)).all())
+    assert kept == [], "what nobody said to be theirs is not kept"
+    assert await sign_in(servers, alice) == "wiki"
+
+
 @pytest.mark.any_database
 async def test_guesses_that_are_made_at_once_are_counted_one_by_one(storage, server) -> None:
     asker, sign_ins = await find_asker(await chat(storage, "1", ALICE)), SignIns(Cipher(KEY))
