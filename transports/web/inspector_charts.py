@@ -45,6 +45,7 @@ class Chart:
         lines: The points of each series, as SVG has them, in runs without a gap; empty where bars are drawn.
         dots: The points by themselves, with the look of each.
         top: The largest value, as it is shown.
+        is_empty: Whether there is nothing to draw.
         rows: For each moment its label and the values of all series, as they are shown.
     """
 
@@ -55,6 +56,7 @@ class Chart:
     lines: Sequence[tuple[int, str]]
     dots: Sequence[tuple[float, float, int]]
     top: str
+    is_empty: bool
     rows: Sequence[tuple[str, Sequence[str]]]
 
 
@@ -100,7 +102,8 @@ def draw(plot: Plot, series: Mapping[str, Sequence[Sums]], times: Sequence[datet
     rows = [(f"{at:{label}}", [each[place] for each in written]) for place, at in enumerate(times)]
     bars = _stack(list(values.values()), top) if plot.is_stacked else []
     lines, dots = ([], []) if plot.is_stacked else _trace(list(values.values()), top)
-    return Chart(plot.title, plot.about, list(series), bars, lines, dots, plot.show(top if singles else 0.0), rows)
+    is_empty = not any(singles) if plot.is_stacked else not singles
+    return Chart(plot.title, plot.about, list(series), bars, lines, dots, plot.show(top), is_empty, rows)
 
 
 def _stack(values: Sequence[Sequence[float | None]], top: float) -> list[Rect]:

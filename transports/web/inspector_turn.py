@@ -35,7 +35,7 @@ from transports.web.inspector_spans import Scale, number_targets
 from transports.web.inspector_states import count_failed_calls, state_of
 from transports.web.inspector_steps import show_steps, show_text
 from transports.web.inspector_timeline import draw_timeline
-from transports.web.inspector_turn_lines import read_questions, show_waiting
+from transports.web.inspector_turn_lines import read_questions, sent_texts, show_waiting
 from transports.web.pages import HEADERS
 
 _OPEN: Final = (TurnStatus.QUEUED, TurnStatus.RUNNING, TurnStatus.WAITING)
@@ -95,7 +95,7 @@ class TurnPage:
             waiting=show_waiting(waiting, turn.steps),
             question=question if tasks == [] else show_text(tasks[0]),
             answer=answer,
-            notices=_read_notices(details) if not turn.steps else [],
+            notices=list(map(show_text, sent_texts(details.deliveries))) if not turn.steps else [],
             deliveries=[_show_delivery(row) for row in details.deliveries],
             show_seconds=show_seconds,
             show_count=show_count,
@@ -200,16 +200,6 @@ def _show_delivery(row: Any) -> str:
     tries = f"{row.attempts} {'try' if row.attempts == 1 else 'tries'}"
     reason = f": {visible(row.error)}" if row.error else ""
     return f"{row.transport} {row.kind}, {row.status} after {tries}{reason}"
-
-
-def _read_notices(details: TurnDetails) -> list[str]:
-    """Return what was sent for a turn that the agent had nothing to do with, as far as it is text."""
-    found = []
-    for row in details.deliveries:
-        payload = row.payload if isinstance(row.payload, Mapping) else {}
-        texts = [payload.get(name) for name in ("text", "markdown", "plain")]
-        found += [show_text(each) for each in texts if isinstance(each, str) and each][:1]
-    return found
 
 
 async def make_request(agent: Agent | None, step: MemoryItem, offered: Sequence[str]) -> dict[str, Any]:

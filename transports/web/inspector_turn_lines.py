@@ -13,7 +13,7 @@ from botservice.core.messages import Role
 from botservice.devtools.chat_titles import ChatTitle, read_titles
 from botservice.devtools.turn_search import FoundTurn, find_with_failed_calls
 from botservice.storage.references import written_text_of
-from botservice.storage.tables.conversations import events, messages, steps
+from botservice.storage.tables.conversations import deliveries, events, messages, steps
 from botservice.turns.person_waits import work_seconds
 from botservice.turns.shown_arguments import readable
 from botservice.turns.waiting_calls import WaitingCall
@@ -53,6 +53,7 @@ def read_turn_lines(connection: Connection, found: Sequence[FoundTurn]) -> list[
     titles = read_titles(connection, list({each.row.context_id for each in found}))
     questions = read_questions(connection, turn_ids)
     answers = _read_answers(connection, turn_ids)
+    answers |= _read_sent(connection, [each.row.id for each in found if each.row.is_command])
     counts = _count_steps(connection, turn_ids)
     failed = find_with_failed_calls(connection, turn_ids)
     waits = find_of_turns(connection, turn_ids)
@@ -103,9 +104,24 @@ def read_questions(connection: Connection, turn_ids: Sequence[int]) -> Mapping[i
     return {turn_id: show_excerpt("\n".join(texts)) for turn_id, texts in written.items()}
 
 
-def _read_answers(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, str]:
+def _read_answers(connection: Connection, turn_ids: Sequence[int]) -> dict[int, str]:
     query = select(messages.c.answers_turn_id, messages.c.text).where(messages.c.answers_turn_id.in_(turn_ids))
     return {row.answers_turn_id: show_preview(row.text) for row in connection.execute(query)}
+
+
+def _read_sent(connection: Connection, turn_ids: Sequence[int]) -> dict[int, str]:
+    """Return the beginnings of what was first sent in turns that only the service itself had to do with."""
+    query = select(deliveries.c.turn_id, deliveries.c.payload).where(deliveries.c.turn_id.in_(turn_ids))
+    rows = connection.execute(query.order_by(deliveries.c.id.desc())).all()
+    return {row.turn_id: show_preview(text) for row in rows for text in sent_texts([row])}
+
+
+def sent_texts(sent: Iterable[Any]) -> list[str]:
+    """Return what deliveries say, as far as it is text."""
+    payloads = [each.payload for each in sent if isinstance(each.payload, Mapping)]
+    named = ([each.get(name) for name in ("text", "markdown", "plain")] for each in payloads)
+    found = (next((text for text in texts if isinstance(text, str) and text), None) for texts in named)
+    return [text for text in found if text is not None]
 
 
 def _count_steps(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, int]:

@@ -124,7 +124,10 @@ async def test_a_command_is_called_one_and_shows_what_was_sent(run_site):
         assert "Command 2" in page
         assert "/forget" in page
         assert "Turn 2" not in words((await read(visitor, "/inspect?view=turns")).partition("<tbody>")[2])
-        assert "Command" in words((await read(visitor, "/inspect?view=turns&state=commands")).partition("<tbody>")[2])
+        listed = words((await read(visitor, "/inspect?view=turns&state=commands")).partition("<tbody>")[2])
+        assert "Command Just write." in listed  # which one it was, its answer says
+        charts = await read(visitor, "/inspect/charts?range=day")
+        assert charts.count("Nothing in this time") == len(("cost", "errors", "good", "bad"))
 
 
 async def test_a_turn_has_an_address_of_its_own_that_leads_to_it(run_site):

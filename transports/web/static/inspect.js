@@ -94,10 +94,21 @@ const copy = async (button) => {
   setTimeout(() => (button.textContent = before), 3000);
 };
 
+const clock = new Intl.DateTimeFormat("sv-SE", { dateStyle: "short", timeStyle: "medium" }); // 2026-01-31 18:05:09
+
+// Writes times as those of the reader's clock; what stood there, in UTC, comes with the pointer.
+const prepareTimes = (root) => {
+  for (const each of root.querySelectorAll("time[datetime]:not([title])")) {
+    each.title = each.textContent;
+    each.textContent = clock.format(new Date(each.dateTime));
+  }
+};
+
 // A page that is not from a safe address has no clipboard: there the links are enough.
 const prepare = () => {
   if (navigator.clipboard) for (const each of main.querySelectorAll("[data-copy]")) each.hidden = false;
   prepareTree(main);
+  prepareTimes(main);
 };
 
 main.addEventListener("click", (event) => {

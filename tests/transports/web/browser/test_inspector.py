@@ -1,5 +1,6 @@
 """The inspector in a real Chromium: found, followed and copied from."""
 
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -88,6 +89,17 @@ async def test_long_questions_leave_columns_their_words_and_charts_are_tables_to
         await expect(figure.get_by_role("row")).to_have_count(25)
         assert await figure.locator("svg:not([aria-hidden])").count() == 0
         assert await figure.locator(".chart rect").count() == 1
+
+
+async def test_times_are_those_of_the_readers_clock(run_site, open_page):
+    async with run_site(["Fine"]) as site:
+        page = await asked(site, open_page, "hello", timezone_id="Asia/Kathmandu")  # 5:45 hours before UTC
+        await page.goto(f"{site.url}/inspect/1")
+        shown = page.locator("main time").first
+        told = datetime.fromisoformat(await shown.get_attribute("datetime"))
+        there = told.astimezone(timezone(timedelta(hours=5, minutes=45)))
+        await expect(shown).to_have_text(f"{there:%Y-%m-%d %H:%M:%S}")
+        assert await shown.get_attribute("title") == f"{told:%Y-%m-%d %H:%M:%S} UTC"
 
 
 async def test_arrow_keys_go_through_the_timeline_and_what_is_chosen_stands_beside_it(run_site, open_page):
