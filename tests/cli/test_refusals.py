@@ -23,7 +23,7 @@ def learned(run: Run) -> None:
 
     async def store() -> None:
         async with Storage.open(os.environ["DATABASE_URL"]) as storage:
-            await SharedRefusals(SimpleNamespace(limits=limits)).store(storage)
+            await SharedRefusals(SimpleNamespace(llms=[SimpleNamespace(limits=limits)])).store(storage)
 
     asyncio.run(store())
 

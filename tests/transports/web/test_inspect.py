@@ -286,7 +286,7 @@ async def test_stopped_failed_and_answered_turns_are_told_apart_in_lists_and_on_
             await visitor.say("hello")
             await typist.is_asked.wait()
             await visitor.post("/web/stop", {"id": "stop-number-1"})
-            await events.until_idle()
+            await events.until("stopped")
         for path in ("/inspect/1", "/inspect/1/1", "/inspect?view=turns"):
             page = (await visitor.client.get(path, headers=PAGE)).text
             assert '<span class="state stopped">Stopped</span>' in page, path

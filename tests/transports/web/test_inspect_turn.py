@@ -272,7 +272,7 @@ async def test_what_models_refuse_stands_below_the_charts(run_site):
         assert "What models do not take" not in await read(visitor, "/inspect/charts")
         limits = ServerLimits(Wire.CHAT, is_wire_fixed=True, base_url="http://127.0.0.1/v1", model="<b>m</b>")
         limits.refuse({"image/webp": "400 unsupported image"})
-        await SharedRefusals(SimpleNamespace(limits=limits)).store(site.storage)
+        await SharedRefusals(SimpleNamespace(llms=[SimpleNamespace(limits=limits)])).store(site.storage)
         page = await read(visitor, "/inspect/charts")
         assert "<b>m</b>" not in page
         told = words(page).partition("What models do not take")[2]
