@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, update
 
 from botservice.people.identities import IDENTITIES, Identity, join_identities
 from botservice.storage.tables.people import identities, link_codes, persons
@@ -75,18 +75,23 @@ def take_code(connection: Connection, giver: Identity, code: str, now: datetime)
     is_fresh = since is None or since <= now - GUESSING
     if failed >= MAX_GUESSES and not is_fresh:
         return LinkProblem.GUESSING
-    row = connection.execute(
-        select(link_codes).where(link_codes.c.code_hash == _digest(code), link_codes.c.expires_at > now)
-    ).one_or_none()
-    if row is None or row.other_identity_id not in (None, giver.id) or row.identity_id == giver.id:
+    is_good = and_(
+        link_codes.c.code_hash == _digest(code),
+        link_codes.c.expires_at > now,
+        link_codes.c.identity_id != giver.id,
+        or_(link_codes.c.other_identity_id.is_(None), link_codes.c.other_identity_id == giver.id),
+    )
+    asker_id = connection.execute(select(link_codes.c.identity_id).where(is_good)).scalar_one_or_none()
+    if asker_id is not None and _find(connection, asker_id).person_id == giver.person_id:
+        return LinkProblem.SAME
+    taking = update(link_codes).where(is_good).values(other_identity_id=giver.id).returning(link_codes)
+    taken = connection.execute(taking).one_or_none()  # another process may have been faster since
+    if taken is None:
         change = update(persons).where(persons.c.id == giver.person_id)
         guesses = {"failed_guesses": 1, "guessing_since": now} if is_fresh else {"failed_guesses": failed + 1}
         connection.execute(change.values(guesses))
         return LinkProblem.UNKNOWN
-    if _find(connection, row.identity_id).person_id == giver.person_id:
-        return LinkProblem.SAME
-    connection.execute(update(link_codes).where(link_codes.c.id == row.id).values(other_identity_id=giver.id))
-    return Offer(row.id, _find(connection, row.identity_id), giver, is_accepted=False)
+    return _offer(connection, taken)
 
 
 def accept_offer(connection: Connection, giver: Identity, offer_id: int, now: datetime) -> Offer | None:

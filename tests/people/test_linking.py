@@ -143,6 +143,24 @@ async def test_guesses_on_several_replicas_at_once_are_counted_one_by_one(postgr
     assert found.count(LinkProblem.GUESSING) == MAX_GUESSES * 2
 
 
+async def test_a_code_that_two_give_on_two_replicas_at_once_is_good_for_one_of_them(postgres_url, postgres_storage):
+    everybody = (ALICE, ALICE_ON_SLACK, BOB)
+    met = await postgres_storage.write(
+        lambda connection: [ensure_identity(connection, each, NOW) for each in everybody]
+    )
+    await postgres_storage.write(partial(offer_link, asker=met[0], code="AAAA-BBBB", now=NOW))
+    async with Storage.open(postgres_url) as other:
+        given = [
+            (postgres_storage, other)[number % 2].write(
+                partial(take_code, giver=met[1 + number % 2], code="AAAA-BBBB", now=NOW), sort_key=(number,)
+            )
+            for number in range(4)
+        ]
+        found = await asyncio.gather(*given)
+    assert len({each.giver.id for each in found if not isinstance(each, LinkProblem)}) == 1
+    assert found.count(LinkProblem.UNKNOWN) == 2
+
+
 async def test_a_code_is_kept_as_its_digest_alone(storage):
     telegram = await open_chat(storage, "telegram-a", ALICE)
     offered = await command(telegram, "/link", ALICE, COMMANDS)
