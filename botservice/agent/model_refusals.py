@@ -16,7 +16,7 @@ from botservice.core.errors import BotServiceError
 from botservice.llm.chat import ChatLLM
 from botservice.llm.openai.options import REMEMBERED_SECONDS, ServerLimits
 from botservice.storage.database import Storage
-from botservice.storage.statements import execute, upserting
+from botservice.storage.statements import upserting
 from botservice.storage.tables.models import model_refusals
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class ModelRefusal:
 
 def list_refusals(connection: Connection, now: datetime) -> list[ModelRefusal]:
     """Return what is known, by server and model."""
-    return [ModelRefusal(**row._asdict()) for row in execute(connection, _KNOWN, {"now": now}).all()]
+    return [ModelRefusal(**row._asdict()) for row in connection.execute(_KNOWN, {"now": now}).all()]
 
 
 def forget_refusals(connection: Connection) -> int:
@@ -62,10 +62,10 @@ def forget_refusals(connection: Connection) -> int:
 
 
 def _write(connection: Connection, limits: ServerLimits, news: Mapping[str, str | None], now: datetime) -> None:
-    execute(connection, _EXPIRED, {"now": now})
+    connection.execute(_EXPIRED, {"now": now})
     for what, wording in sorted(news.items()):
         row: dict[str, Any] = {"server": limits.server, "model": limits.model, "what": what, "wording": wording}
-        execute(connection, _upsert(connection), {**row, "learned_at": now, "expires_at": now + _LASTS})
+        connection.execute(_upsert(connection), {**row, "learned_at": now, "expires_at": now + _LASTS})
 
 
 class SharedRefusals:

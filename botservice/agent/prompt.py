@@ -52,7 +52,6 @@ from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.people.facts import ARE_KNOWN, Fact, visible_facts
 from botservice.people.facts_in_prompt import describe_person
 from botservice.people.names import is_guest
-from botservice.storage.statements import execute
 
 _TOKENS_AROUND_A_MESSAGE = 4
 _MARGIN_PERCENT = 110  # servers put words of their own around messages and tools, and encodings differ a little
@@ -288,7 +287,7 @@ class PromptBuilder:
         author = (question and question.author) or Author()
         account = {"platform": storable(author.platform or ""), "platform_id": storable(author.id or "")}
         model = self.model or ""
-        (known,) = execute(connection, _KNOWN, {"context": context.id, "of_model": model, "now": now, **account}).all()
+        (known,) = connection.execute(_KNOWN, {"context": context.id, "of_model": model, "now": now, **account}).all()
         noted = read_notes(connection, context.id, is_shown=True) if known.notes and self.notes_tokens else []
         is_told = known.facts and not is_guest(context.context_keys)
         facts = visible_facts(connection, context.id, author, with_ended=True) if is_told else []

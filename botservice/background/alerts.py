@@ -19,7 +19,7 @@ from botservice.conversation.context import ContextKeys, find_context, find_or_i
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import BotServiceError, StorageUnavailable
 from botservice.storage.database import Storage
-from botservice.storage.statements import execute, of_each_database
+from botservice.storage.statements import of_each_database
 from botservice.storage.tables.alerts import alerts
 from botservice.storage.tables.conversations import events, steps, turns
 from botservice.telemetry.measuring import TurnEnd, Work, sending_to
@@ -152,7 +152,7 @@ class FailureAlerts:
         new = await prepare_message(alert.text(await self._find_language()), (), now)
 
         def tell(connection: Connection) -> int | None:
-            execute(connection, _insert(connection), {"name": _NAME, "is_on": False})
+            connection.execute(_insert(connection), {"name": _NAME, "is_on": False})
             state = connection.execute(_STATE.with_for_update()).one()
             still = _find_alert(connection, state, now)
             if still is None or still.is_over is not alert.is_over:  # another process was faster, or a turn has ended

@@ -7,7 +7,6 @@ from typing import Any, Final
 from sqlalchemy import Connection, and_, bindparam, func, insert, literal_column, or_, select, update
 
 from botservice.history.rows import IS_SAID
-from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import READING_IS_DUE
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.observing import observed
@@ -74,7 +73,7 @@ class Unread:
 
 def find_changed(connection: Connection, after: int) -> list[tuple[int, int]]:
     """Return conversations in which something was said since they were looked at, with their last messages' ids."""
-    return [(row.id, row.last_message_id) for row in execute(connection, _CHANGED, {"after": after}).all()]
+    return [(row.id, row.last_message_id) for row in connection.execute(_CHANGED, {"after": after}).all()]
 
 
 def find_seen(connection: Connection) -> int:
@@ -84,12 +83,12 @@ def find_seen(connection: Connection) -> int:
 
 def find_due(connection: Connection, now: datetime) -> list[int]:
     """Return conversations that are to be looked at or read, those that have waited longest first."""
-    return [row.context_id for row in execute(connection, _DUE, {"now": now}).all()]
+    return [row.context_id for row in connection.execute(_DUE, {"now": now}).all()]
 
 
 def read_state(connection: Connection, context_id: int) -> Any | None:
     """Return how far a conversation is read, or None if nobody has looked at it."""
-    return execute(connection, _STATE, {"context": context_id}).one_or_none()
+    return connection.execute(_STATE, {"context": context_id}).one_or_none()
 
 
 def read_unread(
@@ -101,7 +100,7 @@ def read_unread(
         window_tokens: How many of the newest tokens prompts show anyway.
         backlog_tokens: How many tokens beyond that are worth reading of a conversation that was never read.
     """
-    rows = execute(connection, _UNREAD, {"context": context_id, "after": after}).all()
+    rows = connection.execute(_UNREAD, {"context": context_id, "after": after}).all()
     tokens = beyond = last_beyond = backlog_from = 0
     for row in rows:
         tokens += row.tokens

@@ -19,7 +19,6 @@ from botservice.people.facts import visible_facts
 from botservice.people.names import is_chat_name
 from botservice.people.observed_facts import TOPICS_BY_SUBJECT
 from botservice.storage.references import full_text_of
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import identities
 
@@ -115,12 +114,12 @@ class Stretch:
 
 def read_chat(connection: Connection, context_id: int) -> tuple[ObservedChat, int] | None:
     """Return a conversation, and where it last began afresh, or None if it is gone, or is about to go."""
-    row = execute(connection, _CONTEXT, {"context": context_id}).one_or_none()
+    row = connection.execute(_CONTEXT, {"context": context_id}).one_or_none()
     if row is None:
         return None
     person = None
     if not row.is_shared and row.only_identity_id is not None:
-        found = execute(connection, _IDENTITY, {"identity": row.only_identity_id}).one_or_none()
+        found = connection.execute(_IDENTITY, {"identity": row.only_identity_id}).one_or_none()
         person = None if found is None else Author(found.platform, found.platform_id)
     return ObservedChat(context_id, row.context_keys, bool(row.is_shared), person), row.fresh_from
 
@@ -178,13 +177,13 @@ def _read_known(connection: Connection, context_id: int, said: Sequence[Observed
 
 def _read_side(
     connection: Connection, context_id: int, after: int, up_to: int, fresh_from: int
-) -> tuple[list[Any], bool]:
+) -> tuple[Sequence[Any], bool]:
     """Return the next messages on one side of the last /new, and whether they are before it."""
     if after < fresh_from:
         before = {"context": context_id, "after": after, "last": min(up_to, fresh_from)}
-        if rows := execute(connection, _ROWS, before).all():
+        if rows := connection.execute(_ROWS, before).all():
             return rows, True
-    return execute(connection, _ROWS, {"context": context_id, "after": after, "last": up_to}).all(), False
+    return connection.execute(_ROWS, {"context": context_id, "after": after, "last": up_to}).all(), False
 
 
 def as_stored(row: Any) -> tuple[Any, ...]:
@@ -195,7 +194,7 @@ def as_stored(row: Any) -> tuple[Any, ...]:
 def read_rows(connection: Connection, stretch: Stretch) -> tuple[tuple[Any, ...], ...]:
     """Return the messages of a stretch as they are now."""
     values = {"context": stretch.context_id, "after": stretch.first - 1, "last": stretch.last}
-    return tuple(map(as_stored, execute(connection, _ROWS, values).all()))
+    return tuple(map(as_stored, connection.execute(_ROWS, values).all()))
 
 
 def choose_earlier(kept: Sequence[StoredNote], max_tokens: int) -> tuple[tuple[StoredNote, ...], int]:

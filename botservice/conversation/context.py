@@ -26,7 +26,6 @@ from botservice.history.chat_history import ChatHistory
 from botservice.history.notes import Note, read_notes
 from botservice.llm.chat import BeforeCall, TextSink
 from botservice.storage.database import Storage
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
@@ -409,7 +408,7 @@ class AgentContext:
 
 def find_context(connection: Connection, keys: ContextKeys) -> int | None:
     """Return the id of the context with these keys."""
-    found: int | None = execute(connection, _CONTEXT_ID, {"key_hash": keys.digest}).scalar_one_or_none()
+    found: int | None = connection.execute(_CONTEXT_ID, {"key_hash": keys.digest}).scalar_one_or_none()
     return found
 
 
@@ -425,7 +424,7 @@ def find_or_insert_context(connection: Connection, keys: ContextKeys, now: datet
         with savepoint:
             return int(connection.execute(new.returning(contexts.c.id)).scalar_one())
     except IntegrityError:  # another replica made it at the same moment
-        return int(execute(connection, _CONTEXT_ID, {"key_hash": keys.digest}).scalar_one())
+        return int(connection.execute(_CONTEXT_ID, {"key_hash": keys.digest}).scalar_one())
 
 
 def rename_context(connection: Connection, old: ContextKeys, new: ContextKeys) -> bool:
@@ -443,7 +442,7 @@ def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, A
     Raises:
         StorageError: there is no such context.
     """
-    keys: Mapping[str, Any] | None = execute(connection, _CONTEXT_KEYS, {"context": context_id}).scalar_one_or_none()
+    keys: Mapping[str, Any] | None = connection.execute(_CONTEXT_KEYS, {"context": context_id}).scalar_one_or_none()
     if keys is None:
         raise StorageError(f"there is no context {context_id}")
     return keys
@@ -451,7 +450,7 @@ def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, A
 
 def note_untrusted(connection: Connection, context_id: int) -> None:
     """Take note that a tool has given what strangers wrote, after all that was said until now."""
-    execute(connection, _NOTE_UNTRUSTED, {"context": context_id})
+    connection.execute(_NOTE_UNTRUSTED, {"context": context_id})
 
 
 def set_metadata(connection: Connection, *, context_id: int, key: str, value: Any) -> None:

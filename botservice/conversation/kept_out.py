@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Exists, bindparam, delete, select, update
 
 from botservice.core.messages import Message
 from botservice.history.shown import mention
-from botservice.storage.statements import execute, upserting
+from botservice.storage.statements import upserting
 from botservice.storage.tables.models import refused_messages
 
 _LASTS: Final = timedelta(days=1)
@@ -79,7 +79,7 @@ UNBOUNDED: Final = PromptBounds()
 
 def read_kept_out(connection: Connection, context_id: int, model: str, now: datetime) -> KeptOut:
     """Return what the prompts of a context for a model go without."""
-    row = execute(connection, _OF_CONTEXT, {"context": context_id, "of_model": model, "now": now}).one_or_none()
+    row = connection.execute(_OF_CONTEXT, {"context": context_id, "of_model": model, "now": now}).one_or_none()
     if row is None:
         return NOTHING_KEPT_OUT
     kept: Mapping[str, Any] = row.kept_out
@@ -96,12 +96,12 @@ def write_kept_out(connection: Connection, context_id: int, model: str, kept_out
         "step_pictures": kept_out.step_pictures,
     }
     row = {"context_id": context_id, "model": model, "kept_out": kept, "is_told": kept_out.is_told}
-    execute(connection, _upsert(connection), {**row, "expires_at": now + _LASTS})
+    connection.execute(_upsert(connection), {**row, "expires_at": now + _LASTS})
 
 
 def note_told(connection: Connection, context_id: int, model: str) -> None:
     """Take note that the person knows that something is left out."""
-    execute(connection, _TELL, {"context": context_id, "of_model": model})
+    connection.execute(_TELL, {"context": context_id, "of_model": model})
 
 
 def forget_kept_out(connection: Connection) -> int:

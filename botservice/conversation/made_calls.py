@@ -10,7 +10,6 @@ from botservice.conversation.field_codec import UnknownValue, decode, loads
 from botservice.conversation.field_values import ToolResult
 from botservice.conversation.readable import listed
 from botservice.core.messages import ToolCall
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import steps
 
 # A sum, so that no index is chosen by it: SQLite would look through all steps of the context in their order.
@@ -38,7 +37,7 @@ def read_made_calls(connection: Connection, context_id: int, turn_ids: Iterable[
     found: dict[int, list[MadeCall]] = {}
     sought = list(turn_ids)
     if sought:
-        for row in execute(connection, _STEPS, {"context": context_id, "turns": sought}).all():
+        for row in connection.execute(_STEPS, {"context": context_id, "turns": sought}).all():
             found.setdefault(row.turn_id, []).extend(_calls_of(loads(row.data)))
     return found
 

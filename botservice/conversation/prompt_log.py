@@ -32,7 +32,6 @@ from botservice.core.messages import Message, Role
 from botservice.history.excerpts import Excerpt
 from botservice.history.shown import WAYS, Records, Source
 from botservice.storage.blobs import store_blob
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import prompt_log
 
 SYSTEM: Final = 0
@@ -153,7 +152,7 @@ class PromptLog:
                 store_blob(connection, context_id, data)
         content = as_content(entry for _, entry in unsaved)
         values = {"turn_id": self.turn_id, "seq": unsaved[0][0], "context_id": context_id, "content": content}
-        execute(connection, _INSERT, values)
+        connection.execute(_INSERT, values)
 
     def note_stored(self, place: int, kept: Kept, shown: FrozenDict) -> None:
         """Add a message that was read from a row, as it was stored and as it reads."""

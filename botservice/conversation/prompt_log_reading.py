@@ -15,7 +15,6 @@ from botservice.core.quoting import quote_said, quote_said_in_group
 from botservice.history.rows import read_shown
 from botservice.history.shown import WAYS
 from botservice.storage.blobs import read_blobs
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import prompt_log, turns
 
 _GONE: Final = "[deleted]"
@@ -90,7 +89,7 @@ class _Showing:
             named.note(each)
         system = None
         if SYSTEM in kept:
-            system = execute(connection, _SYSTEM_PROMPT, {"turn": turn_id}).scalar_one_or_none()
+            system = connection.execute(_SYSTEM_PROMPT, {"turn": turn_id}).scalar_one_or_none()
         self._messages = read_shown(connection, context_id, named.message_ids)
         self._blobs = read_blobs(connection, context_id, named.digests | ({system} if system else set()))
         self._system = self._text(system)

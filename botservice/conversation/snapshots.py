@@ -20,7 +20,6 @@ from botservice.core.errors import StorageError
 from botservice.core.messages import Author, Message
 from botservice.history.rows import BY_ID, LAST_OF_A_PERSON, read_messages
 from botservice.storage.blobs import read_blobs
-from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN, TURN_IS_RUNNING
 from botservice.storage.tables.conversations import contexts, turns
 from botservice.storage.tables.waiting import pending_calls
@@ -150,8 +149,8 @@ def read_snapshot(
 
 def _read_state(connection: Connection, context_id: int, *, with_last_message: bool) -> tuple[Any, Message | None]:
     """Return the row of a context's state, and a person's last message there, if it is to be looked for."""
-    found = execute(connection, _STATE, {"context": context_id})
-    last_of_a_person = execute(connection, LAST_OF_A_PERSON, {"context": context_id}) if with_last_message else None
+    found = connection.execute(_STATE, {"context": context_id})
+    last_of_a_person = connection.execute(LAST_OF_A_PERSON, {"context": context_id}) if with_last_message else None
     state = found.one_or_none()
     if state is None:
         known = f"there is no context {context_id}"
@@ -169,16 +168,16 @@ def find_task(stored: list[StoredStep], turn_id: int | None) -> TaskStep | None:
 
 
 def _read_turn(connection: Connection, context_id: int, turn_id: int, stored: list[StoredStep]) -> _OfTurn:
-    row = execute(connection, _OF_TURN, {"turn": turn_id}).one_or_none()
+    row = connection.execute(_OF_TURN, {"turn": turn_id}).one_or_none()
     if row is None or row.question_id is None:
         return _OfTurn(0 if row is None else row.steps_taken)
-    found = execute(connection, BY_ID, {"context": context_id, "ids": [row.question_id]}).all()
+    found = connection.execute(BY_ID, {"context": context_id, "ids": [row.question_id]}).all()
     question = next(iter(read_messages(connection, context_id, found)), None)
     last = max((each.position for each in stored if each.turn_id == turn_id), default=None)
     following = None if last is None else find_next_position(connection, context_id, last)
     is_last = last is None or following is None
     stride = 1.0 if is_last else (following - last) / _STEPS_BETWEEN  # type: ignore[operator]  # both are there
-    of_calls = execute(connection, _ASKED_BY, {"turn": turn_id}).one_or_none()
+    of_calls = connection.execute(_ASKED_BY, {"turn": turn_id}).one_or_none()
     asked_by = None if of_calls is None else Author(*of_calls)
     return _OfTurn(row.steps_taken, question, stride, has_waited=True, asked_by=asked_by)
 
@@ -187,7 +186,7 @@ def turns_in_view(connection: Connection, context_id: int, turn_id: int | None =
     """Return the turns whose steps are in view, the newest first: back to the last one that began anew."""
     in_view: list[int] = []
     sought = {"context": context_id, "before": _MOST_ID if turn_id is None else turn_id + 1, "most": 1}
-    while rows := execute(connection, _NEWEST_TURNS, sought).all():  # nearly always there is one: most begin anew
+    while rows := connection.execute(_NEWEST_TURNS, sought).all():  # nearly always there is one: most begin anew
         for row in rows:
             in_view.append(row.id)
             if not row.keeps_steps:

@@ -13,7 +13,6 @@ from botservice.conversation.prompt_log import PromptLog, Range, Unsaved
 from botservice.conversation.prompt_log_reading import read_prompt_log
 from botservice.conversation.step_data import StepData, attach_files, detach_files
 from botservice.storage.blobs import store_blob
-from botservice.storage.statements import execute, execute_many
 from botservice.storage.tables.conversations import steps
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
@@ -162,7 +161,7 @@ class StepRecords:
             connection.execute(delete(steps).where(steps.c.id.in_([stored.row_id for stored in changes.removed])))
         if changes.changed:
             values = [{"row": each.row_id, **self._values(connection, each)} for each in changes.changed]
-            execute_many(connection, _UPDATE, values)
+            connection.execute(_UPDATE, values)
         return [self._insert(connection, each, turn_id or self.turn_id) for each in changes.added]
 
     def confirm(self, changes: StepChanges, row_ids: Sequence[int]) -> None:
@@ -242,7 +241,7 @@ class StepRecords:
             "step_number": number if isinstance(number, int) and abs(number) < _LARGEST_NUMBER else None,
             **self._values(connection, new),
         }
-        return int(execute(connection, _INSERT, values).scalar_one())
+        return int(connection.execute(_INSERT, values).scalar_one())
 
     def _values(self, connection: Connection, write: _Write) -> dict[str, object]:
         for data in write.data.files:
@@ -297,8 +296,8 @@ def _read(connection: Connection, context_id: int, row: Any, record: Any, logs: 
 
 def find_next_position(connection: Connection, context_id: int, position: float) -> float | None:
     """Return the position of the next step of a context behind one; None if that is the last."""
-    found: float | None = execute(
-        connection, _NEXT_POSITION, {"context": context_id, "after": position}
+    found: float | None = connection.execute(
+        _NEXT_POSITION, {"context": context_id, "after": position}
     ).scalar_one_or_none()
     return found
 
@@ -306,7 +305,7 @@ def find_next_position(connection: Connection, context_id: int, position: float)
 def find_last_position(connection: Connection, context_id: int, *, without_turns: Sequence[int]) -> float:
     """Return the position of the last step of a context, of those turns aside; 0 where there is none."""
     values = {"context": context_id, "turns": without_turns}
-    return execute(connection, _LAST_POSITION_ELSEWHERE, values).scalar_one_or_none() or 0.0
+    return connection.execute(_LAST_POSITION_ELSEWHERE, values).scalar_one_or_none() or 0.0
 
 
 def _place_between(known: Sequence[float | None], floor: float, stride: float = 1.0) -> list[float] | None:

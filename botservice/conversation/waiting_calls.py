@@ -6,7 +6,6 @@ from typing import Final
 from sqlalchemy import Connection, bindparam, select
 
 from botservice.core.quoting import in_one_line
-from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.waiting import pending_calls
 
@@ -37,7 +36,7 @@ def describe_waiting(connection: Connection, context_id: int, turn_id: int | Non
 
     Tools and numbers alone are named: arguments and people stand in the conversation itself.
     """
-    rows = execute(connection, _WAITING, {"context": context_id, "turn": turn_id or 0, "now": now}).all()
+    rows = connection.execute(_WAITING, {"context": context_id, "turn": turn_id or 0, "now": now}).all()
     if not rows:
         return ""
     named = [f"{row.id}: {in_one_line(row.tool)[:_LONGEST_NAME]}" for row in rows[:_MOST]]

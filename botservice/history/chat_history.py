@@ -37,7 +37,6 @@ from botservice.llm.tokens import TokenCounter, count_aside, counter_for
 from botservice.storage.database import Storage
 from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.readers import NotInPlace, leave_to_thread
-from botservice.storage.statements import execute, interleave
 from botservice.storage.tables.conversations import messages
 
 if TYPE_CHECKING:
@@ -289,12 +288,9 @@ class ChatHistory:
             )
             return bounds, Recall(window, is_whole=is_whole), recent
 
-        known, (bounds, seen, recent), people = interleave(
-            partial(beside, connection),
-            choose,
-            lambda: None if is_known else find_people(connection, context_id),
-            connection=connection,
-        )
+        known = beside(connection)
+        bounds, seen, recent = choose()
+        people = None if is_known else find_people(connection, context_id)
         seen = replace(seen, beside=known)
         if recent is None or (people is None and recent.is_of_one):
             return bounds, seen
@@ -459,5 +455,5 @@ async def count_text(text: str, model: str | None = None) -> tuple[TokenCounter,
 
 def find_last_user_message(connection: Connection, context_id: int) -> Message | None:
     """Return the newest message of a person in a context."""
-    found = read_messages(connection, context_id, execute(connection, LAST_OF_A_PERSON, {"context": context_id}).all())
+    found = read_messages(connection, context_id, connection.execute(LAST_OF_A_PERSON, {"context": context_id}).all())
     return found[0] if found else None

@@ -17,7 +17,6 @@ from botservice.search.documents import Document
 from botservice.search.index import SearchIndex
 from botservice.search.scoring import Ranking
 from botservice.storage.readers import leave_to_thread
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages
 
 PAGE = 500  # messages that are taken in at once: the readers of a storage are few, and others wait for them
@@ -180,7 +179,7 @@ class ContextIndex:
         if known is not None and known.after <= after and last - after < PAGE:
             return list(documents_of(known.since(after))), None
         wanted = {"context": self.context_id, "after": after, "last": last}
-        rows = execute(connection, _PAGE_OF_MESSAGES, wanted).all()
+        rows = connection.execute(_PAGE_OF_MESSAGES, wanted).all()
         end = rows[-1].position if len(rows) == PAGE else None
         recent.widen(self.context_id, rows, version=version, after=after, last=end or last)
         return list(read_documents(rows)), end
@@ -193,7 +192,7 @@ class ContextIndex:
         comparison = self.comparison = self.comparison or _Comparison(state.deletion_version, self.after)
         # A reader with a newer view may have been here first: what this view does not show yet is not gone.
         seen = {"context": self.context_id, "after": comparison.last_position, "last": self.last_position}
-        rows = execute(connection, _PAGE_OF_MESSAGES, seen).all()
+        rows = connection.execute(_PAGE_OF_MESSAGES, seen).all()
         for document in read_documents(rows):
             comparison.kept.add(document.id)
             if not self.index.holds(document):

@@ -26,7 +26,6 @@ from botservice.search.query import split_questions
 from botservice.search.scoring import Ranking, merge_rankings
 from botservice.storage.database import Storage
 from botservice.storage.readers import NotInPlace, leave_to_thread
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 
 if TYPE_CHECKING:
@@ -186,7 +185,7 @@ class SearchIndexes:
 
         The state is None if there is more to take in; both are None if the context is gone.
         """
-        state = execute(connection, _STATE, {"context": context_id}).one_or_none()
+        state = connection.execute(_STATE, {"context": context_id}).one_or_none()
         if state is None:
             self.forget(context_id)
             yield None, None
@@ -237,7 +236,7 @@ def _read_hits(
     known = {} if recent is None else recent.of_ids(number for number, _ in found)
     missing = [number for number, _ in found if number not in known]
     if missing:
-        rows = execute(connection, BY_ID, {"context": context_id, "ids": missing}).all()
+        rows = connection.execute(BY_ID, {"context": context_id, "ids": missing}).all()
         read = zip(rows, read_messages(connection, context_id, rows, counter), strict=True)
         known |= {row.id: (row.position, message) for row, message in read}
     there = ((*known[number], score) for number, score in found if number in known)

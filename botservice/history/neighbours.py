@@ -14,7 +14,6 @@ from botservice.history.rows import COLUMNS, IS_SAID, read_message, read_message
 from botservice.history.window import CONVERSATION
 from botservice.llm.tokens import TokenCounter
 from botservice.search.documents import is_question
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages
 
 _SHORT: Final = 40  # characters: what is longer says by itself what it is about
@@ -87,7 +86,7 @@ def _said_at(connection: Connection, context_id: int, positions: set[int], recen
     unknown = sorted(positions) if recent is None else sorted(each for each in positions if 0 < each <= after)
     found = {each: at[each] for each in positions if each in at and at[each].role in CONVERSATION}
     if unknown:
-        rows = execute(connection, _AT, {"context": context_id, "positions": unknown}).all()
+        rows = connection.execute(_AT, {"context": context_id, "positions": unknown}).all()
         found |= {row.position: row for row in rows}
     return found
 

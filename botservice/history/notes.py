@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Select, bindparam, delete, insert, select, up
 
 from botservice.config.settings import NOTES_TOKENS as NOTES_TOKENS  # noqa: PLC0414 - others take it from here
 from botservice.core.quoting import quote_text
-from botservice.storage.statements import execute, of_each_database
+from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.observing import notes, observed, refused_notes
 
@@ -87,7 +87,7 @@ def read_notes(connection: Connection, context_id: int, *, is_shown: bool = Fals
     Args:
         is_shown: Only those that stand in prompts: of what was said since it last began afresh.
     """
-    rows = execute(connection, _SHOWN if is_shown else _OF_CONTEXT, {"context": context_id}).all()
+    rows = connection.execute(_SHOWN if is_shown else _OF_CONTEXT, {"context": context_id}).all()
     return [_read(row) for row in rows]
 
 

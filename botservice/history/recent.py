@@ -12,7 +12,6 @@ from sqlalchemy import Connection, Row, bindparam
 from botservice.core.messages import Message, Role
 from botservice.history.rows import NEWEST_FIRST, OF_CONTEXT, read_message
 from botservice.storage.database import Storage
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages
 
 Kept = Message | Row[*tuple[Any, ...]]
@@ -177,7 +176,7 @@ class RecentMessages:
         if known.last == last:
             return known
         first, newest = next(reversed(known.at.items()), (known.last + 1, None))  # it is read again, to see if it is
-        rows = execute(connection, _SINCE, {"context": context_id, "first": first, "last": last}).all()
+        rows = connection.execute(_SINCE, {"context": context_id, "first": first, "last": last}).all()
         if len(rows) == _PAGE or (newest is not None and not (rows and _is_same(newest, rows[0]))):
             return None
         return self.keep(context_id, known.extended(rows if newest is None else rows[1:], last))
@@ -200,7 +199,7 @@ class RecentMessages:
         known = self.catch_up(connection, context_id, version=version, last=last, encoding=encoding)
         if known is not None and known.may_hold(*asked):
             return known
-        rows = execute(connection, NEWEST_FIRST, {"context": context_id, "size": _PAGE}).all()[::-1]
+        rows = connection.execute(NEWEST_FIRST, {"context": context_id, "size": _PAGE}).all()[::-1]
         after = rows[0].position - 1 if len(rows) == _PAGE else 0
         return self.keep(context_id, Recent(version, encoding, after, after).extended(rows, last))
 
@@ -208,7 +207,7 @@ class RecentMessages:
         """Return messages of a chat with a page of those before them, where there is room for it, and keep them."""
         if not recent.has_room:
             return recent
-        rows = execute(connection, _BEFORE, {"context": context_id, "last": recent.after}).all()[::-1]
+        rows = connection.execute(_BEFORE, {"context": context_id, "last": recent.after}).all()[::-1]
         after = rows[0].position - 1 if len(rows) == _OLDER_PAGE else 0
         return self.keep(context_id, recent.widened(rows, after))
 

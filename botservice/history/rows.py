@@ -30,7 +30,7 @@ from botservice.storage.blobs import read_blobs, store_blob
 from botservice.storage.chunks import chunks
 from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.references import NOTHING, decode_references, encode_references, insert_references
-from botservice.storage.statements import execute, of_each_database
+from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
 
@@ -175,8 +175,8 @@ def insert_message(connection: Connection, context_id: int, new: NewMessage) -> 
         "said_by_others": held,
         "is_all_own": new.is_all_own,
     }
-    execute(connection, _TAKE_POSITION, {"context": context_id})
-    message_id = execute(connection, _insert(connection), values).scalar_one_or_none()
+    connection.execute(_TAKE_POSITION, {"context": context_id})
+    message_id = connection.execute(_insert(connection), values).scalar_one_or_none()
     if message_id is None:
         return _find_stored(connection, context_id, new)
     if new.references:
@@ -214,7 +214,7 @@ def find_answer(connection: Connection, turn_id: int) -> Message | None:
 
 def find_message(connection: Connection, context_id: int, message_id: int) -> Message | None:
     """Return a message of a context, with its attachments; None if it was deleted."""
-    rows = execute(connection, BY_ID, {"context": context_id, "ids": [message_id]}).all()
+    rows = connection.execute(BY_ID, {"context": context_id, "ids": [message_id]}).all()
     return read_messages(connection, context_id, rows)[0] if rows else None
 
 
@@ -234,7 +234,7 @@ def read_messages(
 
 def read_messages_of_events(connection: Connection, context_id: int, event_ids: Sequence[int]) -> list[Message]:
     """Return the messages that events brought, in the order of the history."""
-    rows = execute(connection, _OF_EVENTS, {"context": context_id, "events": event_ids}).all()
+    rows = connection.execute(_OF_EVENTS, {"context": context_id, "events": event_ids}).all()
     return read_messages(connection, context_id, rows)
 
 
@@ -242,7 +242,7 @@ def read_shown(connection: Connection, context_id: int, ids: Collection[int]) ->
     """Return messages by their ids; their files are named alone, without their bytes."""
     found: dict[int, Message] = {}
     for chunk in chunks(ids):
-        rows = execute(connection, BY_ID, {"context": context_id, "ids": chunk}).all()
+        rows = connection.execute(BY_ID, {"context": context_id, "ids": chunk}).all()
         found |= {row.id: read_message(row, None, None) for row in rows}
     return found
 
@@ -268,7 +268,7 @@ def read_period(
 def find_position(connection: Connection, context_id: int, message_id: int | None) -> int | None:
     """Return where a message stands in its context; None if it is not there."""
     sought = {"context": context_id, "message": message_id}
-    position: int | None = execute(connection, _POSITION, sought).scalar_one_or_none()
+    position: int | None = connection.execute(_POSITION, sought).scalar_one_or_none()
     return position
 
 
@@ -293,7 +293,7 @@ class Bounds(NamedTuple):
 def find_window(connection: Connection, context_id: int, message_id: int | None) -> Bounds:
     """Return between which positions the conversation before a message lies."""
     sought = {"context": context_id, "message": message_id}
-    row = execute(connection, _WINDOW, sought).one_or_none()
+    row = connection.execute(_WINDOW, sought).one_or_none()
     return Bounds(0, None, None, 0, 0) if row is None else Bounds(*row)
 
 
@@ -302,7 +302,7 @@ def find_people(connection: Connection, context_id: int) -> frozenset[Author]:
 
     It looks back further than any window, so that what a window looks like seldom changes with who speaks.
     """
-    return frozenset(Author(*row) for row in execute(connection, _PEOPLE, {"context": context_id}).all())
+    return frozenset(Author(*row) for row in connection.execute(_PEOPLE, {"context": context_id}).all())
 
 
 def told_apart(people: Iterable[Author]) -> frozenset[tuple[str | None, ...]]:
@@ -317,7 +317,7 @@ def is_group(connection: Connection, context_id: int) -> bool:
 
 def begin_afresh(connection: Connection, context_id: int) -> None:
     """Begin a fresh conversation: what was said before is found by searching, and not shown unasked."""
-    execute(connection, _BEGIN_AFRESH, {"context": context_id})
+    connection.execute(_BEGIN_AFRESH, {"context": context_id})
 
 
 def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[int] | None = None) -> int:

@@ -13,7 +13,6 @@ from botservice.history.recent import Kept, Recent
 from botservice.history.rows import NEWEST_FIRST, NEWEST_FIRST_BEFORE, read_message, read_messages
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.storage.readers import leave_to_thread
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import messages
 
 CONVERSATION = frozenset({Role.USER, Role.ASSISTANT})
@@ -301,9 +300,9 @@ class StoredMessages(Sequence[Message]):
             self._recent = None
         sought: dict[str, int] = {"context": self._context_id, "size": size}
         if self._oldest_position is None:
-            rows = execute(self._connection, NEWEST_FIRST, sought).all()
+            rows = self._connection.execute(NEWEST_FIRST, sought).all()
         elif self._oldest_position > self._after + 1:
-            rows = execute(self._connection, NEWEST_FIRST_BEFORE, {**sought, "before": self._oldest_position}).all()
+            rows = self._connection.execute(NEWEST_FIRST_BEFORE, {**sought, "before": self._oldest_position}).all()
         else:
             rows = []
         self._is_complete = len(rows) < size

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, select
 
 from botservice.people.access_values import AccessEntry, Subject, SubjectKind
 from botservice.people.linking import LENGTH, LETTERS, spell
-from botservice.storage.statements import execute, upserting
+from botservice.storage.statements import upserting
 from botservice.storage.tables.access import access_codes
 
 CODE_LASTS: Final = timedelta(hours=1)
@@ -23,7 +23,7 @@ _issue = upserting(access_codes, "person")
 
 def read_code(connection: Connection, person: str, now: datetime) -> str | None:
     """Return the valid code of a person, or None."""
-    return execute(connection, _CODE, {"person": person, "now": now}).scalar_one_or_none()
+    return connection.execute(_CODE, {"person": person, "now": now}).scalar_one_or_none()
 
 
 def as_code(text: str) -> str | None:

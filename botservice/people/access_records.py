@@ -7,7 +7,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, or_, select, true, u
 
 from botservice.people.access_values import AccessEntry, AccessRole, Subject, SubjectKind
 from botservice.people.names import PERSON_NAMES, person_parts
-from botservice.storage.statements import execute, of_each_database, upserting
+from botservice.storage.statements import of_each_database, upserting
 from botservice.storage.tables.access import access_codes, access_invitations, access_refusals, access_roles
 
 _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
@@ -29,19 +29,19 @@ def read_names(connection: Connection, person: str) -> list[str]:
     """Return what a person is called on every platform that was linked."""
     if not person:
         return []
-    return [row.name for row in execute(connection, PERSON_NAMES, person_parts(person)).all()]
+    return [row.name for row in connection.execute(PERSON_NAMES, person_parts(person)).all()]
 
 
 def read_roles(connection: Connection, persons: Sequence[str], chat: str) -> tuple[set[AccessRole], AccessRole | None]:
     """Return the roles of a person, under all of their names, and the one of a chat."""
-    rows = execute(connection, _ROLES, {"persons": list(persons) or [""], "chat": chat}).all()
+    rows = connection.execute(_ROLES, {"persons": list(persons) or [""], "chat": chat}).all()
     of_chat = next((AccessRole(row.role) for row in rows if row.kind == SubjectKind.CHAT), None)
     return {AccessRole(row.role) for row in rows if row.kind == SubjectKind.PERSON}, of_chat
 
 
 def read_inviter(connection: Connection, chat: str) -> str | None:
     """Return who brought the service into a chat last."""
-    return execute(connection, _INVITER, {"chat": chat}).scalar_one_or_none()
+    return connection.execute(_INVITER, {"chat": chat}).scalar_one_or_none()
 
 
 def tell_once(connection: Connection, subject: Subject, now: datetime) -> bool:

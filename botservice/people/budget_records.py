@@ -28,7 +28,7 @@ from botservice.people.budget_periods import period_start
 from botservice.people.names import PERSON_NAMES, person_parts
 from botservice.people.usage import Payer, day_of
 from botservice.storage.postgres_advisory_locks import lock_space
-from botservice.storage.statements import execute, of_each_database, upserting
+from botservice.storage.statements import of_each_database, upserting
 from botservice.storage.tables.access import (
     budget_notices,
     budget_rates,
@@ -162,7 +162,7 @@ def write_reservation(
 
 def delete_reservation(connection: Connection, turn_id: int) -> None:
     """Delete the reservation of a turn."""
-    execute(connection, _RELEASE, {"turn": turn_id})
+    connection.execute(_RELEASE, {"turn": turn_id})
 
 
 def write_observer_reservation(connection: Connection, payer: Payer, tokens: int, cost: int, now: datetime) -> None:

@@ -8,7 +8,6 @@ from sqlalchemy import Connection, bindparam, select
 from botservice.core.messages import Author
 from botservice.people.older_texts import take_apart
 from botservice.people.own_words import is_said_in
-from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import messages
 
@@ -31,7 +30,7 @@ def find_source(connection: Connection, context_id: int, author: Author, text: s
     """
     said = [
         row
-        for row in execute(connection, _SAID, {"context": context_id}).all()
+        for row in connection.execute(_SAID, {"context": context_id}).all()
         if row.author_platform == author.platform and row.author_id == author.id
     ]
     for row in said[:_OWN]:
@@ -48,7 +47,7 @@ def own_texts(connection: Connection, context_id: int, author: Author | None) ->
         author: None for whoever has no name.
     """
     theirs = (None, None) if author is None else (author.platform, author.id)
-    rows = execute(connection, _SAID, {"context": context_id}).all()
+    rows = connection.execute(_SAID, {"context": context_id}).all()
     return [own_words_in(row) for row in rows if (row.author_platform, row.author_id) == theirs]
 
 

@@ -18,7 +18,6 @@ from botservice.people.identities import find_identity
 from botservice.people.own_words import fitting_topic, is_said_in
 from botservice.people.refused_facts import BY_PERSON, refuse
 from botservice.storage.chunks import chunks, select_among
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import facts, identities, persons
 
@@ -155,7 +154,7 @@ def visible_facts(
         return []
     sought = {"context": context_id, "person": identity.person_id, "identity": identity.id}
     queries = [_VISIBLE, _ENDED] if with_ended else [_VISIBLE]
-    return [read_fact(row) for query in queries for row in execute(connection, query, sought).all()]
+    return [read_fact(row) for query in queries for row in connection.execute(query, sought).all()]
 
 
 def is_private(connection: Connection, context_id: int, author: Author | None) -> bool:

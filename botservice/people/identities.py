@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, insert, select, up
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Author, Role, storable
 from botservice.people.names import browser_account
-from botservice.storage.statements import execute, of_each_database
+from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import identities, persons
 from botservice.texts.formatted import code, line, quoted
@@ -55,7 +55,7 @@ def find_identity(connection: Connection, author: Author | None) -> Identity | N
     if author is None or not author.platform or not author.id:
         return None
     sought = {"platform": storable(author.platform), "platform_id": storable(author.id)}
-    row = execute(connection, _FIND, sought).one_or_none()
+    row = connection.execute(_FIND, sought).one_or_none()
     return None if row is None else Identity(*row)
 
 
@@ -117,7 +117,7 @@ def note_audience(
     seen = [(author, identity) for author, identity in heard if author is not None]
     if is_private and not seen:
         return
-    state = execute(connection, _AUDIENCE, {"context": context_id}).one_or_none()
+    state = connection.execute(_AUDIENCE, {"context": context_id}).one_or_none()
     if state is None or state.is_shared:
         return
     ids = {None if identity is None else identity.id for _, identity in seen}

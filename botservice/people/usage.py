@@ -13,7 +13,7 @@ from botservice.core.messages import Author, TokenUsage
 from botservice.core.policies import NANO, Period, Prices, price_of
 from botservice.people.budget_periods import period_start
 from botservice.people.names import chat_name, is_chat_name, person_name
-from botservice.storage.statements import execute, of_each_database
+from botservice.storage.statements import of_each_database
 from botservice.storage.tables.access import model_usage, model_usage_days
 from botservice.storage.tables.people import identities
 
@@ -121,7 +121,7 @@ def record_call(connection: Connection, payer: Payer, call: ModelCall, now: date
     """Add a call to the use of its day."""
     whose = {"context_id": payer.context_id, "person": payer.person, "chat": payer.chat, "model": call.model}
     taken = {name: getattr(call, name) for name in _TAKEN}
-    execute(connection, _add(connection), {"day": day_of(now), "calls": 1, **whose, **taken})
+    connection.execute(_add(connection), {"day": day_of(now), "calls": 1, **whose, **taken})
 
 
 def list_usage(
@@ -183,4 +183,4 @@ def forget_usage(connection: Connection, names: Sequence[str], now: datetime) ->
         is_over = (model_usage.c.person == name) & (model_usage.c.day < day_of(period_start(Period.MONTH, now)))
         for row in connection.execute(delete(model_usage).where(is_over).returning(model_usage)).mappings().all():
             # A private chat is called as its person is: what is nobody's has no chat either.
-            execute(connection, _add(connection), {**row, "context_id": 0, "person": "", "chat": ""})
+            connection.execute(_add(connection), {**row, "context_id": 0, "person": "", "chat": ""})

@@ -17,7 +17,6 @@ from botservice.people.names import person_name
 from botservice.privacy.erasing import Erasure, delete_turns, erase_messages, leave_events
 from botservice.privacy.quotes import Quotes
 from botservice.privacy.rights import FORGOTTEN, take_note
-from botservice.storage.statements import execute
 from botservice.storage.tables.access import access_refusals
 from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_SET_ASIDE
 from botservice.storage.tables.conversations import events, turns
@@ -87,7 +86,7 @@ def note_words(
 def read_notes(connection: Connection, context_id: int, heard: Sequence[LateMessage | None]) -> dict[str, datetime]:
     """Return when the names in a message were forgotten."""
     names = {name for each in heard if each is not None for name in each.names(context_id)}
-    rows = execute(connection, _NOTES, {"names": sorted(names)}).all() if names else []
+    rows = connection.execute(_NOTES, {"names": sorted(names)}).all() if names else []
     return {row.subject: row.told_at for row in rows}
 
 

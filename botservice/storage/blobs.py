@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, delete, func, select, update
 
 from botservice.core.errors import StorageError
 from botservice.storage.chunks import chunks
-from botservice.storage.statements import execute, of_each_database
+from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conversations import blobs
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def store_blob(connection: Connection, context_id: int, data: bytes) -> str:
     cipher = _cipher_of(connection)
     kept = data if cipher is None else cipher.encrypt(data)
     values = {"context_id": context_id, "sha256": digest, "data": kept, "is_encrypted": cipher is not None}
-    execute(connection, _insert(connection), values)
+    connection.execute(_insert(connection), values)
     return digest
 
 

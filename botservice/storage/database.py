@@ -227,7 +227,6 @@ class Storage:
         *,
         fence: Fence | None = None,
         sort_key: SortKey = (),
-        is_confined: bool = False,
         is_told: bool = True,
     ) -> T:
         """Return what operation returns, once it is committed (see `Writer.issue`).
@@ -236,7 +235,7 @@ class Storage:
             ClaimLost: fence no longer holds.
             StorageUnavailable: the database did not take it.
         """
-        return await self.issue(operation, fence=fence, sort_key=sort_key, is_confined=is_confined, is_told=is_told)
+        return await self.issue(operation, fence=fence, sort_key=sort_key, is_told=is_told)
 
     def issue(self, operation: Callable[[Connection], T], **how: Any) -> "asyncio.Future[T]":
         """Issue a write and return what becomes of it (see `Writer.issue`)."""

@@ -12,10 +12,10 @@ from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
+from botservice.storage.failures import as_sqlalchemy_error
 from botservice.storage.limits import StorageLimits
-from botservice.storage.postgres_pipelines import prepare_pipelines
 from botservice.storage.postgres_schema import check_database
-from botservice.storage.postgres_sessions import mark_sessions
+from botservice.storage.postgres_sessions import CHECK, mark_sessions
 from botservice.storage.statements import BEGIN_WRITING, run_text
 from botservice.storage.url import DatabaseUrl
 
@@ -56,7 +56,7 @@ def create_writer_engine(
         engine = create_engine(where.url, poolclass=NullPool, **_POSTGRES)
         check = partial(check_database, schema=where.schema, is_made=not is_migrating)
         mark_sessions(engine, is_writer=holds_locks, check=check)
-        prepare_pipelines(engine, begin="BEGIN")
+        _check_transactions(engine, begin="BEGIN")
         return engine
     engine = create_engine(where.url, poolclass=NullPool, hide_parameters=True, connect_args=_sqlite_arguments(limits))
     foreign_keys = "OFF" if is_migrating else "ON"
@@ -79,7 +79,7 @@ def create_read_engine(where: DatabaseUrl, limits: StorageLimits) -> Engine:
     if not where.is_sqlite:
         engine = create_engine(where.url, pool_use_lifo=True, **_POSTGRES, **pool)
         mark_sessions(engine, check=partial(check_database, schema=where.schema))
-        prepare_pipelines(engine, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY", only_reads=True)
+        _check_transactions(engine, begin="BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
 
         @event.listens_for(engine, "connect")
         def limit_questions(driver: Any, _: object) -> None:
@@ -142,6 +142,22 @@ def shorten_log(path: Path, *, longest_bytes: int = _LONGEST_LOG_BYTES) -> None:
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     except (OSError, sqlite3.Error):
         return  # there is none, or it is in use: the next one tries again
+
+
+def _check_transactions(engine: Engine, *, begin: str) -> None:
+    """Have every transaction of an engine begin in its own session, and be committed or fail."""
+
+    @event.listens_for(engine, "begin")
+    def begin_transaction(connection: Connection) -> None:
+        # As text: in another session, the name of a prepared statement stands for any statement.
+        run_text(connection, f"{begin}; {connection.connection.info[CHECK]}", prepare=False)
+
+    @event.listens_for(engine, "commit")
+    def check_committable(connection: Connection) -> None:
+        driver: Any = connection.connection.dbapi_connection
+        if driver.info.transaction_status.name == "INERROR":  # Postgres would roll it back, and say nothing
+            error = connection.dialect.loaded_dbapi.InternalError("a statement of the transaction had failed")
+            raise as_sqlalchemy_error(connection, "COMMIT", error) from error
 
 
 def _sqlite_arguments(limits: StorageLimits) -> dict[str, Any]:

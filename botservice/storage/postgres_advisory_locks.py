@@ -9,7 +9,6 @@ from sqlalchemy import ARRAY, BigInteger, Connection, Integer, bindparam, func, 
 
 from botservice.core.errors import StorageUnavailable
 from botservice.storage.claims import Claim
-from botservice.storage.statements import execute
 from botservice.storage.writer import Writer
 
 # The first half of a two-part advisory lock key, so that other users of the same database are not met: "bots".
@@ -76,7 +75,7 @@ class AdvisoryClaims:
 
     def find_free(self, connection: Connection, context_ids: Sequence[int]) -> list[int]:
         """Return those of the contexts that no replica has locked: one query, where trying takes a write each."""
-        taken = {row.objid for row in execute(connection, _TAKEN, {}).all()}
+        taken = {row.objid for row in connection.execute(_TAKEN).all()}
         return [context_id for context_id in context_ids if _as_object_id(context_id) not in taken]
 
     def abandon(self, claim: Claim) -> None:
@@ -117,7 +116,7 @@ class AdvisoryClaims:
         keys = {_key(claim): claim.context_id for claim in claims if claim.is_held}
         wanted = [key for key, context_id in keys.items() if context_id not in self._locked]
         if wanted:
-            rows = execute(connection, _LOCK, {"keys": wanted}).all()
+            rows = connection.execute(_LOCK, {"keys": wanted}).all()
             self._locked.update(keys[row.key] for row in rows if row.is_taken)
         return [claim.is_held and claim.context_id in self._locked for claim in claims]
 
@@ -125,7 +124,7 @@ class AdvisoryClaims:
         ending = {_key(claim): claim for claim in claims if claim.is_held}
         locked = [key for key, claim in ending.items() if claim.context_id in self._locked]
         if locked:
-            execute(connection, _UNLOCK, {"keys": locked}).all()  # they are given back: nothing failed before it
+            connection.execute(_UNLOCK, {"keys": locked}).all()  # they are given back: nothing failed before it
         for claim in ending.values():
             self._locked.discard(claim.context_id)
             self._drop(claim)

@@ -1,6 +1,6 @@
 """The readers of a process: threads with a connection each, and one consistent view of the database for each read.
 
-Short reads that wait at the same moment share a view, and what they ask travels together. On SQLite they are done where
+Short reads that wait at the same moment share a view. On SQLite they are done where
 they are asked for: it answers in less time than handing a question to a thread takes.
 """
 
@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar, cast
 
@@ -21,7 +20,6 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from botservice.core.errors import StorageUnavailable
 from botservice.storage.failures import as_unavailable, is_lost_connection, is_outage
-from botservice.storage.statements import interleave
 
 T = TypeVar("T")
 Query = Callable[[Connection], Any]
@@ -268,7 +266,7 @@ class _ReaderThread:
         connection = self._connection
         try:
             with connection.begin() as transaction:
-                results = interleave(*(partial(query, connection) for query in queries), connection=connection)
+                results = [query(connection) for query in queries]
                 transaction.commit()  # not a rollback, at which psycopg forgets the statements that it has prepared
                 return results
         except SQLAlchemyError:

@@ -9,7 +9,6 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select, updat
 from botservice.core.messages import Author, storable
 from botservice.core.references import Reference, ReferenceKind, write_out
 from botservice.storage.chunks import select_among
-from botservice.storage.statements import execute, execute_many
 from botservice.storage.tables.conversations import message_references, messages
 
 NOTHING: Final = "[]"  # what stands in the row of a message that holds nothing of others
@@ -53,7 +52,7 @@ def written_text_of(row: Row[*tuple[Any, ...]]) -> str:
 
 def index_references(connection: Connection, context_id: int, message_id: int, references: Sequence[Reference]) -> None:
     """Index the authors whose words a message repeats, in place of those indexed before."""
-    execute(connection, _DELETE, {"message": message_id})
+    connection.execute(_DELETE, {"message": message_id})
     insert_references(connection, context_id, message_id, references)
 
 
@@ -73,7 +72,7 @@ def insert_references(
         if not each.is_erased
     ]
     if rows:
-        execute_many(connection, _INSERT, rows)
+        connection.execute(_INSERT, rows)
 
 
 def keep_references(

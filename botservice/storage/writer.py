@@ -9,9 +9,9 @@ import contextlib
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Engine
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.storage.failures import Failure, is_conflict
 from botservice.storage.limits import StorageLimits
-from botservice.storage.statements import BEGIN_WRITING, interleave, run_text
+from botservice.storage.statements import BEGIN_WRITING, run_text
 from botservice.storage.writing_connection import WritingConnection
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,6 @@ class Operation:
     Attributes:
         run: What it does; None only waits for what was issued before.
         subject: What run is given, in a list with those of all operations of the batch that run the same.
-        is_confined: Whether it may be interleaved with those that have another first part in their sort key.
         is_told: Whether somebody is told that it is done: then a power cut does not undo it.
     """
 
@@ -63,7 +62,6 @@ class Operation:
     fence: Fence | None = None
     sort_key: SortKey = ()
     is_last: bool = False
-    is_confined: bool = False
     is_told: bool = True
     loop: asyncio.AbstractEventLoop | None = None
     future: asyncio.Future[Any] | None = None
@@ -155,7 +153,6 @@ class Writer:
         fence: Fence | None = None,
         sort_key: SortKey = (),
         is_last: bool = False,
-        is_confined: bool = False,
         is_told: bool = True,
         is_waited_for: bool = False,
     ) -> "asyncio.Future[T]":
@@ -167,8 +164,6 @@ class Writer:
             operation: Reads and writes through the connection it is given, and nothing else; None only waits.
             sort_key: Orders the operations of a commit, so that two replicas lock rows in nearly the same order.
             is_last: Whether everything that was issued before is to be committed first.
-            is_confined: Whether it goes by nothing that operations with another first part in their sort key write:
-                then it may be interleaved with them.
             is_told: Whether somebody is told that it is done. Otherwise SQLite does not wait for the disk: a power cut
                 may undo it, until something else is committed that somebody is told of.
             is_waited_for: Whether a task that awaits it and is cancelled hears of that only when it has ended.
@@ -177,7 +172,7 @@ class Writer:
             ClaimLost: fence no longer holds (when it is awaited).
             StorageUnavailable: the storage is closed, or the database did not take it (when it is awaited).
         """
-        write = Operation(operation, fence, sort_key, is_last, is_confined, is_told)
+        write = Operation(operation, fence, sort_key, is_last, is_told)
         return self._put(write, is_waited_for=is_waited_for)
 
     def issue_for(
@@ -285,6 +280,9 @@ class Writer:
                     _apply_all(batch, connection)
                     asked_at = time.monotonic()
             except BaseException as error:  # noqa: BLE001 - operations are foreign code; the error goes to who asked
+                traceback.clear_frames(
+                    error.__traceback__
+                )  # rows that nobody has read would keep SQLite from committing
                 failure = self.connection.understand(error, has_begun=has_begun)
                 self.refusal = failure.refusal or self.refusal
                 if not is_conflict(error):
@@ -308,35 +306,17 @@ def _fail(batch: Sequence[Operation], failure: Failure) -> None:
 
 
 def _apply_all(batch: Sequence[Operation], connection: Connection) -> None:
-    """Do the operations of a batch in its order, but for those that are interleaved or done together."""
-    alone = batch
-    if len(batch) > 1:
-        interleave(*_chains(batch, connection), connection=connection)
-        alone = [operation for operation in batch if not operation.is_confined]
+    """Do the operations of a batch in its order, and after them those that are done together."""
     together: dict[Any, list[Operation]] = {}
-    for operation in alone:
-        if operation.subject is not None:
+    for operation in batch:
+        if operation.subject is None:
+            operation.apply(connection)
+        else:
             together.setdefault(operation.run, []).append(operation)
-    _apply_each([operation for operation in alone if operation.subject is None], connection)
     for run, operations in together.items():
         results = run(connection, [operation.subject for operation in operations])
         for operation, operation.result in zip(operations, results, strict=True):
             operation.error = None
-
-
-def _chains(batch: Sequence[Operation], connection: Connection) -> list[Callable[[], None]]:
-    """Return a function for each context of a batch, which runs its confined operations one after the other."""
-    by_context: dict[object, list[Operation]] = {}
-    for operation in batch:
-        if operation.is_confined:
-            by_context.setdefault(operation.sort_key[:1], []).append(operation)
-
-    return [partial(_apply_each, operations, connection) for operations in by_context.values()]
-
-
-def _apply_each(operations: Sequence[Operation], connection: Connection) -> None:
-    for operation in operations:
-        operation.apply(connection)
 
 
 def _resolve(batch: Sequence[Operation]) -> None:

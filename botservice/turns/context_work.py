@@ -32,7 +32,6 @@ from botservice.people.budget_notices import used_up_text
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.ranges import is_of
-from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_IS_OWED, EVENT_IS_UNHANDLED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.storage.tables.waiting import pending_calls
@@ -367,7 +366,7 @@ class ContextWork:
 
     def _find_next(self, connection: Connection, *, context_id: int, gives_way: bool) -> Work | None:
         """Return the next work: a stop first, then a message to send, a change, and a turn; None if there is none."""
-        there = execute(connection, _LOOK, {"context": context_id}).all()[0]
+        there = connection.execute(_LOOK, {"context": context_id}).all()[0]
         delivery = find_next_delivery(connection, context_id, self._transports) if there.owes else None
         controls = find_controls(connection, context_id, self._transports) if there.control else _NO_CONTROLS
         turn = find_next_turn(connection, context_id, self._transports) if there.turn else None

@@ -11,7 +11,6 @@ from botservice.core.messages import Author
 from botservice.people.access_records import read_names
 from botservice.people.identities import ensure_identity
 from botservice.people.names import person_name
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 from botservice.texts.formatted import below, code, say
 from botservice.turns.grants import grant_tool, is_named
@@ -145,7 +144,7 @@ def is_own(connection: Connection, call: WaitingCall, author: Author | None) -> 
     """Return whether a person is the asker of a call: by this account, a linked one, or as the only one there."""
     asker = person_name(call.author)
     if not asker:
-        return not execute(connection, _IS_SHARED, {"context": call.context_id}).scalar_one_or_none()
+        return not connection.execute(_IS_SHARED, {"context": call.context_id}).scalar_one_or_none()
     return asker in read_names(connection, person_name(author))
 
 

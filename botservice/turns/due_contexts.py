@@ -31,7 +31,6 @@ from sqlalchemy import (
 )
 
 from botservice.storage.ranges import is_of
-from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import (
     CALL_IS_OPEN,
     CHANGE_IS_UNHANDLED,
@@ -202,10 +201,10 @@ def find_due_contexts(
     sought = {"transports": list(transports), "beginnings": beginnings, "stale_before": now - PATIENCE, **due_by(now)}
     sought["resending"] = list(transports if resending is None else resending)
     if connection.dialect.name == "postgresql":
-        execute(connection, _KEEP_THE_PLAN, {})
-    rows = execute(connection, _DUE, sought).all()
+        connection.execute(_KEEP_THE_PLAN)
+    rows = list(connection.execute(_DUE, sought))
     if is_thorough:
-        rows += execute(connection, _DUE_BY_A_WRONG_CLOCK, sought).all()
+        rows += connection.execute(_DUE_BY_A_WRONG_CLOCK, sought)
     rows.sort(key=lambda row: row.since)
     return list(dict.fromkeys(DueContext(row.context_id, What(row.what), row.transport, row.tries) for row in rows))
 
@@ -213,4 +212,4 @@ def find_due_contexts(
 def put_off(connection: Connection, context_id: int, until: datetime, now: datetime) -> None:
     """Put everything that a context has to do off until its first task is due."""
     for statement in _PUT_OFF:
-        execute(connection, statement, {"context": context_id, "until": until, "now": now})
+        connection.execute(statement, {"context": context_id, "until": until, "now": now})

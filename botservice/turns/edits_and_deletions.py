@@ -17,7 +17,6 @@ from botservice.history.changes import NewWords, change_message, delete_message,
 from botservice.history.chat_history import count_text
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
-from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import EVENT_IS_EXTERNAL, EVENT_IS_UNHANDLED
 from botservice.storage.tables.conversations import events
 from botservice.turns.transport import ReadEvent
@@ -120,7 +119,7 @@ Judge = Callable[[PendingControl], Awaitable[bool]]
 
 def find_controls(connection: Connection, context_id: int, transports: Collection[str]) -> Controls:
     """Return the unhandled controls of a context; changes only of these transports."""
-    rows = execute(connection, _CONTROLS, {"context": context_id}).all()
+    rows = connection.execute(_CONTROLS, {"context": context_id}).all()
     stops = [_read(row) for row in rows if row.kind == EventKind.STOP.value]
     changes = [_read(row) for row in rows if row.external_id is not None and row.transport in transports]
     moves = [_read(row) for row in rows if row.kind == EventKind.MOVE.value]
@@ -146,7 +145,7 @@ def mark_handled(connection: Connection, event_ids: Iterable[int], now: datetime
     """Mark controls as handled, and drop their content."""
     ids = list(event_ids)
     if ids:
-        execute(connection, _HANDLE, {"ids": ids, "now": now})
+        connection.execute(_HANDLE, {"ids": ids, "now": now})
 
 
 async def apply_changes(
@@ -179,7 +178,7 @@ async def rewriting(
     words = await _words_of(message)
 
     def write(connection: Connection) -> None:
-        known = execute(connection, _NEWEST, {"context": context_id, "external": external_id}).scalar_one_or_none()
+        known = connection.execute(_NEWEST, {"context": context_id, "external": external_id}).scalar_one_or_none()
         if known is None or known <= order_key:
             change_message(connection, context_id, external_id, words, now)
 
@@ -208,7 +207,7 @@ def _writer(
 ) -> Callable[[Connection], None]:
     def write(connection: Connection) -> None:
         mark_handled(connection, ids, now)
-        known = execute(connection, _NEWEST, {"context": context_id, "external": external_id}).scalar_one_or_none()
+        known = connection.execute(_NEWEST, {"context": context_id, "external": external_id}).scalar_one_or_none()
         if known is not None and known > newest.order_key:
             return  # a newer one took effect before this one had come
         if newest.kind is EventKind.DELETE:

@@ -9,7 +9,6 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from botservice.core.messages import Author
 from botservice.storage.references import decode_references
-from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.storage.tables.waiting import tool_grants
@@ -82,7 +81,7 @@ def grant_tool(
         return
     revoke_grants(connection, context_id, author, [tool])
     values = {"context_id": context_id, "tool": tool, "created_at": now, "tool_digest": digest}
-    execute(connection, _INSERT, {**values, "author_platform": author.platform, "author_id": author.id})
+    connection.execute(_INSERT, {**values, "author_platform": author.platform, "author_id": author.id})
 
 
 def revoke_grants(connection: Connection, context_id: int, author: Author, tools: Sequence[str] | None = None) -> None:
@@ -95,7 +94,7 @@ def find_grants(connection: Connection, context_id: int, author: Author | None) 
     """Return the tools that need not ask for a person in a conversation, each once."""
     if author is None or author.id is None:
         return []
-    rows = execute(connection, _OF_CONTEXT, {"context": context_id}).all()
+    rows = connection.execute(_OF_CONTEXT, {"context": context_id}).all()
     own = [row for row in rows if (row.author_platform, row.author_id) == (author.platform, author.id)]
     return list({row.tool: ToolGrant(row.tool, row.created_at, row.tool_digest) for row in reversed(own)}.values())[
         ::-1
@@ -114,19 +113,19 @@ def is_all_said_by(connection: Connection, context_id: int, turn_id: int | None,
     if not is_named(author) or author is None:
         return False
     in_context = {"context": context_id}
-    asked = execute(connection, _ASKED_NOW, in_context).all()
+    asked = connection.execute(_ASKED_NOW, in_context).all()
     if turn_id is not None:
-        asked = execute(connection, _ASKED_IN_TURN, {"turn": turn_id}).all()
+        asked = connection.execute(_ASKED_IN_TURN, {"turn": turn_id}).all()
     if not asked:
-        asked = execute(connection, _ASKED_BY_PROGRAM, in_context).all()
+        asked = connection.execute(_ASKED_BY_PROGRAM, in_context).all()
     if not _are_own(asked, author) or not _answer_own(connection, context_id, asked, author):
         return False
     said_by = {**in_context, "platform": author.platform, "author": author.id}
     first = min(row.position for row in asked)
-    before = execute(connection, _LAST_OWN, {**said_by, "before": first}).scalar_one_or_none()
+    before = connection.execute(_LAST_OWN, {**said_by, "before": first}).scalar_one_or_none()
     after = _BEFORE_ALL if before is None else before
-    since = execute(connection, _SINCE, {**in_context, "after": after, "size": len(asked) + 1}).all()
-    untrusted_at = execute(connection, _UNTRUSTED_AT, in_context).scalar_one_or_none()
+    since = connection.execute(_SINCE, {**in_context, "after": after, "size": len(asked) + 1}).all()
+    untrusted_at = connection.execute(_UNTRUSTED_AT, in_context).scalar_one_or_none()
     is_alone = {row.position for row in since} == {row.position for row in asked}
     return is_alone and (untrusted_at is None or untrusted_at < after)
 
@@ -146,7 +145,7 @@ def _answer_own(connection: Connection, context_id: int, rows: Sequence[Any], au
     for each in held:
         sought = {"context": context_id, "message": each.external_id}
         found = connection.execute(_ANSWERED_TURN, sought).scalars().all() if each.is_of_assistant else []
-        asked = [execute(connection, _ASKED_IN_TURN, {"turn": turn_id}).all() for turn_id in found]
+        asked = [connection.execute(_ASKED_IN_TURN, {"turn": turn_id}).all() for turn_id in found]
         if not asked or not all(_are_own(each, author) for each in asked):
             return False
     return True

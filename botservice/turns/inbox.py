@@ -20,7 +20,7 @@ from botservice.people.access import Access
 from botservice.people.access_values import AccessRole
 from botservice.storage.activity import in_background
 from botservice.storage.database import Storage
-from botservice.storage.statements import execute, of_each_database
+from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED
 from botservice.storage.tables.conversations import events, turns
 from botservice.texts.formatted import say
@@ -248,11 +248,7 @@ class Inbox:
 
         messages = sum(event.kind is EventKind.MESSAGE for event in inbound)
         with self._pressure.taking(messages, sum(len(event.raw) for event in inbound)):
-            accepted = await self._storage.write(
-                store,
-                sort_key=(keyed[0][1].digest, keyed[0][0].key),
-                is_confined=keyed[0][1].digest == keyed[-1][1].digest,
-            )
+            accepted = await self._storage.write(store, sort_key=(keyed[0][1].digest, keyed[0][0].key))
         for context_id, kind in accepted:
             self._wake_here(transport, context_id, kind)
         return len(accepted)
@@ -326,13 +322,13 @@ def insert_event(
         "raw": event.raw,
         "received_at": now,
     }
-    event_id = execute(connection, _insert_event(connection), values).scalar_one_or_none()
+    event_id = connection.execute(_insert_event(connection), values).scalar_one_or_none()
     if event_id is not None:
         return context_id
     if is_own_turn:
         connection.execute(delete(turns).where(turns.c.id == turn_id))
     elif turn_id is not None:
-        execute(connection, _LEAVE_TURN, {"turn": turn_id})
+        connection.execute(_LEAVE_TURN, {"turn": turn_id})
     return None
 
 
@@ -352,11 +348,11 @@ def _find_or_insert_turn(
         "due_at": due_at,
         "created_at": now,
     }
-    own = execute(connection, _INSERT_OWN_TURN, values).scalar_one_or_none()
+    own = connection.execute(_INSERT_OWN_TURN, values).scalar_one_or_none()
     if own is not None:
         return int(own), True
     sought = {"context": context_id, "transport": transport, "order_key": event.order_key}
-    shared = execute(connection, _LAST_WAITING, sought).scalar_one_or_none()
+    shared = connection.execute(_LAST_WAITING, sought).scalar_one_or_none()
     if shared is not None and _join(connection, shared):
         return int(shared), False
     return insert_turn(connection, context_id, transport, now, order_key=event.order_key, due_at=due_at), True
@@ -364,7 +360,7 @@ def _find_or_insert_turn(
 
 def _join(connection: Connection, turn_id: int) -> bool:
     """Add one more event to a turn and return True; False if the turn has begun, or is full."""
-    return execute(connection, _JOIN_TURN, {"turn": turn_id}).scalar_one_or_none() is not None
+    return connection.execute(_JOIN_TURN, {"turn": turn_id}).scalar_one_or_none() is not None
 
 
 def _gather(connection: Connection, context_id: int, event: InboundEvent, now: datetime) -> int | None:
@@ -372,8 +368,8 @@ def _gather(connection: Connection, context_id: int, event: InboundEvent, now: d
     if event.group_key is None:
         return None
     sought = {"context": context_id, "group": event.group_key}
-    turn_id = execute(connection, _GATHERING_TURN, sought).scalar_one_or_none()
+    turn_id = connection.execute(_GATHERING_TURN, sought).scalar_one_or_none()
     if turn_id is None or not _join(connection, turn_id):
         return None
-    execute(connection, _UPDATE_TURN, {"turn": turn_id, **set_due(now + GATHERING, now)})
+    connection.execute(_UPDATE_TURN, {"turn": turn_id, **set_due(now + GATHERING, now)})
     return int(turn_id)

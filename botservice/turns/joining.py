@@ -14,7 +14,6 @@ from botservice.conversation.steps import PlanningStep
 from botservice.privacy.late_messages import erase_returning, read_notes
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.admission import Admission
 from botservice.turns.inbox import MAX_JOINED
@@ -42,7 +41,7 @@ def find_parts(connection: Connection, turn: Turn, transport: Transport) -> list
             count += queued.joined_events + 1
             parts.append(queued)
             known.extend(queued.events)
-    return [] if parts and execute(connection, _IS_SHOWN, {"turn": turn.id}).scalar_one() else parts
+    return [] if parts and connection.execute(_IS_SHOWN, {"turn": turn.id}).scalar_one() else parts
 
 
 def may_begin_again(context: AgentContext) -> bool:

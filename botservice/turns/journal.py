@@ -7,7 +7,6 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.conversation.field_codec import decode, dumps, encode, loads
-from botservice.storage.statements import execute, execute_many
 from botservice.storage.tables.conversations import tool_calls
 from botservice.turns.buttons import read_buttons, write_buttons
 
@@ -27,18 +26,18 @@ def write_started(connection: Connection, context_id: int, step_id: int, indices
         {"context_id": context_id, "step_id": step_id, "call_index": index, "status": _STARTED} for index in indices
     ]
     if rows:
-        execute_many(connection, _INSERT, rows)
+        connection.execute(_INSERT, rows)
 
 
 def write_ended(connection: Connection, step_id: int, index: int, outcome: ToolOutcome) -> None:
     """Take note of a call's result."""
-    execute(connection, _UPDATE, {"step": step_id, "index": index, "status": _ENDED, "result": _write(outcome)})
+    connection.execute(_UPDATE, {"step": step_id, "index": index, "status": _ENDED, "result": _write(outcome)})
 
 
 def write_given(connection: Connection, context_id: int, step_id: int, index: int, outcome: ToolOutcome) -> None:
     """Take note of the result of a call that was not made."""
     row = {"context_id": context_id, "step_id": step_id, "call_index": index, "status": _ENDED}
-    execute(connection, _INSERT_GIVEN, {**row, "result": _write(outcome)})
+    connection.execute(_INSERT_GIVEN, {**row, "result": _write(outcome)})
 
 
 def has_started(connection: Connection, step_id: int) -> bool:
@@ -50,7 +49,7 @@ def has_started(connection: Connection, step_id: int) -> bool:
 
 def delete_calls(connection: Connection, step_id: int) -> None:
     """Drop the calls of a step that is closed: it has their results."""
-    execute(connection, _DELETE, {"step": step_id})
+    connection.execute(_DELETE, {"step": step_id})
 
 
 def read_ended(connection: Connection, step_id: int) -> Mapping[int, ToolOutcome]:

@@ -10,7 +10,6 @@ from botservice.core.messages import InboundMessage
 from botservice.history.word_blocks import LARGEST_ID
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.edits_and_deletions import rewriting
 from botservice.turns.transport import ReadEvent, Transport
@@ -50,7 +49,7 @@ async def find_earlier(
 ) -> list[EarlierPart]:
     """Return the parts of messages that came with the latest turns before one; by default, with the latest of all."""
     sought = {"context": context_id, "before": before, "groups": list(groups)}
-    rows = await storage.read(lambda connection: execute(connection, _PARTS, sought).all())
+    rows = await storage.read(lambda connection: connection.execute(_PARTS, sought).all())
     peek, found = transport.peek, list[EarlierPart]()
     for *fields, order_key in rows:
         event = StoredEvent(*fields)

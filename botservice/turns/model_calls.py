@@ -17,7 +17,7 @@ from botservice.conversation.steps import MemoryStep
 from botservice.core.errors import LLMError
 from botservice.core.messages import TokenUsage
 from botservice.llm.chat import ChatMessage, ModelItem, ToolSchema
-from botservice.storage.statements import execute, of_each_database
+from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conversations import turn_figures, turns
 from botservice.telemetry.logs import redact
 from botservice.turns.person_waits import select_person_wait
@@ -340,4 +340,4 @@ def add_figures(connection: Connection, turn_id: int, figures: Figures, now: dat
     """Add to the figures of a turn, which has worked until now; nothing happens where it was forgotten."""
     values: dict[str, Any] = {name: getattr(figures, name) for name in _COLUMNS}
     values["tools"] = "".join(f" {name} " for name in figures.tools)
-    execute(connection, _add(connection), {**values, "turn": turn_id, "now": (now - _EPOCH) // _MICROSECOND})
+    connection.execute(_add(connection), {**values, "turn": turn_id, "now": (now - _EPOCH) // _MICROSECOND})

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.outbox import content_columns
 from botservice.turns.transport import Payload
@@ -24,27 +23,27 @@ _CHAT_OF_TURN = select(turns.c.context_id, turns.c.transport).where(turns.c.id =
 
 def take_back(connection: Connection, turn_id: int) -> None:
     """Empty what was told of a turn whose question is asked again: no page shows it any more."""
-    execute(connection, _TAKE_BACK, {"turn": turn_id, "payload": {}})
+    connection.execute(_TAKE_BACK, {"turn": turn_id, "payload": {}})
 
 
 def owe_in_turn(connection: Connection, turn_id: int, payloads: Sequence[Payload], now: datetime) -> None:
     """Store messages for the chat of an ended turn; nothing happens if the turn is gone."""
-    turn = execute(connection, _CHAT_OF_TURN, {"turn": turn_id}).one_or_none()
+    turn = connection.execute(_CHAT_OF_TURN, {"turn": turn_id}).one_or_none()
     if turn is None:
         return
     state = {"kind": DeliveryKind.MESSAGE.value, "status": DeliveryStatus.PENDING.value, "created_at": now}
     of_turn = {"context_id": turn.context_id, "turn_id": turn_id, "transport": turn.transport, **set_due(now, now)}
     for payload in payloads:
-        execute(connection, _INSERT, {**of_turn, **state, **content_columns(payload)})
+        connection.execute(_INSERT, {**of_turn, **state, **content_columns(payload)})
 
 
 def owe_in_place(connection: Connection, turn: Turn, delivery_id: int, payload: Payload, now: datetime) -> None:
     """Store a replacement of a message that was sent, or is about to be; the old buttons do nothing any more."""
-    execute(connection, _LAY_OFF, {"row": delivery_id, "turn": turn.id})
+    connection.execute(_LAY_OFF, {"row": delivery_id, "turn": turn.id})
     asked = connection.execute(select(deliveries.c.status).where(deliveries.c.id == delivery_id)).scalar_one_or_none()
     if asked is None or asked == DeliveryStatus.FAILED.value:
         return  # nobody has seen it
     values = {"kind": DeliveryKind.MESSAGE.value, "status": DeliveryStatus.PENDING.value, "attempts": 0}
     of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.transport, "created_at": now}
     shown = {**content_columns(payload), **set_due(now, now), "replaces": delivery_id}
-    execute(connection, _INSERT, {**values, **of_turn, **shown})
+    connection.execute(_INSERT, {**values, **of_turn, **shown})

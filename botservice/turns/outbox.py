@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 from cachetools import LRUCache
-from sqlalchemy import Connection, bindparam, case, exists, func, insert, literal, null, select, update
+from sqlalchemy import Connection, CursorResult, bindparam, case, exists, func, insert, literal, null, select, update
 
 from botservice.core.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
 from botservice.history.rows import find_message
@@ -20,7 +20,6 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.ranges import is_of
-from botservice.storage.statements import ResultRows, execute
 from botservice.storage.tables.conditions import DELIVERY_IS_MESSAGE, DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.telemetry.measuring import Sending, TurnIdentity, in_turn, measured, turn_now
@@ -148,10 +147,9 @@ class Outbox:
         """Mark a delivery as on its way; return whether it is still owed: it may be forgotten or delivered by now."""
         values = {"row": delivery.id, "attempts": delivery.attempts + 1}
         return await self._storage.write(
-            lambda connection: execute(connection, _BEGIN, values).one_or_none() is not None,
+            lambda connection: connection.execute(_BEGIN, values).one_or_none() is not None,
             fence=claim,
             sort_key=(claim.context_id,),
-            is_confined=True,
         )
 
     async def _go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> bool:
@@ -228,7 +226,7 @@ class Outbox:
                 await self._set(delivery, claim, status=DeliveryStatus.DELIVERED, **done)
             except (ClaimLost, StorageUnavailable):  # before another process has the conversation
                 own = {"row": delivery.id, "tries": delivery.attempts + 1, "status": DeliveryStatus.DELIVERED.value}
-                await self._storage.write(lambda connection: execute(connection, _FINISH_OWN_TRY, own | done))
+                await self._storage.write(lambda connection: connection.execute(_FINISH_OWN_TRY, own | done))
         if "file" in delivery.payload:  # a browser fetches its files later, by their address
             await self._release_archive(delivery.turn_id)
         self._sent.pop(delivery.id, None)
@@ -254,18 +252,17 @@ class Outbox:
         again = {"row": delivery.id, "status": DeliveryStatus.PENDING.value, "error": error, **set_due(now + wait, now)}
 
         def write(connection: Connection) -> None:
-            execute(connection, _UPDATE, again)
+            connection.execute(_UPDATE, again)
             put_off(connection, claim.context_id, now + wait, now)
 
-        await self._storage.write(write, fence=claim, sort_key=(claim.context_id,), is_confined=True)
+        await self._storage.write(write, fence=claim, sort_key=(claim.context_id,))
 
     async def _set(self, delivery: Delivery, claim: Claim, *, status: DeliveryStatus, **values: Any) -> None:
         statement = _FINISH if "finished_at" in values else _UPDATE
         await self._storage.write(
-            lambda connection: execute(connection, statement, {"row": delivery.id, "status": status.value, **values}),
+            lambda connection: connection.execute(statement, {"row": delivery.id, "status": status.value, **values}),
             fence=claim,
             sort_key=(claim.context_id,),
-            is_confined=True,
         )
 
 
@@ -311,9 +308,9 @@ class StoredStream:
         """Commit the platform's id of the message."""
         change = {"row": self._row_id, "external_id": external_id}
         try:
-            await self._storage.write(lambda connection: execute(connection, _UPDATE, change), fence=self._claim)
+            await self._storage.write(lambda connection: connection.execute(_UPDATE, change), fence=self._claim)
         except (ClaimLost, StorageUnavailable):  # whoever goes on with the turn replaces it
-            await self._storage.write(lambda connection: execute(connection, _NAME_STREAM, change))
+            await self._storage.write(lambda connection: connection.execute(_NAME_STREAM, change))
             raise
 
 
@@ -357,15 +354,15 @@ def _write(
         external_id = None
         if stream is not None and stream.external_id is not None and not new:
             row_id, external_id = stream.id, stream.external_id
-            execute(connection, _UPDATE, {"row": row_id, **values})
+            connection.execute(_UPDATE, {"row": row_id, **values})
         else:
             of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.transport}
-            row_id = execute(connection, _INSERT, {**values, **of_turn, "created_at": now}).scalar_one()
+            row_id = connection.execute(_INSERT, {**values, **of_turn, "created_at": now}).scalar_one()
         kind, shown = DeliveryKind.MESSAGE, values["payload"]
         new.append(Delivery(row_id, turn.id, turn.transport, kind, shown, 0, now, external_id, created_at=now))
     if stream is not None and (stream.external_id is None or not new):
         cut_off = {"status": DeliveryStatus.FAILED.value, "error": "cut off", "finished_at": now}
-        execute(connection, _UPDATE, {"row": stream.id, **cut_off})
+        connection.execute(_UPDATE, {"row": stream.id, **cut_off})
     return new
 
 
@@ -389,10 +386,10 @@ def content_columns(payload: Payload) -> dict[str, Any]:
 
 def find_next_delivery(connection: Connection, context_id: int, transports: Collection[str]) -> Delivery | None:
     """Return the first delivery of a context that is still owed; a stream that is open is its turn's."""
-    return read_delivery(execute(connection, NEXT, {"context": context_id, "transports": list(transports)}))
+    return read_delivery(connection.execute(NEXT, {"context": context_id, "transports": list(transports)}))
 
 
-def read_delivery(found: ResultRows) -> Delivery | None:
+def read_delivery(found: CursorResult[Any]) -> Delivery | None:
     """Return the delivery that a query as `NEXT` has found."""
     row = found.one_or_none()
     if row is None:
@@ -437,8 +434,8 @@ def _behind(payload: Payload) -> Sequence[Payload]:
     return behind if isinstance(behind, list) else ()
 
 
-def _find_owed(connection: Connection, context_id: int) -> list[Any]:
-    return execute(connection, _OWED, {"context": context_id}).all()
+def _find_owed(connection: Connection, context_id: int) -> Sequence[Any]:
+    return connection.execute(_OWED, {"context": context_id}).all()
 
 
 def _find_stream(owed: Sequence[Any], turn_id: int) -> Any | None:

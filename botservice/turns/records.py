@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 
 from botservice.core.errors import TurnGrew
-from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import (
     DELIVERY_IS_OWED,
     EVENT_IS_UNHANDLED,
@@ -126,7 +125,7 @@ def insert_turn(
         "keeps_steps": False,
         **columns,
     }
-    return int(execute(connection, _INSERT_TURN, values).scalar_one())
+    return int(connection.execute(_INSERT_TURN, values).scalar_one())
 
 
 def mark_running(
@@ -149,10 +148,10 @@ def mark_running(
     """
     values: dict[str, Any] = {"turn": turn_id, "status": TurnStatus.RUNNING.value}
     if not is_first:
-        execute(connection, _COUNT_BEGINNING, values)
+        connection.execute(_COUNT_BEGINNING, values)
         return
     values |= {"started_at": now, "joined": joined_events, "system_prompt": system_prompt}
-    begun = execute(connection, _BEGIN_FIRST, values)
+    begun = connection.execute(_BEGIN_FIRST, values)
     if begun.one_or_none() is None:
         raise TurnGrew(f"turn {turn_id} is not any more what was read")
 
@@ -166,12 +165,12 @@ def note_step(connection: Connection, turn_id: int, *, steps_taken: int, last_st
         "steps_taken": steps_taken,
         "last_step_number": last_step_number,
     }
-    execute(connection, _UPDATE_TURN, values)
+    connection.execute(_UPDATE_TURN, values)
 
 
 def note_failure(connection: Connection, turn_id: int, *, last_step_number: int) -> None:
     """Store the number of a step that failed; it does not count as one that was taken."""
-    execute(connection, _UPDATE_TURN, {"turn": turn_id, "last_step_number": last_step_number})
+    connection.execute(_UPDATE_TURN, {"turn": turn_id, "last_step_number": last_step_number})
 
 
 def finish_turn(
@@ -185,7 +184,7 @@ def finish_turn(
 ) -> None:
     """End a turn."""
     values = {"turn": turn_id, "status": status.value, "outcome": outcome.value, "finished_at": now, "error": error}
-    execute(connection, _UPDATE_TURN, values)
+    connection.execute(_UPDATE_TURN, values)
 
 
 def postpone_turn(
@@ -199,29 +198,29 @@ def postpone_turn(
 ) -> None:
     """Put a turn that failed off until its next try; a running one holds up those after it."""
     values = {"turn": turn_id, "status": status.value, "error": error, **set_due(now + delay, now)}
-    execute(connection, _COUNT_FAILURE, values)
+    connection.execute(_COUNT_FAILURE, values)
 
 
 def set_waiting(connection: Connection, turn_id: int) -> None:
     """Mark a turn as waiting."""
-    execute(connection, _UPDATE_TURN, {"turn": turn_id, "status": TurnStatus.WAITING.value})
+    connection.execute(_UPDATE_TURN, {"turn": turn_id, "status": TurnStatus.WAITING.value})
 
 
 def reopen_turn(connection: Connection, turn_id: int, now: datetime) -> None:
     """Set a turn running again that was set aside."""
     values = {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, "failures": 0, **set_due(now, now)}
-    execute(connection, _UPDATE_TURN, {**values, "outcome": None, "finished_at": None, "error": None})
+    connection.execute(_UPDATE_TURN, {**values, "outcome": None, "finished_at": None, "error": None})
 
 
 def find_running_turn(connection: Connection, context_id: int) -> Turn | None:
     """Return the running turn of a context, or None."""
-    row = execute(connection, _RUNNING_TURN, {"context": context_id}).one_or_none()
+    row = connection.execute(_RUNNING_TURN, {"context": context_id}).one_or_none()
     return None if row is None else _read_turn(connection, row)
 
 
 def find_turn(connection: Connection, context_id: int, turn_id: int) -> Turn | None:
     """Return a turn of a context."""
-    row = execute(connection, _TURN, {"context": context_id, "turn": turn_id}).one_or_none()
+    row = connection.execute(_TURN, {"context": context_id, "turn": turn_id}).one_or_none()
     return None if row is None else _read_turn(connection, row)
 
 
@@ -231,13 +230,13 @@ def find_next_turn(connection: Connection, context_id: int, transports: Collecti
     It may be due a moment later, while the parts of a message gather: those after it wait for that.
     """
     sought = {"context": context_id, "transports": list(transports)}
-    rows = execute(connection, _NEXT_TURN, sought).all()
+    rows = connection.execute(_NEXT_TURN, sought).all()
     return replace(_read_turn(connection, rows[0]), is_alone=len(rows) == 1) if rows else None
 
 
 def find_queued_turns(connection: Connection, context_id: int, transport: str, *, but: int) -> Iterator[Turn]:
     """Yield the turns of a context that have not begun, except one, in the platform's order."""
-    rows = execute(connection, _QUEUED_TURNS, {"context": context_id, "transport": transport, "but": but}).all()
+    rows = connection.execute(_QUEUED_TURNS, {"context": context_id, "transport": transport, "but": but}).all()
     return (_read_turn(connection, row) for row in rows)
 
 
@@ -248,12 +247,12 @@ def join_turns(connection: Connection, turn: Turn, parts: Sequence[Turn]) -> Non
         TurnGrew: one of them is not what was read any more.
     """
     more = sum(each.joined_events + 1 for each in parts)
-    grown = execute(connection, _GROW_TURN, {"turn": turn.id, "joined": turn.joined_events, "more": more})
+    grown = connection.execute(_GROW_TURN, {"turn": turn.id, "joined": turn.joined_events, "more": more})
     if grown.one_or_none() is None:
         raise TurnGrew(f"turn {turn.id} is not any more what was read")
     for each in parts:
         connection.execute(_MOVE_EVENTS, {"from_turn": each.id, "to_turn": turn.id})
-        dropped = execute(connection, _DROP_QUEUED, {"turn": each.id, "joined": each.joined_events})
+        dropped = connection.execute(_DROP_QUEUED, {"turn": each.id, "joined": each.joined_events})
         if dropped.one_or_none() is None:
             raise TurnGrew(f"turn {each.id} is not any more what was read")
     connection.execute(_NAME_EVENTS, {"of_turn": turn.id, "name": _name_of([turn, *parts])})
@@ -261,7 +260,7 @@ def join_turns(connection: Connection, turn: Turn, parts: Sequence[Turn]) -> Non
 
 def find_failed_turn(connection: Connection, context_id: int, transport: str) -> Turn | None:
     """Return the newest turn of a context if it was set aside, else None."""
-    row = execute(connection, _NEWEST_TURN, {"context": context_id}).one_or_none()
+    row = connection.execute(_NEWEST_TURN, {"context": context_id}).one_or_none()
     if row is None or row.status != TurnStatus.SET_ASIDE.value or row.transport != transport:
         return None
     return _read_turn(connection, row)
@@ -271,7 +270,7 @@ def find_stops(connection: Connection, context_ids: Collection[int]) -> dict[int
     """Return the order key of the newest unhandled stop of each context that has one."""
     if not context_ids:
         return {}
-    rows = execute(connection, _STOPS, {"contexts": list(context_ids)}).all()
+    rows = connection.execute(_STOPS, {"contexts": list(context_ids)}).all()
     return {row.context_id: row.order_key for row in rows}
 
 
@@ -302,7 +301,7 @@ def _read_event(row: Any) -> StoredEvent:
 
 
 def _read_turn(connection: Connection, row: Any) -> Turn:
-    found = execute(connection, _EVENTS_OF_TURN, {"turn": row.id}).all()
+    found = connection.execute(_EVENTS_OF_TURN, {"turn": row.id}).all()
     return Turn(
         row.id,
         row.context_id,

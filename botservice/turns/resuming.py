@@ -12,7 +12,6 @@ from botservice.conversation.context import AgentContext
 from botservice.conversation.unmade_calls import DENIED, EXPIRED
 from botservice.core.errors import ClaimLost
 from botservice.core.messages import ToolCall
-from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns import journal
@@ -92,7 +91,7 @@ def wait_again(connection: Connection, turn_id: int, now: datetime) -> None:
 
 def put_off(connection: Connection, turn_id: int, until: datetime, now: datetime) -> None:
     """Put a waiting turn off until a moment, unless one of its calls is decided before."""
-    execute(connection, _PUT_OFF, {"turn": turn_id, **set_due(until, now)})
+    connection.execute(_PUT_OFF, {"turn": turn_id, **set_due(until, now)})
 
 
 async def check_none_waits(context: AgentContext) -> None:

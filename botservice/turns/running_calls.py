@@ -111,7 +111,6 @@ class CallRunner:
                 lambda connection: journal.write_ended(connection, self._row_id, index, outcome),
                 fence=self._claim,
                 sort_key=(self._context.id,),
-                is_confined=True,
             )
 
 

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, bindparam, select
@@ -19,7 +18,6 @@ from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
 from botservice.llm.chat import FinishReason
 from botservice.storage.claims import Claim
-from botservice.storage.statements import execute, interleave
 from botservice.storage.tables.conversations import turns
 from botservice.texts import in_language
 from botservice.turns.outbox import begin_deliveries, write_deliveries
@@ -86,9 +84,7 @@ class Saver:
             if then is not None:
                 then(result)
 
-        writing = context.storage.issue(
-            operation, fence=self._claim, sort_key=(context.id,), is_confined=True, is_waited_for=True
-        )
+        writing = context.storage.issue(operation, fence=self._claim, sort_key=(context.id,), is_waited_for=True)
         try:
             written = await writing
         except asyncio.CancelledError:
@@ -103,7 +99,7 @@ def _check_turn(connection: Connection, turn_id: int | None) -> None:
     Raises:
         ClaimLost: it does not.
     """
-    if turn_id is not None and execute(connection, _TURN, {"turn": turn_id}).one_or_none() is None:
+    if turn_id is not None and connection.execute(_TURN, {"turn": turn_id}).one_or_none() is None:
         raise ClaimLost(f"turn {turn_id} was forgotten while it was worked on")
 
 
@@ -138,11 +134,8 @@ def write_answer(
     connection: Connection, turn: Turn, new: NewMessage, payloads: Sequence[Payload], now: datetime
 ) -> tuple[Message, Delivery | None]:
     """Store an answer and end its turn; return it with the message that is to be sent now, if one is."""
-    message, begun = interleave(
-        partial(insert_message, connection, turn.context_id, new),
-        partial(begin_deliveries, connection, turn, payloads, now),
-        connection=connection,
-    )
+    message = insert_message(connection, turn.context_id, new)
+    begun = begin_deliveries(connection, turn, payloads, now)
     finish_turn(connection, turn.id, now, Outcome.ANSWERED)
     return message, begun
 

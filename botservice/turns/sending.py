@@ -16,7 +16,7 @@ from botservice.core.errors import StorageError
 from botservice.core.messages import Attachment, Button, Message, Role
 from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, find_answer, insert_message
-from botservice.storage.statements import execute, of_each_database
+from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conversations import deliveries, events
 from botservice.turns.buttons import write_buttons
 from botservice.turns.records import finish_turn, insert_turn
@@ -65,14 +65,14 @@ def write_message(
     if key is not None:
         event = {"key": f"{_KIND}:{context_id}:{key}", "context_id": context_id, "transport": transport}
         event |= {"kind": _KIND, "order_key": 0, "received_at": now, "handled_at": now}
-        event_id = execute(connection, _insert_key(connection), event).scalar_one_or_none()
+        event_id = connection.execute(_insert_key(connection), event).scalar_one_or_none()
         if event_id is None:
             return _find_sent(connection, context_id, key, event["key"])
     # It has not begun: the steps that a program keeps in view are those of the turn before.
     turn_id = insert_turn(connection, context_id, transport, now)
     finish_turn(connection, turn_id, now, Outcome.ANSWERED)
     if event_id is not None:
-        execute(connection, _NAME_TURN, {"row": event_id, "turn": turn_id})
+        connection.execute(_NAME_TURN, {"row": event_id, "turn": turn_id})
     message = insert_message(connection, context_id, replace(new, answers_turn_id=turn_id))
     note_untrusted(connection, context_id)  # whose words a program passes on is not known
     if transport != API:
@@ -81,13 +81,13 @@ def write_message(
             payload[OFFERED] = write_buttons(buttons)
         of_turn = {"context_id": context_id, "turn_id": turn_id, "transport": transport, "created_at": now}
         state = {"kind": DeliveryKind.UNPLANNED.value, "status": DeliveryStatus.PENDING.value, "attempts": 0}
-        execute(connection, _INSERT, {**of_turn, **state, "payload": payload, **set_due(now, now)})
+        connection.execute(_INSERT, {**of_turn, **state, "payload": payload, **set_due(now, now)})
         notify_replicas(connection, [Wakeup(context_id, is_open=True)])
     return replace(message, buttons=tuple(buttons))
 
 
 def _find_sent(connection: Connection, context_id: int, key: str, event_key: Any) -> Message:
-    turn_id = execute(connection, _TURN_OF_KEY, {"key": event_key}).scalar_one_or_none()
+    turn_id = connection.execute(_TURN_OF_KEY, {"key": event_key}).scalar_one_or_none()
     found = None if turn_id is None else find_answer(connection, turn_id)
     if found is None:
         raise StorageError(f"the message with the key {key!r} in context {context_id} was deleted since it was sent")

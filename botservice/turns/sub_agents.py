@@ -92,10 +92,7 @@ class SubAgents:
     async def _pay(self, bill: UsageRecorder) -> None:
         now = self._options.clock()
         await self._context.storage.write(
-            lambda connection: bill.write(connection, now),
-            fence=self._claim,
-            sort_key=(self._context.id,),
-            is_confined=True,
+            lambda connection: bill.write(connection, now), fence=self._claim, sort_key=(self._context.id,)
         )
         bill.confirm()
 

@@ -21,7 +21,6 @@ from botservice.storage.blobs import store_blob
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.orphaned_files import loosen_all_files, sweep_files
-from botservice.storage.statements import interleave
 from botservice.turns.edits_and_deletions import Controls
 from botservice.turns.message_parts import find_earlier, read_meant, show_earlier
 from botservice.turns.records import finish_turn, insert_turn, mark_running
@@ -202,19 +201,16 @@ async def _save(  # noqa: PLR0913 - what the three ways to begin a turn differ i
     def write(connection: Connection) -> tuple[int, list[Message], list[int], bool]:
         if also is not None:
             also(connection)
-        turn_id, stored, notes = interleave(
-            lambda: begin(connection, _store_prompt(connection, context.id, prompt if spoken.is_addressed else "")),
-            lambda: store_spoken(connection, context.id, spoken, now),
-            lambda: read_notes(connection, context.id, spoken.heard),
-            connection=connection,
-        )
+        turn_id = begin(connection, _store_prompt(connection, context.id, prompt if spoken.is_addressed else ""))
+        stored = store_spoken(connection, context.id, spoken, now)
+        notes = read_notes(connection, context.id, spoken.heard)
         row_ids = context.records.apply(connection, changes, turn_id)
         is_gone = bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
         return turn_id, stored, row_ids, is_gone
 
-    # What commands change may be about other contexts.
-    how: dict[str, Any] = {"fence": claim, "sort_key": (context.id,), "is_confined": also is None, "is_told": is_told}
-    turn_id, stored, row_ids, is_gone = await context.storage.write(write, **how)
+    turn_id, stored, row_ids, is_gone = await context.storage.write(
+        write, fence=claim, sort_key=(context.id,), is_told=is_told
+    )
     if is_gone:
         await clear_forgotten(context, turn_id)
     context.assign_turn(turn_id)

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from sqlalchemy import Connection, and_, bindparam, exists, func, select, text, update
 
-from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.outbox import NEXT, read_delivery
@@ -51,4 +50,4 @@ def drop_stopped(connection: Connection, context_id: int, stop: int, now: dateti
 
 def find_fairest_delivery(connection: Connection, context_id: int, transports: Collection[str]) -> Delivery | None:
     """Return the next message of a context if several people wait: of the answer with the fewest left."""
-    return read_delivery(execute(connection, _FAIREST, {"context": context_id, "transports": list(transports)}))
+    return read_delivery(connection.execute(_FAIREST, {"context": context_id, "transports": list(transports)}))

@@ -8,7 +8,6 @@ from sqlalchemy import Connection, bindparam, insert, or_, select, update
 
 from botservice.core.messages import Author
 from botservice.storage.database import Storage
-from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, messages, turns
 from botservice.storage.tables.waiting import pending_calls
@@ -55,7 +54,7 @@ _WITHDRAWABLE = (
 
 def insert_pending(connection: Connection, values: dict[str, Any]) -> int:
     """Store a call that waits and return its number."""
-    return int(execute(connection, _INSERT, values).scalar_one())
+    return int(connection.execute(_INSERT, values).scalar_one())
 
 
 def park_turn(connection: Connection, turn_id: int, question_id: int | None) -> None:
@@ -65,25 +64,23 @@ def park_turn(connection: Connection, turn_id: int, question_id: int | None) -> 
         question_id: The message that it answers.
     """
     values = {"turn": turn_id, "status": TurnStatus.WAITING.value, "question_id": question_id, "failures": 0}
-    execute(connection, _PARK, values)
+    connection.execute(_PARK, values)
 
 
 def unpark_turn(connection: Connection, turn_id: int, now: datetime) -> None:
     """Mark a waiting turn as running again."""
-    execute(
-        connection, _PARK, {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, **set_due(now, now)}
-    )
+    connection.execute(_PARK, {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, **set_due(now, now)})
     close_pending(connection, turn_id)
 
 
 def close_pending(connection: Connection, turn_id: int) -> None:
     """Take note that a turn waits no more with its calls."""
-    execute(connection, _OPEN_OF_TURN, {"turn": turn_id, "is_open": False, "due_at": None})
+    connection.execute(_OPEN_OF_TURN, {"turn": turn_id, "is_open": False, "due_at": None})
 
 
 def lock_turn(connection: Connection, turn_id: int) -> bool:
     """Lock a turn against other decisions, and return whether it waits."""
-    row = execute(connection, _LOCK_TURN, {"turn": turn_id}).one_or_none()
+    row = connection.execute(_LOCK_TURN, {"turn": turn_id}).one_or_none()
     return row is not None and row.status == TurnStatus.WAITING.value
 
 
@@ -94,7 +91,7 @@ def decide_call(
     if not lock_turn(connection, call.turn_id):
         return False
     values = {"row": call.id, "status": status.value, "decided_at": now, "decided_by": decided_by, **set_due(now, now)}
-    return execute(connection, _DECIDE, values).one_or_none() is not None
+    return connection.execute(_DECIDE, values).one_or_none() is not None
 
 
 def withdraw_turn(connection: Connection, turn_id: int, now: datetime) -> bool:
@@ -102,7 +99,7 @@ def withdraw_turn(connection: Connection, turn_id: int, now: datetime) -> bool:
     if not lock_turn(connection, turn_id):
         return False
     values = {"status": PendingStatus.WITHDRAWN.value, "decided_at": now, "told_at": None, **set_due(now, now)}
-    execute(connection, _OPEN_OF_TURN, {"turn": turn_id, **values})
+    connection.execute(_OPEN_OF_TURN, {"turn": turn_id, **values})
     return True
 
 
@@ -117,20 +114,20 @@ def withdraw_question(connection: Connection, context_id: int, external_id: str,
 def note_told(connection: Connection, ids: Collection[int], now: datetime) -> None:
     """Take note that the message that asked about calls says what was decided."""
     for each in ids:
-        execute(connection, _UPDATE, {"row": each, "told_at": now})
+        connection.execute(_UPDATE, {"row": each, "told_at": now})
 
 
 def put_back(connection: Connection, calls: Collection[WaitingCall], now: datetime) -> None:
     """Make the calls of a turn due again when they expire: until then only a decision makes them due."""
     for each in calls:
         due_at = each.expires_at if each.is_waiting else None
-        execute(connection, _UPDATE, {"row": each.id, **set_due(due_at, now)})
+        connection.execute(_UPDATE, {"row": each.id, **set_due(due_at, now)})
 
 
 def set_delivery(connection: Connection, ids: Collection[int], delivery_id: int) -> None:
     """Take note of the message that asks about calls."""
     for each in ids:
-        execute(connection, _UPDATE, {"row": each, "delivery_id": delivery_id})
+        connection.execute(_UPDATE, {"row": each, "delivery_id": delivery_id})
 
 
 def forget_places(connection: Connection, context_id: int) -> None:
@@ -141,12 +138,12 @@ def forget_places(connection: Connection, context_id: int) -> None:
 
 def find_open(connection: Connection, context_id: int) -> list[WaitingCall]:
     """Return the calls of a context that its turns wait with, oldest first, also those that were decided."""
-    return [_read(row) for row in execute(connection, _OF_CONTEXT, {"context": context_id}).all()]
+    return [_read(row) for row in connection.execute(_OF_CONTEXT, {"context": context_id}).all()]
 
 
 def find_of_context(connection: Connection, context_id: int) -> list[WaitingCall]:
     """Return every call of a context that waits or has waited, oldest first."""
-    return [_read(row) for row in execute(connection, _EVERY_OF_CONTEXT, {"context": context_id}).all()]
+    return [_read(row) for row in connection.execute(_EVERY_OF_CONTEXT, {"context": context_id}).all()]
 
 
 def find_of_turns(connection: Connection, turn_ids: Collection[int]) -> dict[int, list[WaitingCall]]:
@@ -160,7 +157,7 @@ def find_of_turns(connection: Connection, turn_ids: Collection[int]) -> dict[int
 
 def find_of_turn(connection: Connection, turn_id: int) -> list[WaitingCall]:
     """Return every call that a turn has waited with, oldest first."""
-    return [_read(row) for row in execute(connection, _OF_TURN, {"turn": turn_id}).all()]
+    return [_read(row) for row in connection.execute(_OF_TURN, {"turn": turn_id}).all()]
 
 
 def find_call(connection: Connection, context_id: int, number: int) -> WaitingCall | None:
@@ -173,7 +170,7 @@ def find_call(connection: Connection, context_id: int, number: int) -> WaitingCa
 def find_due_turn(connection: Connection, context_id: int, transports: Collection[str], now: datetime) -> int | None:
     """Return the turn of a context that waits and is to be seen to now."""
     sought = {"context": context_id, "transports": list(transports), "now": now, "ahead": now + AT_ONCE}
-    found: int | None = execute(connection, _DUE_TURN, sought).scalar_one_or_none()
+    found: int | None = connection.execute(_DUE_TURN, sought).scalar_one_or_none()
     return found
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, bindparam, func, literal_column, select
 
 from botservice.storage.postgres_listener import CHANNEL
-from botservice.storage.statements import execute
 from botservice.turns.turn import EventKind
 
 _NOTIFY = select(func.pg_notify(literal_column(CHANNEL), bindparam("payload")))
@@ -53,4 +52,4 @@ def notify_replicas(connection: Connection, wakeups: Iterable[Wakeup]) -> None:
     """Notify every replica on the same Postgres of new work, when this transaction commits."""
     if connection.dialect.name == "postgresql":
         for wakeup in dict.fromkeys(wakeups):
-            execute(connection, _NOTIFY, {"payload": wakeup.encode()})
+            connection.execute(_NOTIFY, {"payload": wakeup.encode()})

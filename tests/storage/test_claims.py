@@ -19,7 +19,6 @@ from storage.writing import Held, add, issue, names
 from botservice import Storage
 from botservice.core.errors import ClaimLost, DatabaseInUse
 from botservice.storage.postgres_advisory_locks import LOCK_SPACE
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 
 NEW = insert(contexts)
@@ -159,22 +158,21 @@ async def test_claims_of_a_batch_that_is_done_again_are_locked_once(postgres_url
 
 def store_twice(connection):
     for _ in range(2):
-        execute(connection, NEW, {"key_hash": "same", "context_keys": {}, "metadata": {}, "created_at": NOW})
+        connection.execute(NEW, {"key_hash": "same", "context_keys": {}, "metadata": {}, "created_at": NOW})
 
 
 def wait_and_raise(connection):
-    execute(connection, NAMES, {}).all()
+    connection.execute(NAMES).all()
     raise LookupError("bad row")
 
 
-@pytest.mark.parametrize("is_confined", [False, True])
 @pytest.mark.parametrize("fail", [store_twice, wait_and_raise])
-async def test_locks_are_counted_right_while_a_neighbour_fails(postgres_url, fail, is_confined):
+async def test_locks_are_counted_right_while_a_neighbour_fails(postgres_url, fail):
     """A neighbour whose statement fails, or who raises while others wait for the database."""
 
     async def among_failures(storage, doing):
         async with Held(storage):
-            failing = await issue(storage, [fail], sort_key=(-1,), is_confined=is_confined)
+            failing = await issue(storage, [fail], sort_key=(-1,))
             done = [asyncio.ensure_future(each) for each in doing]
             await asyncio.sleep(0)
         results = await asyncio.gather(*done)

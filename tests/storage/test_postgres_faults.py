@@ -12,7 +12,6 @@ from storage.writing import Held, add, issue, names
 from botservice import Storage
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.storage.limits import StorageLimits
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 
 PATIENCE_SECONDS = 60
@@ -131,7 +130,7 @@ async def test_a_read_that_has_answered_leaves_no_transaction_open_and_is_read_a
         return True if operator.execute(in_transaction).scalar_one() == 0 else None
 
     def count(connection):
-        return execute(connection, COUNT, {}).scalar_one()
+        return connection.execute(COUNT).scalar_one()
 
     async with Storage.open(postgres_url, limits=UNHURRIED) as storage:
         await storage.write(add("a"))
@@ -271,11 +270,11 @@ def ask_nothing(_):
 
 
 def send_only(connection):
-    execute(connection, COUNT, {})
+    connection.execute(COUNT)
 
 
 def read_rows(connection):
-    execute(connection, COUNT, {}).all()
+    connection.execute(COUNT).all()
 
 
 def ask_as_sqlalchemy_does(connection):

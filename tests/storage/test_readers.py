@@ -9,7 +9,6 @@ from sqlalchemy.exc import DataError
 from storage.writing import add, names
 
 from botservice.core.errors import StorageUnavailable
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts
 
 COUNT = select(func.count()).select_from(contexts)
@@ -18,7 +17,7 @@ PATIENCE_SECONDS = 60
 
 
 def count(connection):
-    return execute(connection, COUNT, {}).scalar_one()
+    return connection.execute(COUNT).scalar_one()
 
 
 async def test_a_read_sees_one_moment_while_others_write(storage):
@@ -65,7 +64,7 @@ async def test_a_read_that_fails_leaves_nothing_behind(storage, error):
 async def test_a_read_whose_error_comes_at_its_end_leaves_nothing_behind(postgres_storage):
     for _ in range(4):
         with pytest.raises(DataError, match="division by zero"):
-            await postgres_storage.read(lambda connection: execute(connection, DIVIDE, {"number": 0}))
+            await postgres_storage.read(lambda connection: connection.execute(DIVIDE, {"number": 0}))
     assert [await postgres_storage.read(count) for _ in range(4)] == [0, 0, 0, 0]
 
 

@@ -20,7 +20,6 @@ from sqlalchemy import (
 )
 
 from botservice.core.formatted_text import FormattedText
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, steps, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.command_parsing import parse_command
@@ -119,7 +118,7 @@ def read_notices(
 ) -> list[Shown]:
     """Return what people were told of a time and of turns from one on, oldest first."""
     sought = {"context": context_id, "from_turn": from_turn, "after": after_id, "since": since, "until": until}
-    rows = execute(connection, _NOTICES, sought).all()
+    rows = connection.execute(_NOTICES, sought).all()
     cards = read_cards(connection, context_id, {row.turn_id for row in rows if _is_trouble(row)})
     # What is forgotten has no payload. The calls of a turn stand at the first of what it was said to have failed with.
     return [_show_notice(row, cards.pop(row.turn_id, [])) for row in rows if row.payload]

@@ -4,7 +4,6 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, func, literal, or_, select
 
-from botservice.storage.statements import execute
 from botservice.storage.tables.conversations import events, messages, turns
 from botservice.turns.turn import Outcome
 
@@ -47,5 +46,5 @@ _UNANSWERED: Final = (
 
 def find_unanswered(connection: Connection, context_id: int, from_turn: int) -> dict[int, int]:
     """Return the questions by their turns that were stopped before the first word, of the newest turns from one on."""
-    rows = execute(connection, _UNANSWERED, {"context": context_id, "from_turn": from_turn}).all()
+    rows = connection.execute(_UNANSWERED, {"context": context_id, "from_turn": from_turn}).all()
     return {row.turn_id: row.message_id for row in rows}

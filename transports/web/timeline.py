@@ -11,7 +11,6 @@ from botservice.conversation.context import ContextKeys
 from botservice.core.messages import Attachment
 from botservice.history.rows import IS_SAID, OF_CONTEXT, find_position, read_messages, select_messages
 from botservice.storage.blobs import read_blobs
-from botservice.storage.statements import execute
 from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.storage.tables.slack import feedback
@@ -226,7 +225,7 @@ def read_notice_file(connection: Connection, session: str, notice_id: int, index
 
 def _find(connection: Connection, session: str) -> Any | None:
     sought = {"key_hash": ContextKeys.of(context_keys(session)).digest}
-    return execute(connection, _CONTEXT, sought).one_or_none()
+    return connection.execute(_CONTEXT, sought).one_or_none()
 
 
 def _read_span(connection: Connection, context_id: int, since: TimelineCursor, from_turn: int) -> RunSpan:
@@ -248,14 +247,16 @@ def _show(connection: Connection, context_id: int, rows: Sequence[Any]) -> list[
     return [show_message(row) | {"calls": cards.get(each, [])} for row, each in zip(rows, turn_ids, strict=True)]
 
 
-def _read_rows(connection: Connection, query: Select[Any], context_id: int, **values: int) -> tuple[list[Any], bool]:
+def _read_rows(
+    connection: Connection, query: Select[Any], context_id: int, **values: int
+) -> tuple[Sequence[Any], bool]:
     """Return the newest messages that a query finds, oldest first, and whether there are older ones."""
-    rows = execute(connection, query, {"context": context_id, **values}).all()
+    rows = connection.execute(query, {"context": context_id, **values}).all()
     return rows[:PAGE][::-1], len(rows) > PAGE
 
 
 def _read_waiting(connection: Connection, context_id: int, after_id: int) -> tuple[list[Shown], int]:
-    rows = execute(connection, _WAITING, {"context": context_id, "after": after_id}).all()
+    rows = connection.execute(_WAITING, {"context": context_id, "after": after_id}).all()
     found = [StoredEvent(row.id, row.key, row.raw or b"", row.received_at) for row in rows]
     waiting = [shown for event in found if (shown := _show_waiting(event)) is not None]
     return waiting, found[-1].id if found else after_id
@@ -277,12 +278,12 @@ def _read_unanswered(connection: Connection, context_id: int, from_turn: int) ->
 
 def _read_first_waiting(connection: Connection, context_id: int) -> int | None:
     """Return the first turn that waits with a call: what it asks may still become what was decided."""
-    found: int | None = execute(connection, _FIRST_WAITING, {"context": context_id}).scalar_one()
+    found: int | None = connection.execute(_FIRST_WAITING, {"context": context_id}).scalar_one()
     return found
 
 
 def _read_progress(connection: Connection, context_id: int) -> tuple[int | None, int]:
     """Return the first turn that is open, and the number from which there is none yet."""
-    open_turns = execute(connection, _OPEN_TURNS, {"context": context_id})
-    last = execute(connection, _LAST_TURN, {"context": context_id})
+    open_turns = connection.execute(_OPEN_TURNS, {"context": context_id})
+    last = connection.execute(_LAST_TURN, {"context": context_id})
     return min((row.id for row in open_turns.all()), default=None), (last.scalar_one() or 0) + 1
