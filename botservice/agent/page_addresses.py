@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-import httpx
+import httpx2
 
 from botservice.agent.page_networks import is_public
 from botservice.core.errors import PageRefused
@@ -34,7 +34,7 @@ class PageAddress:
         host: A name, or the number of a public machine.
     """
 
-    url: httpx.URL
+    url: httpx2.URL
     host: str
     port: int
 
@@ -51,8 +51,8 @@ class PageAddress:
         if not text.lower().startswith(("http://", "https://")):
             raise PageRefused("only addresses that begin with http:// or https:// are read")
         try:
-            return cls._of(httpx.URL(text))
-        except (httpx.InvalidURL, ValueError, UnicodeError):
+            return cls._of(httpx2.URL(text))
+        except (httpx2.InvalidURL, ValueError, UnicodeError):
             raise PageRefused("this is no address of a web page") from None
 
     def join(self, location: str) -> "PageAddress":
@@ -65,11 +65,11 @@ class PageAddress:
             raise PageRefused("the page leads on to what is no address of a web page")
         try:
             return self._of(self.url.join(location))
-        except (httpx.InvalidURL, ValueError, UnicodeError):
+        except (httpx2.InvalidURL, ValueError, UnicodeError):
             raise PageRefused("the page leads on to what is no address of a web page") from None
 
     @classmethod
-    def _of(cls, url: httpx.URL) -> "PageAddress":
+    def _of(cls, url: httpx2.URL) -> "PageAddress":
         if url.scheme not in _PORTS:
             raise PageRefused("only addresses that begin with http:// or https:// are read")
         if url.userinfo:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
-import httpcore
+import httpcore2
 
 from botservice.agent.page_networks import is_public
 from botservice.core.errors import PageRefused
@@ -28,47 +28,47 @@ async def look_up(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
-class PublicNetwork(httpcore.AsyncNetworkBackend):
+class PublicNetwork(httpcore2.AsyncNetworkBackend):
     """Connects to public machines alone. A name is connected to at one of the addresses that were checked.
 
     TLS is spoken with the name, not with the number: whose certificate it is, is checked as ever. Neither a proxy nor
     anything else of the environment has a part in it: a proxy would look the name up once more.
     """
 
-    def __init__(self, resolve: Resolve = look_up, backend: httpcore.AsyncNetworkBackend | None = None) -> None:
+    def __init__(self, resolve: Resolve = look_up, backend: httpcore2.AsyncNetworkBackend | None = None) -> None:
         self._resolve = resolve
-        self._backend = backend or httpcore.AnyIOBackend()
+        self._backend = backend or httpcore2.AnyIOBackend()
 
     async def connect_tcp(
         self,
         host: str,
         port: int,
         timeout: float | None = None,
-        local_address: str | None = None,  # noqa: ARG002 - httpcore's own
+        local_address: str | None = None,  # noqa: ARG002 - httpcore2's own
         socket_options: Iterable[Any] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
+    ) -> httpcore2.AsyncNetworkStream:
         """Return a connection to a machine of this name.
 
         Raises:
             PageRefused: one of its addresses is not public, whatever the others are.
-            httpcore.ConnectError: none of them answers.
+            httpcore2.ConnectError: none of them answers.
         """
         try:
             async with asyncio.timeout(timeout):
                 addresses = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
-            raise httpcore.ConnectError(type(error).__name__) from error
+            raise httpcore2.ConnectError(type(error).__name__) from error
         if not all(map(is_public, addresses)):
             raise PageRefused("this address leads to no machine of the public internet")
-        failure: httpcore.ConnectError | httpcore.ConnectTimeout | None = None
+        failure: httpcore2.ConnectError | httpcore2.ConnectTimeout | None = None
         for address in addresses[:_MOST_TRIED]:
             try:
                 return await self._connect(address, port, timeout, socket_options)
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
                 failure = error
-        raise failure or httpcore.ConnectError("no address")
+        raise failure or httpcore2.ConnectError("no address")
 
-    async def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
+    async def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore2.AsyncNetworkStream:
         """Refuse."""
         raise PageRefused("a page is nothing of this machine")
 
@@ -78,7 +78,7 @@ class PublicNetwork(httpcore.AsyncNetworkBackend):
 
     async def _connect(
         self, address: str, port: int, timeout: float | None, socket_options: Iterable[Any] | None
-    ) -> httpcore.AsyncNetworkStream:
+    ) -> httpcore2.AsyncNetworkStream:
         stream = await self._backend.connect_tcp(address, port, timeout, None, socket_options)
         own = stream.get_extra_info("client_addr")
         if own is not None and own[0] == address:  # a public address of this machine itself

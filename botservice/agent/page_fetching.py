@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from email.message import Message as Headers
 from typing import Final
 
-import httpcore
+import httpcore2
 
 from botservice.agent.page_addresses import PageAddress
 from botservice.agent.page_connecting import PublicNetwork
@@ -147,13 +147,13 @@ class PageFetcher:
         try:
             async with asyncio.timeout(self._limits.seconds):
                 return await self._follow(address)
-        except (TimeoutError, httpcore.TimeoutException):
+        except (TimeoutError, httpcore2.TimeoutException):
             raise PageRefused("the page did not come in time") from None
-        except httpcore.ConnectError as error:
+        except httpcore2.ConnectError as error:
             is_tls = isinstance(error.__cause__, ssl.SSLError) or "CERTIFICATE" in str(error)
             why = "its certificate is not valid" if is_tls else "its server is not there, or has no such name"
             raise PageRefused(f"the page cannot be reached: {why}") from None
-        except (httpcore.NetworkError, httpcore.ProtocolError, OSError, ssl.SSLError):
+        except (httpcore2.NetworkError, httpcore2.ProtocolError, OSError, ssl.SSLError):
             raise PageRefused("the page's server broke off") from None
 
     async def _follow(self, address: PageAddress) -> FetchedPage:
@@ -169,7 +169,7 @@ class PageFetcher:
         wait = self._limits.wait_seconds
         waits = {"connect": wait, "read": wait, "write": wait, "pool": wait}
         # One connection for one request: nothing of one page is left for another.
-        pool = httpcore.AsyncConnectionPool(
+        pool = httpcore2.AsyncConnectionPool(
             ssl_context=self._tls or tls_context(), network_backend=self._network, max_connections=1
         )
         async with pool, pool.stream("GET", str(address), headers=_HEADERS, extensions={"timeout": waits}) as response:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-import httpx
+import httpx2
 
 from botservice.agent.hosted_tools import WEB_SEARCH
 from botservice.agent.model_refusals import list_refusals
@@ -410,8 +410,8 @@ async def _check_public_url(settings: Settings) -> Finding:
 
 async def _is_botservice(url: str) -> bool:
     try:
-        async with httpx.AsyncClient(timeout=_ANSWER_SECONDS, verify=tls_context()) as client:
+        async with httpx2.AsyncClient(timeout=_ANSWER_SECONDS, verify=tls_context()) as client:
             answer = await client.get(f"{url}/healthz")
-    except (httpx.HTTPError, httpx.InvalidURL):
+    except (httpx2.HTTPError, httpx2.InvalidURL):
         return False
     return answer.status_code == 200 and answer.text == "ok\n"

@@ -6,7 +6,7 @@ import random
 import threading
 from typing import Any, Final
 
-import httpx
+import httpx2
 
 from botservice import AgentService, FunctionsBasedAgent, MessageWindowMessageSelector, ScriptedChatLLM, ToolCall, tool
 from botservice.proving.records import ORDER, OrderAnswer
@@ -20,7 +20,7 @@ _PAID: Final = "The till has taken it."
 @tool
 async def pay(order: str) -> str:
     """Pay an order: it must never happen twice."""
-    async with httpx.AsyncClient(trust_env=False, timeout=20) as client:
+    async with httpx2.AsyncClient(trust_env=False, timeout=20) as client:
         answer = await client.post(os.environ[TILL], json={"order": order})
     return _PAID if answer.is_success else "The till has refused it."
 

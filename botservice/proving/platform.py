@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qs
 
-import httpx
+import httpx2
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
@@ -73,17 +73,17 @@ class Platform:
 
     async def deliver(self) -> None:
         """Bring the bot what was written, chats side by side, until cancelled."""
-        async with httpx.AsyncClient(trust_env=False, timeout=10) as client, asyncio.TaskGroup() as group:
+        async with httpx2.AsyncClient(trust_env=False, timeout=10) as client, asyncio.TaskGroup() as group:
             for lane in self._lanes.values():
                 group.create_task(self._deliver_lane(lane, client))
 
-    async def _deliver_lane(self, lane: "asyncio.Queue[dict[str, Any]]", client: httpx.AsyncClient) -> None:
+    async def _deliver_lane(self, lane: "asyncio.Queue[dict[str, Any]]", client: httpx2.AsyncClient) -> None:
         while True:
             update = await lane.get()
             while not await self._post(update, client):  # noqa: ASYNC110 - again and again, as the real one
                 await asyncio.sleep(_AGAIN_SECONDS)
 
-    async def _post(self, update: dict[str, Any], client: httpx.AsyncClient) -> bool:
+    async def _post(self, update: dict[str, Any], client: httpx2.AsyncClient) -> bool:
         """Try to bring one update to any of the processes, and return whether it was taken."""
         if self._webhook is None or not self.ports:
             return False
@@ -91,7 +91,7 @@ class Platform:
         address = f"http://127.0.0.1:{self._chance.choice(sorted(self.ports))}{path}"
         try:
             answer = await client.post(address, json=update, headers={_SECRET: secret})
-        except httpx.HTTPError:
+        except httpx2.HTTPError:
             return False
         return answer.is_success
 
@@ -112,7 +112,7 @@ class Platform:
             case "getMe":
                 return _ME
             case "setWebhook":
-                self._webhook = (httpx.URL(form["url"]).path, form.get("secret_token", ""))
+                self._webhook = (httpx2.URL(form["url"]).path, form.get("secret_token", ""))
                 return True
             case "getWebhookInfo":
                 return {"url": "", "pending_update_count": 0}

@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-import httpcore
+import httpcore2
 
 PUBLIC = "93.184.215.14"
 Answer = bytes | Callable[[asyncio.StreamReader, asyncio.StreamWriter], Any]
@@ -28,7 +28,7 @@ def redirect(to: str, status: str = "302 Found") -> bytes:
     return page("", status=status, Location=to)
 
 
-class PagesWeb(httpcore.AsyncNetworkBackend):
+class PagesWeb(httpcore2.AsyncNetworkBackend):
     """Names, pages, and who was asked.
 
     Attributes:
@@ -44,7 +44,7 @@ class PagesWeb(httpcore.AsyncNetworkBackend):
         self.connected: list[str] = []
         self.requests: list[str] = []
         self._port = 0
-        self._backend = httpcore.AnyIOBackend()
+        self._backend = httpcore2.AnyIOBackend()
 
     async def resolve(self, host: str, port: int) -> Sequence[str]:
         return self.names.get(host, [PUBLIC])

@@ -1,6 +1,6 @@
 """Speech into text, by any server with OpenAI's audio endpoint."""
 
-import httpx
+import httpx2
 
 from botservice.core.errors import LLMError
 from botservice.core.messages import Attachment
@@ -32,17 +32,17 @@ class OpenAITranscriber:
         name = attachment.name or f"recording.{_ending(attachment.mime_type)}"
         file = (name, attachment.data or b"", attachment.mime_type)
         try:
-            async with httpx.AsyncClient(timeout=_ANSWER_SECONDS, verify=tls_context()) as client:
+            async with httpx2.AsyncClient(timeout=_ANSWER_SECONDS, verify=tls_context()) as client:
                 answer = await client.post(
                     self._url, headers=self._headers, data={"model": self._model}, files={"file": file}
                 )
                 answer.raise_for_status()
                 return str(answer.json()["text"])
-        except httpx.HTTPStatusError as error:
+        except httpx2.HTTPStatusError as error:
             status = error.response.status_code
             text = f"speech was not transcribed: the server answered {status}{_REMEDIES.get(status, '')}"
             raise LLMError(text, status_code=status) from error
-        except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        except (httpx2.HTTPError, ValueError, KeyError, TypeError) as error:
             raise LLMError(f"speech was not transcribed: {type(error).__name__}") from error
 
 
