@@ -60,10 +60,9 @@ def issue_code(
 
 def take_code(connection: Connection, code: str, now: datetime, owe: Owe) -> AccessEntry | None:
     """Use up a code; return its newcomer, and send them a welcome in the chat in which they were refused."""
-    query = select(access_codes).where(access_codes.c.code == code, access_codes.c.expires_at > now)
-    row = connection.execute(query).one_or_none()
+    is_good = (access_codes.c.code == code, access_codes.c.expires_at > now)
+    row = connection.execute(delete(access_codes).where(*is_good).returning(access_codes)).one_or_none()
     if row is None:
         return None
-    connection.execute(delete(access_codes).where(access_codes.c.code == code))
     owe(connection, row.turn_id, row.welcome, now)
     return AccessEntry(Subject(SubjectKind.PERSON, row.person), None, name=row.name)

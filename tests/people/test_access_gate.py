@@ -16,6 +16,7 @@ from botservice import Author, Storage
 from botservice.commands.standard import standard_commands
 from botservice.core.policies import AccessMode
 from botservice.people.access import Access
+from botservice.people.access_codes import take_code
 from botservice.people.access_records import list_entries, move_chat, note_departure, note_invitation
 from botservice.people.identities import ensure_identity, join_identities
 from botservice.storage.tables.conversations import messages
@@ -261,3 +262,18 @@ async def test_accounts_that_were_linked_are_let_in_and_taken_out_together(stora
         await say(bot, "/revoke telegram:22", OWNER)
         await say(bot, "hello?", BOB)
         assert bot.messenger.visible[BOB] == ["re: hello", in_language("access.refused", "en", name="crowd:2")]
+
+
+async def test_a_code_that_two_owners_take_on_two_replicas_at_once_welcomes_once(postgres_url, postgres_storage):
+    clock, welcomed = Clock(), []
+    async with at_gate(postgres_storage, AccessMode.PAIRING, clock=clock) as bot:
+        await say(bot, "hello", BOB)
+        code = code_in(bot.messenger.visible[BOB][0])
+
+    def take(connection: Connection) -> bool:
+        return take_code(connection, code, clock(), lambda *told: welcomed.append(told)) is not None
+
+    async with Storage.open(postgres_url, limits=PATIENT) as other:
+        taking = [(postgres_storage, other)[place % 2].write(take, sort_key=(place,)) for place in range(4)]
+        assert sum(await asyncio.gather(*taking)) == 1
+    assert len(welcomed) == 1
