@@ -58,7 +58,8 @@ class Finding(NamedTuple):
 
 def read_blocks(page: str) -> Iterator[tuple[int, str]]:
     """Yield the line number and the text of each paragraph, list item, heading and table cell."""
-    fence, block, begun = "", [], 0
+    fence, begun = "", 0
+    block: list[str] = []
     for number, line in enumerate(page.splitlines(), 1):
         mark = _FENCE.match(line)
         if fence:
