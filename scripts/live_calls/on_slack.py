@@ -7,8 +7,7 @@ from typing import Any, Final
 from probes import Differs, Finding, Probe, Refused, Room, expect_refusal, try_all
 
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.figures import as_blocks, find_figures
-from transports.slack.formatting import markdown
+from transports.slack.figures import markdown, read_page
 
 NOT_TRIED: Final = {
     "apps.connections.open": "it would open a socket beside that of a running bot",
@@ -156,9 +155,9 @@ async def _prompts(room: Room) -> None:
 
 async def _figures(room: Room, text: str) -> None:
     """Post what holds figures, as answers are posted."""
-    figures = find_figures(text)
-    _check(holds=any(figure.block is not None for figure in figures), said="no figure is drawn")
-    await _post(room, text=text, blocks=as_blocks(text, figures))
+    page = read_page(text)
+    _check(holds=bool(page.needs), said="no figure is drawn")
+    await _post(room, text=text, blocks=page.blocks())
 
 
 async def _table(room: Room) -> None:

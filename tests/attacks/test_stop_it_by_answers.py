@@ -9,7 +9,9 @@ from standins.bot_api import BotApi
 
 from botservice.core.messages import Message
 from transports.common.too_long_messages import MAX_MESSAGES, is_too_intricate, note
-from transports.slack.formatting import Pings, stable_part, without_pings
+from transports.markdown.reading import read_markdown
+from transports.slack.figures import as_page
+from transports.slack.formatting import Pings, settled_text, without_pings
 from transports.slack.planning import plan_answer as plan_for_slack
 from transports.slack.reading import readable
 from transports.telegram.drafts import _tail
@@ -24,7 +26,7 @@ FORMATTERS: dict[str, Callable[[str], object]] = {
     "telegram": lambda text: plan_for_telegram(Message(text=text), ()),
     "telegram, growing": _tail,
     "slack": lambda text: plan_for_slack(Message(text=text), (), Pings()),
-    "slack, growing": lambda text: stable_part(text, Pings()),
+    "slack, growing": lambda text: as_page(read_markdown(settled_text(text, Pings())), is_growing=True),
     "slack, what people write": lambda text: readable(text, {}, "B"),
     "browser": render_markdown,
 }

@@ -16,7 +16,7 @@ KNOWN: set[str] = {
     "botservice.llm.demo_calls",
     "botservice.llm.demo_sentences",
     "botservice.llm.openai.error_table",
-    "transports.slack.escaping",
+    "transports.slack.formatting",
     "transports.telegram.reading",
 }
 # What owners write in settings, what the demo asks of short texts alone, templates of ours, and the end of a line.
@@ -25,7 +25,6 @@ HARMLESS = (
     "botservice.core.policies",
     "botservice.llm.demo._TIME",
     "botservice.texts.formatted._FENCE",
-    "transports.slack.escaping._OPEN_WORD",
 )
 
 

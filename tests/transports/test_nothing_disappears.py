@@ -30,8 +30,7 @@ from botservice.core.formatted_text import (
     Table,
 )
 from transports.markdown.reading import read_markdown
-from transports.slack.escaping import escape_hidden
-from transports.slack.figures import as_blocks, find_figures
+from transports.slack.figures import read_page
 from transports.slack.formatting import Pings, as_text, format_answer
 from transports.telegram.formatting import format_markdown, format_plain
 from transports.telegram.rich import as_rich
@@ -98,8 +97,7 @@ def in_slack(text: str) -> str:
     """Return what Slack shows: its own parser leaves tags out, and counts the points of a list."""
     parts = []
     for piece in format_answer(text, Pings()):
-        escaped = escape_hidden(piece)
-        for block in as_blocks(escaped, find_figures(escaped)):
+        for block in read_page(piece).blocks():
             rows = block.get("rows", ())
             parts += [cell["text"] for row in rows for cell in row]
             shown = SLACK.render(block.get("text", ""))
@@ -114,6 +112,7 @@ def in_slack_text(text: str) -> str:
 
 PLATFORMS: dict[str, Callable[[str], str]] = {"telegram": in_telegram, "browser": in_browser, "terminal": on_terminal}
 EVERYWHERE = {**PLATFORMS, "slack": in_slack}
+PLAIN = {"telegram": lambda text: "\n".join(each.text for each in format_plain(text)), "slack": in_slack_text}
 LITERAL = [
     "5$/month or 50$/year",
     "$AAPL/$MSFT",
@@ -138,6 +137,7 @@ LITERAL = [
     "__init__ and __all__",
     "if a || b || c",
     "if x ~ 5 and y ~ 6",
+    "<# a> and <@ b>, <!c> and <!date^1^d|e>",
 ]
 TEXTS = [
     ("**Apples 5$/kg** and **pears 7$/kg**", "Apples 5$/kg and pears 7$/kg"),
@@ -154,6 +154,12 @@ TEXTS = [
 @pytest.mark.parametrize("text", LITERAL)
 def test_signs_that_are_no_marks_stay(platform: str, text: str) -> None:
     assert EVERYWHERE[platform](text).strip() == text
+
+
+@pytest.mark.parametrize("platform", PLAIN)
+@pytest.mark.parametrize("text", [*LITERAL, *(text for text, _ in TEXTS)])
+def test_without_formatting_all_is_shown_as_it_was_written(platform: str, text: str) -> None:
+    assert PLAIN[platform](text).strip() == text
 
 
 @pytest.mark.parametrize("platform", EVERYWHERE)
@@ -265,8 +271,7 @@ _TAGS = re.compile(r"</?(?:b|i|br|div)>")
 SURFACES = {
     **EVERYWHERE,
     "rich messages of telegram": in_rich_telegram,
-    "telegram, plain": lambda text: "\n".join(piece.text for piece in format_plain(text)),
-    "slack, plain": in_slack_text,
+    **{f"{name}, plain": show for name, show in PLAIN.items()},
 }
 
 

@@ -23,8 +23,9 @@ STYLES: Final = {
 }
 _INLINE: Final = frozenset({*STYLES, "sub", "sup", "small", "span", "font", "kbd", "mark"})
 _CONTAINERS: Final = frozenset({"div", "p", "center", "details", "summary"})
+ELEMENTS: Final = sorted(_INLINE | _CONTAINERS | {"br"}, key=len, reverse=True)
 _TAG: Final = re.compile(
-    rf"</?({'|'.join(sorted(_INLINE | _CONTAINERS | {'br'}, key=len, reverse=True))})"
+    rf"</?({'|'.join(ELEMENTS)})"
     r"(?:\s+[a-z-]{1,20}(?:=(?:\"[^<>\"]{0,200}\"|'[^<>']{0,200}'|[^<>\s\"'=]{1,200}))?){0,8}\s*/?>",
     re.IGNORECASE,
 )

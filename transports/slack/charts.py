@@ -13,12 +13,10 @@ Nothing else becomes a chart. Where Slack shows none, people read the title and 
 """
 
 import re
-from collections.abc import Sequence
 from typing import Any, Final
 
-from markdown_it.token import Token
-
-from transports.markdown.parser import PARSER
+from botservice.core.formatted_text import Inline, Span, Table, plain_text
+from transports.markdown.reading import read_markdown
 
 # Source: docs.slack.dev, reference/block-kit/blocks/data-table-block.
 MAX_ROWS: Final = 100
@@ -27,7 +25,6 @@ MAX_TABLE_CHARACTERS: Final = 10_000
 _PAGE_ROWS: Final = 20
 _MAX_CAPTION: Final = 150
 _EMPTY: Final = "-"
-_PLAIN: Final = frozenset({"text", "code_inline", "strong_open", "strong_close", "em_open", "em_close", "softbreak"})
 # "1,234.5", "-3 %", "€ 12": the sign and the unit are shown, the number is what a column is sorted by.
 _NUMBER: Final = re.compile(r"[$€£¥]? ?([-+−]?(?:\d{1,3}(?:,\d{3})+|\d{1,15})(?:\.\d{1,9})?) ?[%$€£¥]?")  # noqa: RUF001 - people write it
 
@@ -43,18 +40,15 @@ _MAX_LABEL: Final = 20
 _HEAD: Final = re.compile(r"(pie|bar|line|area):([^\n]+)", re.IGNORECASE)
 
 
-def read_cells(tokens: Sequence[Token]) -> Cells | None:
+def read_cells(table: Table) -> Cells | None:
     """Return the texts of a table's cells, row by row, or None if they hold more than text, such as links."""
-    rows: Cells = []
-    for token in tokens:
-        if token.type == "tr_open":
-            rows.append([])
-        elif token.type == "inline":
-            children = token.children or []
-            if any(each.type not in _PLAIN for each in children) or "://" in token.content:
-                return None
-            rows[-1].append("".join(each.content or " " * (each.type == "softbreak") for each in children).strip())
-    return rows
+    if not all(_is_plain(each) for row in table.rows for cell in row for each in cell):
+        return None
+    return [[plain_text(cell).replace("\n", " ").strip() for cell in row] for row in table.rows]
+
+
+def _is_plain(each: Inline) -> bool:
+    return isinstance(each, Span) and not (each.link or each.strike or each.spoiler) and "://" not in each.text
 
 
 def number_in(text: str) -> float | None:
@@ -115,9 +109,8 @@ def _read_head(content: str) -> tuple[tuple[str, str] | None, str]:
 def chart_block(content: str) -> dict[str, Any] | None:
     """Return a chart as a block, or None if it is not one, or Slack would not take it."""
     found, rest = _read_head(content)
-    tokens = PARSER.parse(rest.strip())
-    is_table = bool(tokens) and tokens[0].type == "table_open" and tokens[-1].type == "table_close"
-    cells = read_cells(tokens) if is_table else None
+    blocks = read_markdown(rest.strip())
+    cells = read_cells(blocks[0]) if len(blocks) == 1 and isinstance(blocks[0], Table) else None
     if found is None or not cells or len(found[1]) > _MAX_TITLE:
         return None
     kind, title = found

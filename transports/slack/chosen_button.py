@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from botservice.core.errors import BotServiceError
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.escaping import escape_hidden
-from transports.slack.formatting import BUTTON, find_address, markdown
+from transports.slack.figures import markdown, read_page
+from transports.slack.formatting import BUTTON, find_address
 from transports.slack.inbound_events import field, items_of
 from transports.slack.rich_text import escape_words
 from transports.slack.workspaces import Workspaces
@@ -95,7 +95,7 @@ def _blocks(choice: SlackChoice, text: str, label: str) -> list[dict[str, Any]]:
             blocks.append({"type": "actions", "elements": links})
     has_words = any(field(each, "type") in _OF_WORDS for each in items_of(choice.message, "blocks"))
     if text and not has_words:  # they stand beside the blocks, and new blocks would hide them
-        blocks.insert(0, markdown(escape_hidden(html.unescape(text))))
+        blocks.insert(0, markdown(read_page(html.unescape(text)).text))
     return blocks
 
 

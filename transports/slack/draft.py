@@ -3,14 +3,15 @@
 import logging
 import time
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from botservice.texts import in_language
 from botservice.turns.transport import StreamRecord
+from transports.markdown.reading import read_markdown
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.figures import as_chunks, drawn, find_figures, in_words, settled, suspect
-from transports.slack.formatting import MAX_CHARACTERS, Pings, before_address, split_markdown, stable_part
+from transports.slack.figures import Page, as_page, read_page, suspect
+from transports.slack.formatting import MAX_CHARACTERS, Pings, find_address, format_answer, settled_text
 from transports.slack.growing_answer import OpenStream, Streams, Task
 from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.workspaces import Workspace
@@ -111,7 +112,7 @@ class SlackDraft:
         """Return the seconds until this should be shown; None if it need not be."""
         now = time.monotonic()
         stream = self._stream
-        is_text = bool(text) if stream is not None else bool(self._showable(text))
+        is_text = bool(text) if stream is not None else bool(self._showable(text).text)
         if is_text and self._text_since is None:
             self._text_since = now
         if stream is None:
@@ -122,7 +123,7 @@ class SlackDraft:
         if not stream.is_certain or self._is_full:
             return None
         is_told = not stream.is_open or dict(tasks) == stream.tasks  # a message that is edited shows no tasks
-        if is_told and self._showable(text) == stream.text:
+        if is_told and stream.text.startswith(self._showable(text).text):
             return None
         pause = self._tempo.append if stream.is_open else self._tempo.edit
         return max(0.0, self._painted_at + pause - now)
@@ -143,8 +144,8 @@ class SlackDraft:
         self._refused = await self._refusals.of(workspace.team_id)
         await self._record.confirm()
         shown = self._showable(text)
-        if len(shown) > MAX_CHARACTERS:  # the rest is for further messages, which come with the whole answer
-            shown, self._is_full = split_markdown(shown, max_characters=MAX_CHARACTERS)[0], True
+        if len(shown.text) > MAX_CHARACTERS:  # the rest is for further messages, which come with the whole answer
+            shown, self._is_full = read_page(format_answer(text, self._pings)[0]).refusing(self._refused), True
         if self._stream is None:
             await self._open(workspace, shown, tasks)
         elif self._stream.is_open:
@@ -152,25 +153,27 @@ class SlackDraft:
         else:
             await self._edit(workspace, self._stream, shown)
 
-    def _showable(self, text: str) -> str:
+    def _showable(self, text: str) -> Page:
         """Return so much of a text that grows as may be shown already."""
-        stable = stable_part(text[: 2 * MAX_CHARACTERS], self._pings)
-        return settled(stable if self._previews else before_address(stable), self._refused).rstrip("\n")
+        blocks = read_markdown(settled_text(text[: 2 * MAX_CHARACTERS], self._pings))
+        page = as_page(blocks, is_growing=True).refusing(self._refused)
+        address = None if self._previews else find_address(page.text)
+        return page.before(len(page.text) if address is None else address)
 
-    async def _open(self, workspace: Workspace, shown: str, tasks: Mapping[str, Task]) -> None:
+    async def _open(self, workspace: Workspace, shown: Page, tasks: Mapping[str, Task]) -> None:
         """Open the stream: its intent is stored before, and its timestamp right after."""
         target = self._target
         ts = await self._record.opening()
         if ts is not None:  # an earlier process opened it
             self._stream = self._streams[target.channel, ts] = OpenStream(target.channel, ts, is_open=False)
             return
-        figures = find_figures(shown, self._refused)
-        shown = shown[: figures[0].begin].rstrip("\n") if figures else shown  # what may be refused opens no stream
+        drawn = (each.begin for each in shown.figures if each.block is not None)
+        begun = shown.before(next(drawn, len(shown.text)))  # what may be refused opens no stream
         is_plan = len(tasks) > 1 and Feature.PLANS not in self._refused
-        chunks = _chunks(shown, tasks, self._plan(tasks) if is_plan else None)
+        chunks = _chunks(begun.words, tasks, self._plan(tasks) if is_plan else None)
         answer = await self._start(workspace, chunks, is_plan=is_plan)
         is_plan = is_plan and Feature.PLANS not in await self._refusals.of(workspace.team_id)
-        stream = OpenStream(target.channel, str(answer.get("ts")), shown, dict(tasks), is_plan=is_plan)
+        stream = OpenStream(target.channel, str(answer.get("ts")), begun.text, dict(tasks), is_plan=is_plan)
         self._streams[stream.channel, stream.ts] = stream
         await self._record.opened(stream.ts)
         self._stream = stream
@@ -196,15 +199,16 @@ class SlackDraft:
             await self._refusals.note(workspace.team_id, Feature.PLANS, failure)
             return started
 
-    async def _append(self, workspace: Workspace, stream: OpenStream, shown: str, tasks: Mapping[str, Task]) -> None:
-        if not shown.startswith(stream.text):
+    async def _append(self, workspace: Workspace, stream: OpenStream, shown: Page, tasks: Mapping[str, Task]) -> None:
+        if stream.text.startswith(shown.text):
+            shown = replace(shown, text=stream.text)
+        elif not shown.text.startswith(stream.text):
             stream.is_certain = False  # it reads differently now: the whole answer takes its place
             return
         changed = {name: task for name, task in tasks.items() if stream.tasks.get(name) != task}
         has_grown = len(tasks) > len(stream.tasks)
         plan = self._plan(tasks) if stream.is_plan and has_grown else None
-        figures = [each for each in find_figures(shown, self._refused) if each.begin >= len(stream.text)]
-        chunks = _chunks("", changed, plan, known=stream.tasks) + as_chunks(shown, figures, len(stream.text))
+        chunks = _chunks("", changed, plan, known=stream.tasks) + shown.chunks(len(stream.text))
         stream.is_certain = False  # until Slack says that it took it
         try:
             await self._client.call(
@@ -212,34 +216,32 @@ class SlackDraft:
             )
         except SlackFailure as failure:
             stream.is_certain = not failure.is_unknown
-            needs = drawn(figures)
-            if needs and failure.is_about_figures:
-                await self._refusals.note(workspace.team_id, suspect(needs), failure)
+            if shown.needs and failure.is_about_figures:
+                await self._refusals.note(workspace.team_id, suspect(shown.needs), failure)
                 return  # the next state has words in their place
             if failure.code not in _ENDED:
                 raise
             logger.info("slack.stream_ended", extra={"reason": failure.code})
             stream.is_open = False  # it grows on by being edited
         else:
-            stream.is_certain, stream.text, stream.tasks = True, shown, dict(tasks)
+            stream.is_certain, stream.text, stream.tasks = True, shown.text, dict(tasks)
 
     def _plan(self, tasks: Mapping[str, Task]) -> str:
         """Return what stands above the tools of an answer that takes several steps."""
         return in_language("status.steps", self.language, count=len(tasks))
 
-    async def _edit(self, workspace: Workspace, stream: OpenStream, shown: str) -> None:
-        if not shown:
+    async def _edit(self, workspace: Workspace, stream: OpenStream, shown: Page) -> None:
+        if not shown.text:
             return
-        words = in_words(shown, find_figures(shown, self._refused))
         try:
             await self._client.call(workspace.token, "chat.stopStream", channel=stream.channel, ts=stream.ts)
         except SlackFailure as failure:
             if failure.code not in _ENDED:
                 raise
         await self._client.call(
-            workspace.token, "chat.update", channel=stream.channel, ts=stream.ts, markdown_text=f"{words} …"
+            workspace.token, "chat.update", channel=stream.channel, ts=stream.ts, markdown_text=f"{shown.words} …"
         )
-        stream.text = shown
+        stream.text = shown.text
 
 
 def _chunks(

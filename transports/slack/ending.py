@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.figures import drawn, find_figures, suspect
+from transports.slack.figures import Page, suspect
 from transports.slack.growing_answer import OpenStream
 from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.sessions import Idle
@@ -25,16 +25,16 @@ class Ending:
         self._idle = idle
 
     async def complete(
-        self, workspace: Workspace, stream: OpenStream, text: str, context_keys: Mapping[str, str], **below: Any
+        self, workspace: Workspace, stream: OpenStream, answer: Page, context_keys: Mapping[str, str], **below: Any
     ) -> bool:
-        """Return whether a stream has become the text.
+        """Return whether a stream has become the whole answer.
 
         Raises:
             SlackFailure: it is not known, or may go later.
         """
         for refused in (await self._refusals.of(workspace.team_id), _ALL):  # one more call, whatever is not drawn there
-            figures = [each for each in find_figures(text, refused) if each.begin >= len(stream.text)]
-            chunks, needs = stream.last_chunks(text, figures) or None, drawn(figures)
+            page = answer.refusing(refused)
+            chunks, needs = stream.last_chunks(page) or None, page.needs
             try:
                 await self._stop(workspace, stream.channel, stream.ts, context_keys, chunks=chunks, **below)
             except SlackFailure as failure:

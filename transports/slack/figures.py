@@ -1,25 +1,17 @@
-"""Where a text holds tables and charts, and what they are in a message: blocks of their own between its words."""
+"""Tables and charts of an answer: blocks of their own between its words, or words where a workspace draws none."""
 
-import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from markdown_it.token import Token
-
-from transports.common.too_long_messages import is_too_intricate
-from transports.markdown.parser import PARSER
+from botservice.core.formatted_text import Block, Blocks, CodeBlock, FormattedText, Heading, Table, plain_text
+from botservice.core.messages import is_blank
+from transports.markdown.reading import read_whole
 from transports.slack import charts
 from transports.slack.charts import MAX_TABLE_CHARACTERS, characters_in, read_cells, table_block
-from transports.slack.formatting import markdown, may_hold_figures
 from transports.slack.refusals import Feature
+from transports.slack.rendering import placed_blocks, render_words
 
 _MAX_FIGURES: Final = 20  # with the words between them, so many blocks as a message holds beside its buttons
-# What stands at the end of a text that grows and may yet become a table or a chart.
-_TABLE_BEGUN: Final = re.compile(r"(?:^|(?<=\n))(?:[ ]{0,3}\|[^\n]*(?:\n|\Z))+\Z")
-_CHART_BEGUN: Final = re.compile(r"(?:^|(?<=\n))[ ]{0,3}`{1,3}[a-z]*\Z")
-_NOTHING: Final[frozenset[Feature]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +31,67 @@ class Figure:
     words: str
 
 
-def find_figures(text: str, refused: frozenset[Feature] = _NOTHING) -> list[Figure]:
-    """Return the tables and charts of a text, in order."""
-    if not may_hold_figures(text) or "\r" in text or is_too_intricate(text):
-        return []
-    found = _Finder(refused)
-    for block in _blocks_of(text):
-        found.look_at(block, text)
-    return found.figures
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An answer as Markdown for Slack, with what of it can be drawn."""
+
+    text: str
+    figures: tuple[Figure, ...] = ()
+
+    @property
+    def needs(self) -> frozenset[Feature]:
+        """What has to be drawn for it."""
+        return frozenset(figure.feature for figure in self.figures if figure.block is not None)
+
+    @property
+    def words(self) -> str:
+        """The text whose figures are words, as every workspace shows it."""
+        return "".join(map(str, _parts(self.refusing(frozenset(Feature)), 0)))
+
+    def refusing(self, refused: frozenset[Feature]) -> "Page":
+        """Return it without drawing what a workspace refuses."""
+        shown = (replace(each, block=None) if each.feature in refused else each for each in self.figures)
+        return replace(self, figures=tuple(shown))
+
+    def before(self, end: int) -> "Page":
+        """Return its beginning, in which no figure is torn."""
+        end = min([end, *(each.begin for each in self.figures if each.end > end)])
+        text = self.text[:end].rstrip("\n")
+        return Page(text, tuple(each for each in self.figures if each.end <= len(text)))
+
+    def blocks(self) -> list[dict[str, Any]]:
+        """Return it as blocks, its figures drawn."""
+        return [markdown(each.strip("\n")) if isinstance(each, str) else each for each in _parts(self, 0)]
+
+    def chunks(self, begin: int = 0) -> list[dict[str, Any]]:
+        """Return it from somewhere on as pieces of a stream, its figures drawn."""
+        return [
+            {"type": "markdown_text", "text": each} if isinstance(each, str) else {"type": "blocks", "blocks": [each]}
+            for each in _parts(self, begin)
+        ]
 
 
-def drawn(figures: Sequence[Figure]) -> frozenset[Feature]:
-    """Return what has to be drawn for figures."""
-    return frozenset(figure.feature for figure in figures if figure.block is not None)
+def _parts(page: Page, begin: int) -> list[str | dict[str, Any]]:
+    """Return what says a page from somewhere on: its words, and between them the blocks that are drawn."""
+    parts: list[str | dict[str, Any]] = []
+    at, words = begin, ""
+    for figure in page.figures:
+        if figure.begin < at:
+            continue
+        words += page.text[at : figure.begin]
+        at = figure.end
+        if figure.block is None:
+            words += figure.words
+            continue
+        parts += [words, figure.block] if words.strip() else [figure.block]
+        words = ""
+    words += page.text[at:]
+    return [*parts, words] if words.strip() or (words and not parts) else parts
+
+
+def markdown(text: str) -> dict[str, Any]:
+    """Return text as a block that takes markdown as models write it."""
+    return {"type": "markdown", "text": text}
 
 
 def suspect(needs: frozenset[Feature]) -> Feature:
@@ -59,133 +99,51 @@ def suspect(needs: frozenset[Feature]) -> Feature:
     return Feature.CHARTS if Feature.CHARTS in needs else Feature.TABLES
 
 
-def as_blocks(text: str, figures: Sequence[Figure]) -> list[dict[str, Any]]:
-    """Return a text as blocks, its figures drawn."""
-    return [markdown(each.strip("\n")) if isinstance(each, str) else each for each in _parts(text, 0, figures)]
+def read_page(text: str) -> Page:
+    """Return a whole answer; one of which no word would be seen stays as it was written."""
+    blocks = read_whole(text)
+    return Page(render_words(text)) if is_blank(FormattedText(blocks).plain) else as_page(blocks)
 
 
-def as_chunks(text: str, figures: Sequence[Figure], begin: int = 0) -> list[dict[str, Any]]:
-    """Return a text from somewhere on as pieces of a stream, its figures drawn."""
-    return [
-        {"type": "markdown_text", "text": each} if isinstance(each, str) else {"type": "blocks", "blocks": [each]}
-        for each in _parts(text, begin, figures)
-    ]
+def as_page(blocks: Blocks, *, is_growing: bool = False) -> Page:
+    """Return the blocks of an answer.
 
-
-def in_words(text: str, figures: Sequence[Figure]) -> str:
-    """Return a text whose figures are words, as every workspace shows it."""
-    said, at = "", 0
-    for figure in figures:
-        said, at = said + text[at : figure.begin] + figure.words, figure.end
-    return said + text[at:]
-
-
-def settled(text: str, refused: frozenset[Feature] = _NOTHING) -> str:
-    """Return so much of a text that grows as holds no figure that is still being written."""
-    if ("|" not in text and "`" not in text) or "\r" in text or is_too_intricate(text):
-        return text
-    last = next(reversed(list(_blocks_of(text))), None)
-    is_table = last is not None and last.kind == "table_open"
-    if last is not None and last.is_open(text) and not (is_table and Feature.TABLES in refused):
-        return text[: last.begin]
-    begun = _CHART_BEGUN.search(text)
-    if begun is None and not is_table and Feature.TABLES not in refused:
-        begun = _TABLE_BEGUN.search(text)
-    is_code = last is not None and last.kind == "fence" and begun is not None and begun.start() < last.end
-    return text if begun is None or is_code else text[: begun.start()]
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A top block of markdown, with where it stands."""
-
-    tokens: Sequence[Token]
-    begin: int
-    end: int
-
-    @property
-    def kind(self) -> str:
-        return self.tokens[0].type
-
-    @property
-    def is_chart(self) -> bool:
-        return self.kind == "fence" and self.tokens[0].info.strip() == charts.NAME
-
-    def is_open(self, text: str) -> bool:
-        """Return whether more of it may come."""
-        if self.kind == "table_open":
-            return not text[self.end :].strip() and not text.endswith("\n\n")
-        if self.kind != "fence":
-            return False
-        lines = text[self.begin : self.end].rstrip("\n").split("\n")
-        if len(lines) < 2:
-            return charts.NAME.startswith(self.tokens[0].info.strip())
-        is_closed = lines[-1].strip() == self.tokens[0].markup and text[: self.end].endswith("\n")
-        return self.is_chart and not is_closed
+    Args:
+        is_growing: More may come: what that may change of the last block is left out.
+    """
+    finder, parts, at = _Finder(), list[str](), 0
+    for block, said in placed_blocks(blocks, is_growing=is_growing):
+        finder.look_at(block, said, at)
+        parts.append(said)
+        at += len(said)
+    return Page("".join(parts), tuple(finder.figures))
 
 
 class _Finder:
     """Looks for figures, within what a message holds of them."""
 
-    def __init__(self, refused: frozenset[Feature]) -> None:
+    def __init__(self) -> None:
         self.figures: list[Figure] = []
-        self._refused = refused
         self._caption = ""
         self._room = MAX_TABLE_CHARACTERS
         self._charts = 0
 
-    def look_at(self, block: _Block, text: str) -> None:
+    def look_at(self, block: Block | None, said: str, begin: int) -> None:
         """Take a block, if it is a figure."""
-        if block.kind == "heading_open":
-            self._caption = block.tokens[1].content.strip("*_ ")
-        elif len(self.figures) < _MAX_FIGURES and block.kind == "table_open" and Feature.TABLES not in self._refused:
-            self._take_table(block, text)
-        elif len(self.figures) < _MAX_FIGURES and block.is_chart:
-            self._take_chart(block)
-
-    def _take_table(self, block: _Block, text: str) -> None:
-        cells = read_cells(block.tokens)
-        table = None if cells is None else table_block(cells, self._caption)
-        if cells is not None and table is not None and characters_in(cells) <= self._room:
-            self._room -= characters_in(cells)
-            self.figures.append(Figure(block.begin, block.end, Feature.TABLES, table, text[block.begin : block.end]))
-
-    def _take_chart(self, block: _Block) -> None:
-        content = block.tokens[0].content
-        is_drawn = self._charts < charts.MAX_CHARTS and Feature.CHARTS not in self._refused
-        words = charts.in_words(content)
-        if words is None:
+        end = begin + len(said)
+        if isinstance(block, Heading):
+            self._caption = plain_text(block.spans).strip()
+        elif len(self.figures) >= _MAX_FIGURES:
             return
-        chart = charts.chart_block(content) if is_drawn else None
-        self._charts += chart is not None
-        self.figures.append(Figure(block.begin, block.end, Feature.CHARTS, chart, words))
-
-
-def _blocks_of(text: str) -> Iterator[_Block]:
-    """Yield the top blocks of a text."""
-    tokens = PARSER.parse(text)
-    starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-    for at, token in enumerate(tokens):
-        if token.level or not token.map or token.nesting < 0:
-            continue
-        end = next((n for n in range(at + 1, len(tokens)) if not tokens[n].level), at) if token.nesting else at
-        begin, after = (min(starts[line], len(text)) for line in token.map)
-        yield _Block(tokens[at : end + 1], begin, after)
-
-
-def _parts(text: str, begin: int, figures: Sequence[Figure]) -> list[str | dict[str, Any]]:
-    """Return what says a text from somewhere on: its words, and between them the blocks that are drawn."""
-    parts: list[str | dict[str, Any]] = []
-    at, words = begin, ""
-    for figure in figures:
-        if figure.begin < at:
-            continue
-        words += text[at : figure.begin]
-        at = figure.end
-        if figure.block is None:
-            words += figure.words
-            continue
-        parts += [words, figure.block] if words.strip() else [figure.block]
-        words = ""
-    words += text[at:]
-    return [*parts, words] if words.strip() or (words and not parts) else parts
+        elif isinstance(block, Table):
+            cells = read_cells(block)
+            table = None if cells is None else table_block(cells, self._caption)
+            if cells is not None and table is not None and characters_in(cells) <= self._room:
+                self._room -= characters_in(cells)
+                self.figures.append(Figure(begin, end, Feature.TABLES, table, said))
+        elif isinstance(block, CodeBlock) and block.language == charts.NAME:
+            words = charts.in_words(block.text)
+            if words is not None:
+                chart = charts.chart_block(block.text) if self._charts < charts.MAX_CHARTS else None
+                self._charts += chart is not None
+                self.figures.append(Figure(begin, end, Feature.CHARTS, chart, words))

@@ -1,13 +1,13 @@
 """Answers that grow in Slack, from their first word until they are complete."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from cachetools import FIFOCache
 
 from botservice.core.messages import ToolCall
-from transports.slack.figures import Figure, as_chunks
+from transports.slack.figures import Page
 from transports.slack.formatting import Pings, without_pings
 
 MAX_STREAMS = 5000
@@ -72,10 +72,10 @@ class OpenStream:
         """Return whether text is what the stream says, with more behind it."""
         return self.is_open and self.is_certain and text.startswith(self.text)
 
-    def last_chunks(self, text: str, figures: Sequence[Figure] = ()) -> list[dict[str, Any]]:
-        """Return what is still missing of text, and the end of every tool."""
+    def last_chunks(self, page: Page) -> list[dict[str, Any]]:
+        """Return what is still missing of an answer, and the end of every tool."""
         chunks = [task.ended().chunk(name) for name, task in self.tasks.items() if not task.is_done]
-        return [*chunks, *as_chunks(text, figures, len(self.text))]
+        return [*chunks, *page.chunks(len(self.text))]
 
 
 Streams = FIFOCache[tuple[str, str], OpenStream]

@@ -13,17 +13,8 @@ from transports.files.stored import ending_of, read_stored_file
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_delivery_error
 from transports.slack.deleted_questions import is_all_deleted
 from transports.slack.ending import Ending
-from transports.slack.escaping import escape_hidden
-from transports.slack.figures import Figure, as_blocks, drawn, find_figures, in_words, suspect
-from transports.slack.formatting import (
-    as_text,
-    button_row,
-    feedback_buttons,
-    find_address,
-    mark_of,
-    markdown,
-    may_hold_figures,
-)
+from transports.slack.figures import Page, markdown, read_page, suspect
+from transports.slack.formatting import as_text, button_row, feedback_buttons, find_address, mark_of
 from transports.slack.growing_answer import Streams
 from transports.slack.inbound_events import field, word
 from transports.slack.lost_answers import LostAnswers
@@ -143,12 +134,8 @@ class SlackSender:
     async def _respond(self, url: str, delivery: Delivery) -> bool:
         """Answer where only the asker sees it; return whether that was possible."""
         text = str(delivery.payload["text"])
-        rich = _rich(delivery)
-        words = in_words(text, find_figures(text)) if rich is None else text
-        form = {
-            "text": _as_text(delivery, words),
-            "blocks": [rich or markdown(escape_hidden(words)), *_below(delivery)],
-        }
+        blocks = [_rich(delivery) or markdown(read_page(text).words), *_below(delivery)]
+        form = {"text": _as_text(delivery), "blocks": blocks}
         body = {"response_type": "ephemeral", "replace_original": False, **form, **self._looks}
         if "response_thread_ts" in delivery.payload:
             body["thread_ts"] = delivery.payload["response_thread_ts"]
@@ -168,8 +155,8 @@ class SlackSender:
         text = str(delivery.payload["text"])
         await self._pace.turn(place["channel"], delivery.turn_id)
         await delivery.confirm()
-        shown = _rich(delivery) or markdown(escape_hidden(text))
-        form = {"text": _as_text(delivery, text), "blocks": [shown, *_below(delivery)]}
+        blocks = [_rich(delivery) or markdown(read_page(text).words), *_below(delivery)]
+        form = {"text": _as_text(delivery), "blocks": blocks}
         user = delivery.payload["only_for"]
         try:
             await self._client.call(workspace.token, "chat.postEphemeral", **place, user=user, **form)
@@ -193,15 +180,15 @@ class SlackSender:
         self, workspace: Workspace, place: Mapping[str, Any], delivery: Delivery, context_keys: Mapping[str, str]
     ) -> str | None:
         """Turn the stream into the answer and return its timestamp, or None if the stream is gone."""
-        text, ts = escape_hidden(str(delivery.payload["text"])), str(delivery.external_id)
+        page, ts = read_page(str(delivery.payload["text"])), str(delivery.external_id)
         stream = self._streams.pop((place["channel"], ts), None)  # whatever comes of it, it is not what was known
-        if not self._previews and find_address(text) is not None:
+        if not self._previews and find_address(page.text) is not None:
             # Only chat.postMessage can be told to fetch nothing (docs.slack.dev), so the stream gives way to a message.
             await self._take_away(workspace, place, ts, context_keys)
             return None
-        if stream is not None and _rich(delivery) is None and stream.can_become(text):
+        if stream is not None and _rich(delivery) is None and stream.can_become(page.text):
             below = {"blocks": _below(delivery) or None, "metadata": mark_of(delivery)}
-            if await self._ending.complete(workspace, stream, text, context_keys, **below):
+            if await self._ending.complete(workspace, stream, page, context_keys, **below):
                 return ts
         await self._ending.stop(workspace, place, ts, context_keys)
         try:
@@ -230,18 +217,12 @@ class SlackSender:
         self, workspace: Workspace, method: str, delivery: Delivery, **place: Any
     ) -> dict[str, Any]:
         """Send a text, simpler and simpler: with figures, with blocks, as markdown, as plain text."""
-        plain = str(delivery.payload["text"])
-        text, refused = escape_hidden(plain), frozenset[Feature]()
-        figures: list[Figure] = []
-        rich, below = _rich(delivery), _below(delivery)
-        if rich is None and may_hold_figures(text):
-            refused = await self._refusals.of(workspace.team_id)
-            figures = find_figures(text, refused)
-            plain = in_words(plain, find_figures(plain, refused))
-        words = _as_text(delivery, plain)
-        forms = _forms_of(text, words, figures, below, has_blocks=method == "chat.update")
+        words, rich, below = _as_text(delivery), _rich(delivery), _below(delivery)
         if rich is not None:
             forms = [_Form({"text": words, "blocks": [rich, *below]})]
+        else:
+            page = read_page(str(delivery.payload["text"])).refusing(await self._refusals.of(workspace.team_id))
+            forms = _forms_of(page, words, below, has_blocks=method == "chat.update")
         if method != "chat.update":
             forms.append(_Form({"text": words, "mrkdwn": False}))
         for number, form in enumerate(forms, start=1):
@@ -286,22 +267,19 @@ class SlackSender:
         return None
 
 
-def _forms_of(
-    text: str, plain: str, figures: Sequence[Figure], below: Sequence[dict[str, Any]], *, has_blocks: bool = False
-) -> list[_Form]:
-    """Return the forms of a text: with its figures drawn, with blocks, as markdown.
+def _forms_of(page: Page, words: str, below: Sequence[dict[str, Any]], *, has_blocks: bool) -> list[_Form]:
+    """Return the forms of an answer: with its figures drawn, with blocks, as Markdown.
 
     Args:
-        plain: The text for notifications and old clients.
+        words: The text for notifications and old clients.
         below: The blocks that stand under it, such as buttons.
         has_blocks: Whether what it replaces keeps its blocks unless it gets new ones.
     """
-    words, needs = (in_words(text, figures), drawn(figures)) if figures else (text, frozenset())
-    forms = [_Form({"markdown_text": words})]
+    forms = [_Form({"markdown_text": page.words})]
     if below or has_blocks:
-        forms.insert(0, _Form({"text": plain, "blocks": [markdown(words), *below]}))
-    if needs:
-        forms.insert(0, _Form({"text": plain, "blocks": [*as_blocks(text, figures), *below]}, needs))
+        forms.insert(0, _Form({"text": words, "blocks": [markdown(page.words), *below]}))
+    if page.needs:
+        forms.insert(0, _Form({"text": words, "blocks": [*page.blocks(), *below]}, page.needs))
     return forms
 
 
@@ -311,9 +289,10 @@ def _rich(delivery: Delivery) -> dict[str, Any] | None:
     return rich_text(elements) if isinstance(elements, list) else None
 
 
-def _as_text(delivery: Delivery, words: str) -> str:
+def _as_text(delivery: Delivery) -> str:
     """Return the words of a delivery as a text in which nothing is markup but mentions that its author may make."""
-    return as_text(words) if _rich(delivery) is None else escape_words(words)
+    text = str(delivery.payload["text"])
+    return as_text(text) if _rich(delivery) is None else escape_words(text)
 
 
 def _below(delivery: Delivery) -> list[dict[str, Any]]:

@@ -7,7 +7,9 @@ from standins.clocks import fast_clock
 from standins.slack_api import LoseAnswer, Refuse, SlackApi, limited
 
 from botservice import Storage
-from transports.slack.figures import as_blocks, as_chunks, find_figures, in_words, settled
+from transports.markdown.reading import read_markdown
+from transports.slack.figures import as_page, read_page
+from transports.slack.formatting import Pings, settled_text
 from transports.slack.refusals import Feature
 
 TABLE = "| Month | Visitors |\n|---|---:|\n| May | 1,200 |\n| June | 950 |"
@@ -171,12 +173,12 @@ async def test_where_only_the_asker_reads_it_a_table_stays_words(api: SlackApi, 
     ids=["with links", "too long", "too wide", "too many characters", "in code", "in a list"],
 )
 def test_a_table_that_would_lose_something_stays_words(table: str) -> None:
-    assert find_figures(f"Look:\n\n{table}\n") == []
+    assert read_page(f"Look:\n\n{table}\n").figures == ()
 
 
 def test_tables_together_hold_no_more_than_slack_takes() -> None:
     one = "| a |\n|---|\n" + f"| {'x' * 400} |\n" * 15
-    assert len(find_figures(f"{one}\n\nand\n\n{one}\n")) == 1
+    assert len(read_page(f"{one}\n\nand\n\n{one}\n").figures) == 1
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,7 @@ def test_tables_together_hold_no_more_than_slack_takes() -> None:
     ],
 )
 def test_a_chart_that_slack_would_refuse_is_not_tried(chart: str) -> None:
-    assert [each for each in find_figures(chart) if each.block is not None] == []
+    assert not read_page(chart).needs
 
 
 PIECES = st.sampled_from(
@@ -212,24 +214,21 @@ PIECES = st.sampled_from(
 
 
 @given(st.lists(PIECES, max_size=8), st.sets(st.sampled_from([Feature.TABLES, Feature.CHARTS])))
-def test_what_shows_of_a_text_that_grows_is_how_the_whole_begins(pieces: list[str], refused: set[Feature]) -> None:
+def test_no_figure_of_a_text_that_grows_is_shown_by_half(pieces: list[str], refused: set[Feature]) -> None:
     text, known = "\n\n".join(pieces), frozenset(refused)
-    shown = ""
+    whole = read_page(text).refusing(known)
     for end in range(0, len(text) + 1, 3):
-        now = settled(text[:end], known).rstrip("\n")
-        assert text.startswith(now)
-        shown = max(shown, now, key=len)
-    figures = find_figures(text, known)
-    cut = [each for each in figures if each.begin < len(shown) < each.end - 1]
-    assert not cut, "no figure is shown by half"
+        shown = as_page(read_markdown(settled_text(text[:end], Pings())), is_growing=True).refusing(known)
+        if whole.text.startswith(shown.text):
+            assert not [each for each in whole.figures if each.begin < len(shown.text) < each.end]
+            assert shown.figures == whole.figures[: len(shown.figures)]
 
 
 @given(st.lists(PIECES, max_size=8))
 def test_no_word_is_lost_between_figures(pieces: list[str]) -> None:
     text = "\n\n".join(pieces)
-    figures = find_figures(text)
-    said = "".join(block.get("text", "") for block in as_blocks(text, figures))
-    streamed = "".join(chunk.get("text", "") for chunk in as_chunks(text, figures))
-    for number, word in enumerate(["words", "more |", "# Head", "x | y"]):
-        assert said.count(word) == streamed.count(word) == text.count(word), number
-    assert in_words(text, []) == text
+    page = read_page(text)
+    said = "".join(block.get("text", "") for block in page.blocks())
+    streamed = "".join(chunk.get("text", "") for chunk in page.chunks())
+    for word in ("words", "more |", "Head", "x | y"):
+        assert said.count(word) == streamed.count(word) == text.count(word), word

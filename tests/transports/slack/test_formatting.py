@@ -1,20 +1,24 @@
 """Answers fit into Slack's messages, wherever they are cut, and ping nobody."""
 
-import itertools
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from botservice.core.formatted_text import FormattedText
+from botservice.core.messages import is_blank
 from botservice.texts.formatted import line, words
-from transports.slack.escaping import escape_literals
-from transports.slack.figures import as_blocks, find_figures
-from transports.slack.formatting import Pings, format_answer, split_markdown, stable_part, without_pings
+from transports.markdown.formatted_pieces import in_pieces
+from transports.markdown.reading import read_markdown
+from transports.slack.figures import as_page, read_page
+from transports.slack.formatting import MAX_CHARACTERS, Pings, format_answer, settled_text, without_pings
 from transports.slack.rich_text import escape_words, format_service_text
 
 NOBODY = Pings()
+DATA = Path(__file__).parents[2] / "data"
 PINGS = re.compile(r"<!(channel|here|everyone|subteam)|<@U|(?<![\w.@/])@(channel|here|everyone)\b(?!\.\w)")
 MARKDOWN = st.lists(
     st.sampled_from(
@@ -35,19 +39,30 @@ MARKDOWN = st.lists(
 ).map("".join)
 
 
+def pieces_of(text: str, limit: int) -> list[str]:
+    """Return a text in pieces as each is sent."""
+    return [as_page(piece).text for piece in in_pieces(read_markdown(text), limit)]
+
+
 @given(MARKDOWN, st.integers(100, 400))
 @settings(deadline=None)
 def test_pieces_fit_and_hold_every_word(text: str, limit: int) -> None:
-    pieces = split_markdown(text, max_characters=limit)
-    assert all(0 < len(piece) <= limit for piece in pieces)
-    kept = "".join(pieces)
-    for word in set(re.findall(r"\w+", text)):
-        assert word in kept or any(word in left + right for left, right in itertools.pairwise(pieces))
+    pieces = list(in_pieces(read_markdown(text), limit))
+    assert all(len(FormattedText(piece).plain) <= limit for piece in pieces)
+    kept = "".join(as_page(piece).text for piece in pieces)
+    for word in set(re.findall(r"\w+", as_page(read_markdown(text)).text)):
+        assert word in re.sub(r"\s", "", kept) or word in kept
+
+
+@given(st.lists(st.sampled_from(["*_`<|" * 500, "word " * 400, "```\n" + "x = 1\n" * 300 + "```", "- a\n" * 300])))
+@settings(deadline=None, max_examples=30)
+def test_what_is_sent_fits_whatever_keeps_signs_from_being_marks(parts: list[str]) -> None:
+    assert all(len(read_page(each).text) <= MAX_CHARACTERS for each in format_answer("\n\n".join(parts), NOBODY))
 
 
 def test_code_that_is_cut_stays_code() -> None:
     code = "\n".join(f"print({number})" for number in range(60))
-    pieces = split_markdown(f"Look:\n\n```python\n{code}\n```\n\nDone.", max_characters=200)
+    pieces = pieces_of(f"Look:\n\n```python\n{code}\n```\n\nDone.", 200)
     assert len(pieces) > 3
     for piece in pieces:
         assert piece.count("```") % 2 == 0
@@ -58,15 +73,26 @@ def test_code_that_is_cut_stays_code() -> None:
 def test_a_table_that_is_cut_repeats_its_head() -> None:
     rows = [f"| {number} | row |" for number in range(40)]
     table = "\n".join(["| n | what |", "|---|---|", *rows])
-    pieces = split_markdown(table, max_characters=150)
+    pieces = pieces_of(table, 150)
+    assert len(pieces) > 2
     assert all(piece.startswith("| n | what |\n|---|---|\n") for piece in pieces)
     assert [line for piece in pieces for line in piece.splitlines()[2:]] == rows
 
 
-def test_cuts_fall_between_paragraphs() -> None:
+def test_cuts_fall_between_paragraphs_then_sentences() -> None:
     paragraphs = ["word " * 10 + "end." for _ in range(20)]
-    pieces = split_markdown("\n\n".join(paragraphs), max_characters=120)
-    assert all(piece.startswith("word") and piece.endswith("end.") for piece in pieces)
+    for text in ("\n\n".join(paragraphs), " ".join(paragraphs)):
+        pieces = pieces_of(text, 120)
+        assert all(piece.startswith("word") and piece.endswith("end.") for piece in pieces)
+
+
+def test_words_that_are_cut_keep_their_formatting_and_no_letter_is_torn() -> None:
+    england, hangul = "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "\u1112\u1161\u11ab"
+    assert all(each.startswith("**word") and each.endswith("**") for each in pieces_of(f"**{'word ' * 200}end**", 150))
+    for glyph in (england, hangul, "👨‍👩‍👧‍👦"):
+        pieces = pieces_of(glyph * 200, 150)
+        assert all(each.startswith(glyph) and len(each) % len(glyph) == 0 for each in pieces)
+        assert "".join(pieces) == glyph * 200
 
 
 @pytest.mark.parametrize("text", ["", " \n ", "\n\n", "\u200b", "\u2800\ufeff", " \u200b" * 9000])
@@ -77,7 +103,8 @@ def test_nothing_to_read_makes_no_message(text: str) -> None:
 @pytest.mark.parametrize("text", ["```", "<b></b>", "> > ```", "# ", "| |\n|-|", "```chart\n```", "<!here>", "<@>"])
 def test_an_answer_that_is_nothing_but_markup_makes_a_message(text: str) -> None:
     (piece,) = format_answer(text, NOBODY)
-    assert as_blocks(piece, find_figures(piece))
+    assert read_page(piece).blocks()
+    assert not is_blank(read_page(piece).text)
 
 
 @pytest.mark.parametrize(
@@ -108,19 +135,23 @@ def test_pings_pass_where_they_are_allowed() -> None:
     assert "<!here>" not in without_pings(text, Pings(users=True))
 
 
-SIGNS = st.lists(
-    st.sampled_from(["a", "B1", "*", "**", "_", "__", "`", "``", "```", "<", ">", "1. ", "7. ", "- ", " ", "\n", "~~~"])
-    | st.sampled_from(["|", "|---|", "[x]", ":", "\\", "    ", "https://a.example", "/", ".", "(", ")"])
-    | st.sampled_from(["\n\n", "\\(", "\\)", "\\[", "\\]", "$$"]),
-    max_size=40,
-).map("".join)
+ANSWERS = [json.loads(line)["text"] for line in (DATA / "model_answers.jsonl").read_text("utf-8").splitlines()]
 
 
-@given(MARKDOWN | SIGNS, st.data())
-@settings(deadline=None)
-def test_what_was_shown_of_a_growing_text_stays(text: str, data: st.DataObject) -> None:
-    cut = data.draw(st.integers(0, len(text)))
-    assert escape_literals(without_pings(text, NOBODY)).startswith(stable_part(text[:cut], NOBODY))
+def growing(text: str) -> str:
+    return as_page(read_markdown(settled_text(text, NOBODY)), is_growing=True).text
+
+
+def test_what_was_shown_of_a_growing_answer_stays() -> None:
+    """Nearly all of it is shown at once: where it is not, people would wait for whole paragraphs."""
+    late = []
+    for text in ANSWERS[::5]:
+        whole = read_page(text).text
+        for cut in range(1, len(text) + 1):
+            shown = growing(text[:cut])
+            assert whole.startswith(shown), text[:cut]
+            late.append(cut - len(shown))
+    assert sum(late) / len(late) < 20
 
 
 @pytest.mark.parametrize("name", ["<!channel>", "<@U1>", "@here", "<!subteam^S1|team>"])

@@ -27,7 +27,7 @@ async def test_an_answer_grows_and_stays_one_message(api: SlackApi, bot_on, typi
         typist.write(SENTENCE)
         post = (await api.until(lambda: growing(api)))[0]
         typist.write(SENTENCE * 2)
-        await api.until(lambda: post.shown == SENTENCE * 3)
+        await api.until(lambda: post.shown == (SENTENCE * 3).rstrip())
         typist.write("The end.")
         typist.finish()
         await api.until(lambda: api.said("C0GENERAL"))
@@ -193,7 +193,7 @@ async def test_without_streams_the_answer_is_a_plain_message(api: SlackApi, bot_
         await api.until(lambda: order.used)
         typist.finish()
         await api.until(api.said)
-    assert api.said() == [SENTENCE.strip("\n")]
+    assert api.said() == [SENTENCE.rstrip()]
     assert len(api.calls("chat.postMessage")) == 1
 
 
@@ -236,4 +236,4 @@ async def test_an_answer_is_not_kept_back_by_a_call_that_hangs(api: SlackApi, bo
         typist.finish()
         await api.until(api.said)
         order.release()
-    assert api.said() == [SENTENCE * 2]
+    assert api.said() == [(SENTENCE * 2).rstrip()]
