@@ -185,6 +185,13 @@ def test_a_title_that_says_the_same_as_its_link_is_shown_once(platform: str) -> 
     assert EVERYWHERE[platform]('[Docs](https://e.example "Docs")').count("Docs") == 1
 
 
+def test_an_address_of_mail_in_angle_brackets_leads_to_no_web_page() -> None:
+    text = "<help@example.com>"
+    assert [each.kind for piece in format_markdown(text) for each in piece.entities] == []
+    assert 'href="mailto:help@example.com"' in "".join(render_markdown(text))
+    assert read_page(text).text == "[help@example.com](mailto:help@example.com)"
+
+
 @pytest.mark.parametrize("platform", EVERYWHERE)
 def test_every_cell_of_a_table_is_shown(platform: str) -> None:
     shown = EVERYWHERE[platform]("| Call | Means |\n|---|---|\n| `a|b` | either | and more |\n| `x \\| y` | both |")

@@ -174,4 +174,4 @@ class World:
 
 def _unescaped(markdown: str) -> str:
     """Return Markdown without the backslashes that keep a sign from being a mark, as Slack shows it."""
-    return re.sub(r"\\([*_<`\[\]|~])", r"\1", markdown)
+    return re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", markdown)

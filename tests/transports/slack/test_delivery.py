@@ -144,6 +144,20 @@ async def test_an_answer_that_grew_is_posted_anew_where_its_message_takes_no_blo
     assert api.said() == ["Let me see. " + SIGNS.replace("<@U0BOB>", "@\u2060U0BOB")]
 
 
+async def test_signs_that_are_no_marks_are_seen_as_they_were_written(api: SlackApi, bot_on) -> None:
+    literal = (
+        "5$/month or 50$/year, $AAPL/$MSFT and ^foo$|^bar$",
+        "Use <b> for bold, <i> for italics and <div> for a block",
+        "F = m*a*t, price*qty*tax, 2**n and snake_case_name",
+        "1986. That was the year.",
+    )
+    answer = "\n\n".join(literal)
+    async with bot_on(api, [answer]):
+        api.person_says("hello")
+        await api.until(api.said)
+    assert api.said() == [answer]
+
+
 async def test_notifications_show_every_sign_of_an_answer(api: SlackApi, bot_on) -> None:
     async with bot_on(api, [SIGNS]):
         api.person_says("hello")

@@ -31,6 +31,12 @@ async def test_a_text_is_read(api: SlackApi, bot_on) -> None:
     assert "notes.txt" in str(prompt[-1])
 
 
+async def test_a_text_in_an_old_encoding_is_read_as_it_was_written(api: SlackApi, bot_on) -> None:
+    text = "明日の会議は十時からです。"
+    prompt = await prompt_of(api, bot_on, [api.add_file("notes.txt", text.encode("shift_jis"), "text/plain")])
+    assert text in str(prompt[-1])
+
+
 async def test_a_file_without_words_is_a_message(api: SlackApi, bot_on) -> None:
     prompt = await prompt_of(api, bot_on, [api.add_file("notes.txt", b"the code is 4711", "text/plain")], text="")
     assert "4711" in str(prompt[-1])

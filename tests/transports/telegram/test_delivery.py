@@ -33,6 +33,20 @@ async def delivered(storage: Storage) -> list[tuple[str, int]]:
             await asyncio.sleep(0)
 
 
+async def test_signs_that_are_no_marks_are_seen_as_they_were_written(api: BotApi, bot_on) -> None:
+    literal = (
+        "5$/month or 50$/year, $AAPL/$MSFT and ^foo$|^bar$",
+        "Use <b> for bold, <i> for italics and <div> for a block",
+        "F = m*a*t, price*qty*tax, 2**n and snake_case_name",
+        "1986. That was the year.",
+    )
+    answer = "\n\n".join(literal)
+    async with bot_on(api, [answer]):
+        api.person_says("hello", chat_id=42)
+        await api.message(42)
+    assert api.visible_texts(42) == [answer]
+
+
 async def test_an_answer_in_which_nothing_can_be_seen_is_asked_for_again(api: BotApi, bot_on) -> None:
     async with bot_on(api, ["\u200b", "\u2800\ufeff", "here"], clock=fast_clock()):
         api.person_says("hello", chat_id=42)

@@ -84,6 +84,14 @@ def test_the_model_is_told_its_name_where_others_are_named_too(text: str, read: 
     assert heard.text == read
 
 
+async def test_the_prompt_of_a_group_says_which_of_two_bots_the_model_is(api: BotApi, bot_on: Any) -> None:
+    api.add_group(GROUP, members=[ADA])
+    async with bot_on(api) as bot:
+        api.person_says(f"@{api.username} @other_bot are you both there?", chat_id=GROUP, user=ADA)
+        await api.message(GROUP)
+    assert f"@{api.username} (you) @other_bot are you both there?" in str(bot.llm.prompts[-1][-1])
+
+
 async def test_commands_for_other_bots_are_left_alone_in_groups(api: BotApi, bot_on: Any) -> None:
     api.add_group(GROUP, members=[ADA])
     async with bot_on(api) as bot:

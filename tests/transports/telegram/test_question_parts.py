@@ -190,6 +190,25 @@ async def test_forwarded_files_are_read_in_a_group_where_the_comment_means_the_b
         await api.message(GROUP, "A picture.")
 
 
+async def test_what_is_forwarded_later_than_two_seconds_is_a_question_of_its_own(
+    api: BotApi, bot_on: Any, typist: Typist
+) -> None:
+    async with bot_on(api, typist):
+        sent = api.person_says(ASKED, chat_id=42).message["date"]
+        await api.until(lambda: typist.prompts)
+        origin = {"type": "hidden_user", "date": 1, "sender_user_name": "Eve"}
+        api.person_says(POSTS[0], chat_id=42, extra={"forward_origin": origin, "date": sent + 3})
+        await api.all_taken()
+        typist.write("Who?")
+        typist.finish()
+        await api.message(42, "Who?")
+        await api.until(lambda: len(typist.prompts) == 2)
+        typist.write("Them!")
+        typist.finish()
+        await api.message(42, "Them!")
+    assert "post number" not in said_in(typist.prompts[0])
+
+
 async def test_a_command_is_no_part_of_a_question(api: BotApi, bot_on: Any) -> None:
     async with bot_on(api, count_posts):
         api.person_forwards(POSTS, chat_id=42, comment="/help")

@@ -129,6 +129,25 @@ async def test_a_text_file_is_read(api: BotApi, bot_on, sqlite_storage: Storage)
     assert kept.attachments[0].name == "a.yaml"
 
 
+@pytest.mark.parametrize(
+    ("encoding", "text"), [("cp1251", "Завтра в десять часов"), ("euc_kr", "내일 회의는 열 시에 시작합니다.")]
+)
+async def test_a_text_file_in_an_old_encoding_is_read_as_it_was_written(
+    api: BotApi, bot_on: Any, encoding: str, text: str
+) -> None:
+    async with bot_on(api) as bot:
+        api.person_sends_document(text.encode(encoding), chat_id=42)
+        await api.message(42)
+    assert text in str(bot.llm.prompts[-1][-1])
+
+
+async def test_the_model_is_told_that_an_encoding_is_a_guess(api: BotApi, bot_on: Any) -> None:
+    async with bot_on(api) as bot:
+        api.person_sends_document("Привет".encode("koi8-r"), chat_id=42)
+        await api.message(42)
+    assert "which is a guess: letters may be wrong" in str(bot.llm.prompts[-1][-1])
+
+
 async def test_what_is_too_large_is_said_kindly(api: BotApi, bot_on, sqlite_storage: Storage) -> None:
     def send() -> None:
         api.person_sends_document(b"x", chat_id=42, name="film.mkv", size=3_000_000_000)
