@@ -117,7 +117,7 @@ def test_people_on_the_platform_of_a_bot_s_own_transport_are_known_to_doctor(
     monkeypatch.setenv("ACCESS", "allow")
     Path("bot_of_a_test.py").write_text(
         "from botservice import *\n"
-        "class Discord:\n    name = 'discord'\n"
+        "class Discord:\n    name = 'discord'\n    read = plan = send = print\n"
         "service = AgentService(FunctionsBasedAgent(llm=ScriptedChatLLM('x')), transports=[Discord()])\n"
     )
     assert "owners: discord:42" in run("doctor", "--app", "bot_of_a_test:service")[1]
