@@ -24,7 +24,7 @@ from botservice.background.alerts import FailureAlerts
 from botservice.background.maintenance import Maintenance
 from botservice.background.observer import Observer
 from botservice.background.retention import Retention
-from botservice.config.settings import Settings, reveal
+from botservice.config.settings import OPENAI_API_URL, Settings, reveal
 from botservice.conversation.context import read_context_keys
 from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, InvalidSkill, SettingsError, StorageError, StorageUnavailable
@@ -48,6 +48,7 @@ from botservice.turns.usage_recorder import models_of
 from botservice.turns.worker import Worker
 
 if TYPE_CHECKING:
+    from botservice.llm.openai.speech_to_text import OpenAITranscriber
     from botservice.mcp.servers import MCPServers
 
 logger = logging.getLogger(__name__)
@@ -287,6 +288,22 @@ def build_speaker(settings: Settings, budgets: Budgets) -> OpenAISpeaker | None:
     return OpenAISpeaker(
         settings.openai_speech_model, base_url=settings.openai_base_url, api_key=reveal(settings.openai_api_key)
     )
+
+
+def build_transcriber(settings: Settings) -> "OpenAITranscriber | None":
+    """Return what turns speech into text, or None if OPENAI_TRANSCRIPTION_MODEL is unset.
+
+    Raises:
+        SettingsError: it is set, and there is no server to ask.
+    """
+    if settings.openai_transcription_model is None:
+        return None
+    from botservice.llm.openai.speech_to_text import OpenAITranscriber
+
+    if not settings.has_model:
+        raise SettingsError("OPENAI_TRANSCRIPTION_MODEL needs OPENAI_API_KEY, or OPENAI_BASE_URL for another server")
+    url = settings.openai_base_url or OPENAI_API_URL
+    return OpenAITranscriber(url, model=settings.openai_transcription_model, api_key=reveal(settings.openai_api_key))
 
 
 def govern(settings: Settings, service: AgentService) -> None:

@@ -42,7 +42,7 @@ from botservice.app import Application, build_service, running
 from botservice.config.settings import Settings
 from botservice.core.errors import StorageError
 from botservice.server.serving import BodyLimit, build_web_app, describe, listen
-from transports.registry import build_transports
+from botservice.transport_plugins import build_transports
 
 
 def settings(**values: Any) -> Settings:

@@ -19,7 +19,7 @@ from standins.web_server import web_server
 from botservice.app import build_service, running
 from botservice.config.settings import Settings
 from botservice.llm.openai.options import is_openai
-from transports.registry import build_transports
+from botservice.transport_plugins import build_transports
 
 MODELS = ["gpt-5.5", "gpt-5.6", "gpt-6-luna", "gpt-6-astra", "gpt-6.1-terra", "gpt-6.1-sol", "gpt-6.2-sol"]
 BY_CHAT = ("gpt-5.5", "llama3.2")  # what takes tools there without being told anything

@@ -23,7 +23,7 @@ from standins.web_server import web_server
 from botservice.app import build_service, running
 from botservice.config.settings import Settings
 from botservice.texts import template_in_language
-from transports.registry import build_transports
+from botservice.transport_plugins import build_transports
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 GROUP = -1001000000001

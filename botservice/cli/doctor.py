@@ -6,7 +6,7 @@ import io
 import tempfile
 import time
 import wave
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -15,17 +15,17 @@ import httpx2
 
 from botservice.agent.hosted_tools import WEB_SEARCH
 from botservice.agent.model_refusals import list_refusals
-from botservice.app import build_embedder, build_servers, build_service, build_skills
+from botservice.app import build_embedder, build_servers, build_service, build_skills, build_transcriber
 from botservice.background.model_watch import notices_of
-from botservice.cli.check_result import Finding
 from botservice.cli.doctor_bot import check_bot, check_model, check_toolsets
 from botservice.cli.doctor_model import check_model as check_model_of_server
 from botservice.cli.own_bot import find_own_bot
 from botservice.cli.settings_spelling import check_spelling
-from botservice.config.settings import WEB_TOOLS, Settings, is_loopback, reveal
+from botservice.config.settings import WEB_TOOLS, Settings, reveal
+from botservice.core.check_result import Finding
 from botservice.core.errors import BotServiceError, SettingsError
 from botservice.core.messages import Attachment
-from botservice.core.policies import AccessMode, Scope, WebAccess
+from botservice.core.policies import AccessMode, Scope
 from botservice.core.quoting import in_one_line
 from botservice.history.embeddings import OpenAIEmbedder
 from botservice.llm.configured import configured_llm
@@ -40,8 +40,8 @@ from botservice.storage.blobs import check_readable, count_plain
 from botservice.storage.database import Storage
 from botservice.storage.url import DatabaseUrl
 from botservice.telemetry.logs import redact
+from botservice.transport_plugins import BUILT_IN, TransportPlugin, load_plugin, load_plugins
 from botservice.turns.usage_recorder import models_of
-from transports.registry import build_slack, build_transcriber, has_slack
 
 _LIMIT_SECONDS = 30.0
 _SERVERS_SECONDS = 20.0
@@ -75,7 +75,8 @@ async def check_everything(
         app: A bot of one's own, as `module:service`: its agent, model and tools in place of the default ones.
         limit_seconds: How long each check may take.
     """
-    checks: dict[str, Callable[[Settings], Awaitable[Finding]]] = {
+    plugins, wrong = _load_plugins()
+    checks: dict[str, Callable[[Settings], Awaitable[Finding | None]]] = {
         "database": _check_database,
         "model": _check_model,
         "models": _check_models,
@@ -86,17 +87,16 @@ async def check_everything(
         "web": _check_web,
         "speech": _check_speech,
         "skills": _check_skills,
-        "telegram": _check_telegram,
-        "slack": _check_slack,
+        **{plugin.label or plugin.name: plugin.check for plugin in plugins},
         "encryption": _check_encryption,
         "access": _check_access,
-        "browser": _check_browser,
         "port": _check_port,
         "public": _check_public_url,
     }
 
     async def check_all() -> list[Finding]:
-        return await asyncio.gather(*(_check(name, check, settings, limit_seconds) for name, check in checks.items()))
+        found = await asyncio.gather(*(_check(name, check, settings, limit_seconds) for name, check in checks.items()))
+        return [*wrong, *(each for each in found if each is not None)]
 
     own = find_own_bot(app, settings)
     if own is None:
@@ -112,7 +112,15 @@ async def check_everything(
         await service.close()
 
 
-def _checks_of(service: AgentService) -> dict[str, Callable[[Settings], Awaitable[Finding]]]:
+def _load_plugins() -> tuple[Sequence[TransportPlugin], list[Finding]]:
+    """Return the transports that can be checked, and what is wrong with one of another package."""
+    try:
+        return load_plugins(), []
+    except SettingsError as error:
+        return [load_plugin(each) for each in BUILT_IN], [Finding("transports", str(error), is_wrong=True)]
+
+
+def _checks_of(service: AgentService) -> dict[str, Callable[[Settings], Awaitable[Finding | None]]]:
     """Return what is checked of a bot of one's own in another way."""
     return {
         "model": lambda _: check_model(service),
@@ -122,8 +130,8 @@ def _checks_of(service: AgentService) -> dict[str, Callable[[Settings], Awaitabl
 
 
 async def _check(
-    name: str, check: Callable[[Settings], Awaitable[Finding]], settings: Settings, limit_seconds: float
-) -> Finding:
+    name: str, check: Callable[[Settings], Awaitable[Finding | None]], settings: Settings, limit_seconds: float
+) -> Finding | None:
     try:
         async with asyncio.timeout(limit_seconds):
             return await check(settings)
@@ -290,34 +298,6 @@ def _silence() -> bytes:
     return file.getvalue()
 
 
-async def _check_telegram(settings: Settings) -> Finding:
-    token = reveal(settings.telegram_bot_token)
-    if token is None:
-        return Finding("telegram", "off: TELEGRAM_BOT_TOKEN turns it on; @BotFather gives you one", is_off=True)
-    from transports.telegram.check import check_bot
-
-    return Finding("telegram", await check_bot(token, settings.telegram_api_url, settings.public_url))
-
-
-async def _check_slack(settings: Settings) -> Finding:
-    if not has_slack(settings):
-        text = "off: SLACK_BOT_TOKEN turns it on; docs/slack.md leads there in five minutes"
-        is_left_over = bool(settings.slack_app_token or settings.slack_signing_secret)
-        return Finding("slack", text, is_off=True, is_wrong=is_left_over)
-    from transports.slack.check import check_slack
-
-    build_slack(settings)  # says what installations need
-    found = await check_slack(
-        api_url=settings.slack_api_url,
-        token=reveal(settings.slack_bot_token),
-        signing_secret=reveal(settings.slack_signing_secret),
-        app_token=reveal(settings.slack_app_token),
-        public_url=settings.public_url,
-        is_installable=settings.slack_client_id is not None,
-    )
-    return Finding("slack", found)
-
-
 async def _check_tokens(settings: Settings) -> Finding:
     return Finding(
         "tokens", await asyncio.to_thread(find_encoding, settings.openai_model, patience_seconds=_ENCODING_SECONDS)
@@ -344,7 +324,7 @@ async def _check_encryption(settings: Settings) -> Finding:
 async def _check_access(settings: Settings, *, has_own_transports: bool = False) -> Finding:
     budgets = Budgets.of(settings)
     if not has_own_transports:
-        check_platforms(settings.owners | settings.allowed)
+        check_platforms(settings.owners | settings.allowed, [plugin.name for plugin in _load_plugins()[0]])
     models = models_of(build_service(settings, has_toolsets=False).agent)
     for model in models:
         budgets.check_model(model)
@@ -355,7 +335,7 @@ async def _check_access(settings: Settings, *, has_own_transports: bool = False)
         budget += f"; what {', '.join(unknown)} costs is not known: PRICES may say so"
     if settings.access is AccessMode.OPEN:
         is_paid = settings.openai_api_key is not None
-        is_public = bool(settings.telegram_bot_token) or has_slack(settings)
+        is_public = any(plugin.is_public(settings) for plugin in _load_plugins()[0])
         if is_paid and is_public and not limited:
             text = "open to everybody, at your cost: set ACCESS=pairing, or BUDGET_SERVICE such as 1m tokens/day"
             return Finding("access", text, is_wrong=True)
@@ -364,26 +344,6 @@ async def _check_access(settings: Settings, *, has_own_transports: bool = False)
         text = f"{settings.access}; {budget}; OWNERS is not set: `botservice access approve` alone lets people in"
         return Finding("access", text)
     return Finding("access", f"{settings.access}; owners: {', '.join(sorted(settings.owners))}; {budget}")
-
-
-async def _check_browser(settings: Settings) -> Finding:
-    token = reveal(settings.admin_token)
-    if settings.web_access is WebAccess.LINK:
-        return _check_links(settings)
-    if token is None and (settings.public_url is not None or not is_loopback(settings.host)):
-        return Finding("browser", "off: others can reach this address; ADMIN_TOKEN opens the pages", is_off=True)
-    return Finding("browser", "the pages ask for ADMIN_TOKEN" if token else "the pages are open to this machine alone")
-
-
-def _check_links(settings: Settings) -> Finding:
-    """Return whether people can get into the pages by links."""
-    missing = [] if settings.public_url is not None else ["PUBLIC_URL, where the links lead"]
-    if settings.telegram_bot_token is None and not has_slack(settings):
-        missing.append("TELEGRAM_BOT_TOKEN or SLACK_BOT_TOKEN, by which people ask for them")
-    if missing:
-        return Finding("browser", f"WEB_ACCESS=link needs {' and '.join(missing)}", is_wrong=True)
-    owner = "ADMIN_TOKEN opens everything" if settings.admin_token else "the inspector is off: ADMIN_TOKEN opens it"
-    return Finding("browser", f"people come in by links that /web gives them; {owner}")
 
 
 async def _check_port(settings: Settings) -> Finding:

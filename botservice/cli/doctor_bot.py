@@ -8,8 +8,8 @@ from jsonschema import Draft202012Validator, SchemaError
 
 from botservice.agent.tool import Tool
 from botservice.app import load_service
-from botservice.cli.check_result import Finding
 from botservice.cli.own_bot import OwnBot
+from botservice.core.check_result import Finding
 from botservice.core.errors import LLMError
 from botservice.llm.chat import ChatLLM
 from botservice.llm.demo import DemoChatLLM

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from botservice.agent.tool_catalogue import current_time
-from botservice.cli.check_result import Finding
 from botservice.conversation.readable import image_url
+from botservice.core.check_result import Finding
 from botservice.core.errors import LLMError
 from botservice.core.messages import Attachment
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, SaidMessage, ToolSchema

@@ -11,7 +11,7 @@ def check_packages() -> None:
     own = Path(__file__).parents[2] / "transports"
     spec = find_spec("transports")
     found = None if spec is None or spec.origin is None else Path(spec.origin)
-    if found is not None and found.parent == own and (own / "registry.py").is_file():
+    if found is not None and found.parent == own and (own / "web" / "plugin.py").is_file():
         return
     if found is None or found.parent == own:
         raise SettingsError(

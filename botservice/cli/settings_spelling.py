@@ -5,8 +5,8 @@ from pathlib import Path
 
 from dotenv import dotenv_values
 
-from botservice.cli.check_result import Finding
 from botservice.config.settings import Settings
+from botservice.core.check_result import Finding
 
 _LIKENESS = 0.85
 

@@ -1,6 +1,6 @@
 """Platforms, as names of people and chats begin with them: those that are built in, and those that nobody knows."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Final
 
@@ -31,15 +31,18 @@ def nearest_platform(platform: str) -> str | None:
     return next(iter(get_close_matches(platform, BUILT_IN, n=1, cutoff=_LIKENESS)), None)
 
 
-def check_platforms(names: Iterable[str]) -> None:
-    """Check the settings of a bot without transports of its own: there are no platforms but the built-in ones.
+def check_platforms(names: Iterable[str], platforms: Collection[str]) -> None:
+    """Check the settings of a bot without transports of its own.
+
+    Args:
+        platforms: Those that there are.
 
     Raises:
         SettingsError: a person or a chat is named on another one.
     """
-    wrong = sorted(name for name in names if platform_of(name) not in BUILT_IN)
+    wrong = sorted(name for name in names if platform_of(name) not in platforms)
     if wrong:
         raise SettingsError(
-            f"OWNERS and ALLOWED: {', '.join(wrong)} would be nobody: there are the platforms {', '.join(BUILT_IN)}, "
+            f"OWNERS and ALLOWED: {', '.join(wrong)} would be nobody: there are the platforms {', '.join(platforms)}, "
             "and those of a bot's own transports (--app)"
         )

@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -45,14 +45,10 @@ from botservice.telemetry.exporting import tracing
 from botservice.telemetry.logs import logs_json
 from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
-from botservice.turns.records import measure_backlog
-from botservice.turns.run_options import utc_now
+from botservice.transport_plugins import build_transports, load_plugins
 from botservice.turns.transport import Transport
 from botservice.turns.turn import API, Outcome, Share
 from botservice.turns.usage_recorder import models_of
-from transports.registry import build_transports
-from transports.terminal.joining_server import joined_terminals
-from transports.web.metrics import metrics_route
 
 logger = logging.getLogger(__name__)
 
@@ -93,7 +89,7 @@ async def serve(
     listener, ending = listen(settings), asyncio.Event()
     with listener:
         settings.port = listener.getsockname()[1]  # PORT=0 takes any
-        transports = [*build_transports(settings, service), *_joined_terminals(settings, service)]
+        transports = build_transports(settings, service)
         metrics = metrics_of(service, transports)
         async with (
             _traced(),
@@ -148,13 +144,6 @@ async def _traced() -> AsyncIterator[None]:
         yield
     finally:
         await asyncio.to_thread(traced.__exit__, None, None, None)
-
-
-def _joined_terminals(settings: Settings, service: AgentService) -> Sequence[Transport]:
-    """Return the transport that `botservice chat` of other processes joins, if the database is that of the settings."""
-    if service.storage is not None:
-        return []
-    return joined_terminals(settings.database_url, service.name or settings.bot_name)
 
 
 async def work(
@@ -235,7 +224,9 @@ def _check(settings: Settings, service: AgentService, *, is_split: bool) -> None
     if is_split:
         check_split(settings, service)
     if not service.transports and service.access is None:
-        check_platforms(settings.owners | settings.allowed)  # what transports of its own serve, it alone knows
+        check_platforms(
+            settings.owners | settings.allowed, [plugin.name for plugin in load_plugins()]
+        )  # what transports of its own serve, it alone knows
 
 
 def build_web_app(application: Application, metrics: Metrics | None = None) -> Starlette:
@@ -248,12 +239,9 @@ def build_web_app(application: Application, metrics: Metrics | None = None) -> S
         reason = await application.is_ready()
         return JSONResponse(_readiness(reason, application.warnings), status_code=200 if reason is None else 503)
 
-    async def look() -> Mapping[str, float]:
-        return await application.storage.read(lambda connection: measure_backlog(connection, utc_now()))
-
-    routes: list[BaseRoute] = [Route("/healthz", healthz), Route("/readyz", readyz), *_sign_in_routes(application)]
-    if metrics is not None:
-        routes.append(metrics_route(application.settings, metrics, look))
+    routes: list[BaseRoute] = [Route("/healthz", healthz), Route("/readyz", readyz)]
+    for plugin in load_plugins():
+        routes.extend(plugin.routes(application, metrics))
     handlers: dict[Any, Any] = {}
     for transport in application.transports:
         routes.extend(transport.routes)
@@ -262,29 +250,6 @@ def build_web_app(application: Application, metrics: Metrics | None = None) -> S
     app = Starlette(routes=routes, exception_handlers=handlers, middleware=[limit])
     app.router.redirect_slashes = False
     return app
-
-
-def _sign_in_routes(application: Application) -> list[BaseRoute]:
-    """Return the page to which people return from servers of tools, where there are any."""
-    toolsets = application.service.agent.toolsets
-    if not toolsets:
-        return []
-    from botservice.mcp.personal import CALLBACK_PATH
-    from botservice.mcp.servers import MCPServers
-    from transports.web.tool_sign_in import sign_in_route
-
-    servers = [each for each in toolsets if isinstance(each, MCPServers)]
-
-    async def finish(server: str, query: Mapping[str, str]) -> tuple[str | None, str | None, str]:
-        name, language, code = None, None, ""
-        for each in servers:
-            came = await each.finish_sign_in(application.storage, server, query)
-            name, language, code = came.server, came.language or language, came.code
-            if name is not None:
-                break
-        return name, language, code
-
-    return [sign_in_route(CALLBACK_PATH, finish, application.service.name)] if servers else []
 
 
 def _has_two_lengths(scope: Scope) -> bool:
@@ -471,11 +436,10 @@ def describe(application: Application) -> list[str]:
     """Return the lines that say what is on, what is off, and which setting turns it on."""
     settings = application.settings
     on = {transport.name: transport.describe() for transport in application.transports}
+    labels = {plugin.name: plugin.label or plugin.name for plugin in load_plugins()}
+    of_plugins = {plugin.name: on.get(plugin.name, plugin.off) for plugin in load_plugins()}
     lines = {
-        "browser": on.get("web", "off"),
-        "telegram": on.get("telegram", "off: TELEGRAM_BOT_TOKEN turns it on"),
-        "slack": on.get("slack", "off: SLACK_BOT_TOKEN turns it on"),
-        **{name: value for name, value in on.items() if name not in ("web", "telegram", "slack")},
+        **{labels.get(name, name): said for name, said in {**of_plugins, **on}.items() if said is not None},
         "model": _describe_model(application),
         "database": application.storage.name,
     }

@@ -3,9 +3,7 @@
 docs/guides/transport.md tells how it works, and how Discord is told of it.
 """
 
-import os
-
-from transport import API_URL, DiscordTransport
+from plugin import build_discord
 
 from botservice import AgentService, FunctionsBasedAgent, default_llm, tool
 
@@ -16,10 +14,4 @@ async def add(a: int, b: int) -> int:
     return a + b
 
 
-discord = DiscordTransport(
-    application_id=os.environ["DISCORD_APPLICATION_ID"],
-    public_key=os.environ["DISCORD_PUBLIC_KEY"],
-    token=os.environ["DISCORD_BOT_TOKEN"],
-    api_url=os.environ.get("DISCORD_API_URL", API_URL),
-)
-service = AgentService(FunctionsBasedAgent(tools=[add], llm=default_llm()), transports=[discord])
+service = AgentService(FunctionsBasedAgent(tools=[add], llm=default_llm()), transports=[build_discord()])

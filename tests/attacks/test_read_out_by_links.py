@@ -12,10 +12,11 @@ from standins.slack_api import BOT_USER, SlackApi, limited
 
 from botservice import Attachment, Storage, Tool, ToolCall
 from botservice.config.settings import Settings
-from transports.registry import build_slack, build_telegram
 from transports.slack.app import Manners
 from transports.slack.draft import SlackDraft, SlackTempo, Style
 from transports.slack.formatting import Pings, before_address, find_address
+from transports.slack.plugin import build_slack
+from transports.telegram.plugin import build_telegram
 from transports.web.markdown import render_markdown
 from transports.web.pages import HEADERS
 

@@ -10,7 +10,13 @@ from botservice.texts import LANGUAGES, in_language
 
 _AT_THE_START = (
     *("botservice.cli.main", "botservice.server.serving", "botservice.app", "botservice.storage.schema"),
-    *("transports.registry", "transports.telegram.app", "transports.slack.app", "transports.web.app"),
+    *(
+        "transports.web.plugin",
+        "botservice.transport_plugins",
+        "transports.telegram.app",
+        "transports.slack.app",
+        "transports.web.app",
+    ),
     *("botservice.cli.worker_processes", "botservice.cli.open_browser", "typer._adapters", "typer._click.decorators"),
     *("botservice.llm.openai.llm", "uvicorn.protocols.http.h11_impl", "tests.turns.killable"),
 )

@@ -3,9 +3,9 @@
 import socket
 from typing import Any
 
-from botservice.cli.check_result import Finding
 from botservice.cli.doctor import check_everything
 from botservice.config.settings import Settings
+from botservice.core.check_result import Finding
 
 NAMES = [
     "database",
@@ -18,11 +18,11 @@ NAMES = [
     "web",
     "speech",
     "skills",
+    "browser",
     "telegram",
     "slack",
     "encryption",
     "access",
-    "browser",
     "port",
     "public",
 ]

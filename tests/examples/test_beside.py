@@ -22,7 +22,7 @@ from telegram.ext import Application
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM
 from botservice.app import running
 from botservice.config.settings import Settings
-from transports.registry import build_telegram
+from transports.telegram.plugin import build_telegram
 
 FOLDER = Path(__file__).parents[2] / "examples" / "beside"
 SECRET = "secret-of-the-webhook"

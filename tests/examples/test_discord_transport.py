@@ -23,7 +23,7 @@ from botservice.config.settings import Settings
 pytestmark = pytest.mark.slow
 
 FOLDER = Path(__file__).parents[2] / "examples" / "discord_transport"
-MODULES = ("answers", "client", "growing", "interactions", "transport")
+MODULES = ("answers", "client", "growing", "interactions", "plugin", "transport")
 
 
 @pytest.fixture

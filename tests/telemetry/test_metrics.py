@@ -34,7 +34,7 @@ from botservice.people.budgets import Budgets
 from botservice.server.serving import build_web_app, metrics_of
 from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
-from transports.registry import build_transports
+from botservice.transport_plugins import build_transports
 
 ALARMS = Path(__file__).parents[2] / "docs" / "prometheus-alerts.yml"
 DASHBOARD = Path(__file__).parents[2] / "docs" / "grafana-dashboard.json"

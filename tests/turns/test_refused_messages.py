@@ -277,7 +277,7 @@ async def test_a_refusal_is_forgotten_after_a_day(context, storage):
     with OpenAIApi.running(providers_text_only) as api:
         service = serve(storage, llm := model(api))
         clock = [0.0]
-        llm._limits._clock = lambda: clock[0]
+        llm.limits._clock = lambda: clock[0]
         await service.prompt(context, "what is this?", attachments=[PNG])
         assert len(api.requests()) == 2
         await service.prompt(context, "and now?")

@@ -1,0 +1,11 @@
+"""What reads the files that people send, as the settings say."""
+
+from botservice.agent.reader import PdfReader
+from botservice.app import build_transcriber
+from botservice.config.settings import Settings
+from transports.files.documents import DocumentReaders
+
+
+def build_reading(settings: Settings) -> DocumentReaders:
+    """Return what can be read of the files that people send; speech only where a model for it is set."""
+    return DocumentReaders(build_transcriber(settings), PdfReader())
