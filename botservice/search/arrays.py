@@ -32,12 +32,6 @@ def first_of_each(values: NDArray[Number]) -> NDArray[np.int64]:
     return order[_differs(values[order])]
 
 
-def look_up(ordered: NDArray[Number], values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return where each of values would stand in ordered, which is not empty, and whether it is there."""
-    places = np.minimum(ordered.searchsorted(values.astype(ordered.dtype)), len(ordered) - 1)
-    return places, ordered[places] == values
-
-
 def scaled(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return scores with 1 for the largest; as they are where none is above 0."""
     top = float(scores.max(initial=0))

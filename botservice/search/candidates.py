@@ -31,22 +31,7 @@ _BESIDE: Final = np.float32(0.6)  # what is left of a word from one stretch to t
 _SHORTLIST: Final = 8  # messages for each one that is wanted
 
 
-@dataclass(frozen=True, slots=True)
-class Likely:
-    """Messages of a chat that are likely among the best.
-
-    Attributes:
-        places: Where they stand, ascending.
-        content: What each and the talk around it have of the question's words, roughly.
-        is_all: Whether all others have nothing.
-    """
-
-    places: Positions
-    content: Scores
-    is_all: bool
-
-
-def find_likely(
+def _find_likely(
     evidence: Sequence[Evidence],
     lengths: Scores,
     average: float,
@@ -54,8 +39,8 @@ def find_likely(
     *,
     most: int,
     worth: tuple[Scores, Scores] | None = None,
-) -> Likely:
-    """Return the messages that likely rank best, by their words and by those of the stretches around them.
+) -> tuple[Positions, Scores]:
+    """Return where messages stand that likely rank best, ascending, and roughly what each and the talk around it have.
 
     Args:
         lengths: How many words each message of the chat has.
@@ -78,7 +63,7 @@ def find_likely(
     content += own
     likely = content if worth is None else content * worth[0] + worth[1] * top
     places = np.sort(highest(likely, _SHORTLIST * most))
-    return Likely(places, content[places] * (1 / top), len(places) < _SHORTLIST * most)
+    return places, content[places] * (1 / top)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +134,8 @@ def choose_positions(
     lengths = np.broadcast_to(np.float32(1), size)  # they are not written down
     evidence = [_evidence_of(word, size) for word in found if len(word.forms) or len(word.others)]
     worth = (factor, alone) if said_within else None
-    likely = find_likely(evidence, lengths, 1.0, weights, most=most, worth=worth)
-    score = likely.content * factor[likely.places] + alone[likely.places]
-    chosen = likely.places[highest(score, most)]
+    places, content = _find_likely(evidence, lengths, 1.0, weights, most=most, worth=worth)
+    chosen = places[highest(content * factor[places] + alone[places], most)]
     return with_those_around(chosen, size, weights.reach)
 
 

@@ -165,27 +165,3 @@ class Columns:
     def is_alive(self) -> NDArray[np.bool_]:
         """Whether each row is still there."""
         return self._alive[: self._size]
-
-
-class LinkedColumns(Columns):
-    """Some rows, each linked with those before it that came right before it."""
-
-    def __init__(self, whole: Columns, places: NDArray[np.int64]) -> None:
-        self._whole, self._places = whole, places
-        self._size = len(places)
-        self._follows = np.concatenate([[False], np.diff(places) == 1])
-
-    def column(self, name: str) -> NDArray[Any]:
-        """Return one field of all rows."""
-        found = self._whole.column(name)[self._places]
-        return found * self._follows if name in _LINKS else found
-
-    @property
-    def mean_length(self) -> float:
-        """The mean of the lengths of all rows, of which these are some."""
-        return self._whole.mean_length
-
-    @property
-    def is_alive(self) -> NDArray[np.bool_]:
-        """Whether each row is still there."""
-        return self._whole.is_alive[self._places]

@@ -1,7 +1,7 @@
 """From a question to a ranking: words, the talk around them, who spoke and when."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate, islice, zip_longest
 from typing import Final
 
@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botservice.core.messages import Author
-from botservice.search.arrays import highest, look_up, scaled
-from botservice.search.candidates import find_likely
-from botservice.search.columns import Columns, LinkedColumns
-from botservice.search.context import TalkLinks, with_those_around
+from botservice.search.arrays import highest, scaled
+from botservice.search.columns import Columns
+from botservice.search.context import TalkLinks
 from botservice.search.dates import nearness
 from botservice.search.evidence import ChatEvidence, Evidence, Scores, counted_lengths, find_evidence, strength_of
 from botservice.search.query import Query
@@ -23,8 +22,6 @@ _POOL: Final = 20  # times k: enough to fill k places after repeats are left out
 _RENEWED: Final = 40  # places among which what is newer is looked for: more than any prompt takes
 _MOST_RENEWED: Final = 160  # with those that equal the last: each is compared with each
 _LEAST_SPREAD: Final = 1e-6
-_LONG: Final = 30_000  # messages: of fewer, ranking all takes no longer than choosing some
-_CANDIDATES: Final = 150  # messages of a longer chat that are ranked, each with those around it
 _LEAST_STRENGTH: Final = 0.25  # below it, a word is only looked like
 _CELLS: Final = 1 << 16  # numbers that are worked on at once: what stays in the processor's cache
 
@@ -100,18 +97,6 @@ class _Messages:
     meaning: tuple[Scores, NDArray[np.bool_]] | None
     nearest: float
 
-    def among(self, places: NDArray[np.int64]) -> "_Messages":
-        """Return those at places alone, which are ascending."""
-        where, is_there = look_up(places, self.hidden)
-        return _Messages(
-            LinkedColumns(self.columns, places),
-            [_among(part, places) for part in self.evidence],
-            self.possible,
-            where[is_there],
-            None if self.meaning is None else (self.meaning[0][places], self.meaning[1][places]),
-            self.nearest,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class _People:
@@ -136,68 +121,11 @@ def rank(chat: ChatEvidence, request: Request, *, k: int, weights: Weights) -> R
         None if request.dense is None else _meaning(request.dense, request.hidden, weights),
         0.0 if request.dense is None else float(np.nan_to_num(request.dense, nan=0).max(initial=0)),
     )
-    chosen, found = None, None
-    if len(chat.columns) >= _LONG:
-        chosen = _choose(every, request, people, max(_CANDIDATES, 5 * k), weights)
-    if chosen is not None:
-        places, is_all = chosen
-        found = _best_of(every.among(places), request, people, k, weights, is_all=is_all) if len(places) else Ranking()
-    return (_best_of(every, request, people, k, weights) or Ranking()) if found is None else found
+    return _best_of(every, request, people, k, weights)
 
 
-def _choose(
-    messages: _Messages, request: Request, people: _People, most: int, weights: Weights
-) -> tuple[NDArray[np.int64], bool] | None:
-    """Return the places of so many messages that are worth ranking with those around them, and whether that is all.
-
-    Of those that say the same, one counts. None where there are few others, or none is left: all are to be ranked.
-    """
-    columns, worth = messages.columns, None
-    if people.named or request.query.spans or request.said_within is not None or messages.meaning is not None:
-        worth = _worth(messages, request, people, weights)
-    average = columns.mean_length or 1.0
-    lengths = counted_lengths(columns.column("length"), average, weights)
-    likely = find_likely(messages.evidence, lengths, average, weights, most=most, worth=worth)
-    score, places = likely.content, likely.places
-    if worth is None and len(places):
-        score = score * _by_circumstances(replace(messages, evidence=[]).among(places), request, people, weights)[0]
-    elif worth is not None:
-        score = score * worth[0][places] + worth[1][places]
-    order = np.argsort(-score[::-1], kind="stable")[: np.count_nonzero(score > 0)]  # the newer of equals first
-    chosen, copies = _without_repeats(places[::-1][order], columns, most)
-    repeats = _repeats(messages, request)
-    is_all = likely.is_all and max(len(chosen), len(repeats)) < most
-    if not is_all and 2 * len(chosen) <= most:
-        return None
-    # What is shown is a measure for others.
-    places = np.array([*chosen, *copies, *repeats[-most:].tolist(), *request.shown[-most:].tolist()], np.int64)
-    return with_those_around(places, len(columns), weights.reach), is_all
-
-
-def _worth(messages: _Messages, request: Request, people: _People, weights: Weights) -> tuple[Scores, Scores]:
-    """Return what the words of each message are multiplied by, and what it is worth without them."""
-    factor, alone = _by_circumstances(messages, request, people, weights)
-    if alone is None:
-        alone = np.zeros_like(factor)
-    if messages.meaning is not None:
-        alone += np.float32(weights.dense) * messages.meaning[0] * factor
-    return factor, alone
-
-
-def _repeats(messages: _Messages, request: Request) -> NDArray[np.int64]:
-    """Return where messages stand that say just what is asked."""
-    said = messages.columns.column("text")
-    places: NDArray[np.int64] = np.arange(len(said))
-    if messages.evidence:  # they have all of its words, so the rarest, too
-        places = min((part.places for part in messages.evidence), key=len).astype(np.int64)
-    is_repeat: NDArray[np.bool_] = said[places] == request.fingerprint
-    return places[is_repeat]
-
-
-def _best_of(
-    messages: _Messages, request: Request, people: _People, k: int, weights: Weights, *, is_all: bool = True
-) -> Ranking | None:
-    """Return ids and scores of the best k messages; None if these are not all, and too many of them say the same."""
+def _best_of(messages: _Messages, request: Request, people: _People, k: int, weights: Weights) -> Ranking:
+    """Return ids and scores of the best k messages."""
     columns = messages.columns
     factor, alone = _by_circumstances(messages, request, people, weights)
     content = _by_content(messages, weights)
@@ -215,21 +143,11 @@ def _best_of(
     places = np.sort(order[:count])
     if renew(score, places, content.gains, content.words_at(places), columns, weights):
         order = _in_order(score, order)
-    best = _best(score, order, columns, k, is_all=is_all)
-    if best is None:
-        return None
+    best = _best(score, order, columns, k)
     falling = np.minimum.accumulate(score[best])  # what was said again scores no more than what stands before it
     found = _each_once(columns, best, falling) if request.is_each_once else _with_ids(columns, best, falling)
     coverage = content.coverage if alone is None else 1.0
     return Ranking(found, coverage, by_meaning=messages.meaning is not None)
-
-
-def _among(part: Evidence, places: NDArray[np.int64]) -> Evidence:
-    """Return the evidence of a word among places, at which it is then counted from 0."""
-    where, is_there = look_up(part.places, places)
-    where = where[is_there]
-    others = None if part.others is None else part.others[where]
-    return Evidence(part.gain, is_there.nonzero()[0], part.counts[where], others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,15 +283,11 @@ def _in_order(score: Scores, places: NDArray[np.int64]) -> NDArray[np.int64]:
     return order
 
 
-def _best(
-    score: Scores, order: NDArray[np.int64], columns: Columns, k: int, *, is_all: bool
-) -> NDArray[np.int64] | None:
-    """Return the k that come first in order, the best of all; repeats after all. None if there may be others."""
+def _best(score: Scores, order: NDArray[np.int64], columns: Columns, k: int) -> NDArray[np.int64]:
+    """Return the k that come first in order, the best of all; repeats after all."""
     chosen, repeats = _without_repeats(order, columns, k)
     if len(chosen) < k:
         chosen, repeats = _without_repeats(_in_order(score, (score > 0).nonzero()[0]), columns, k)
-        if len(chosen) < k and not is_all:
-            return None
     return np.array([*chosen, *repeats][:k], np.int64)
 
 

@@ -1,4 +1,4 @@
-"""What SearchIndex finds in a long chat, of which it ranks only what is likely among the best."""
+"""What SearchIndex finds in a long chat."""
 
 from datetime import timedelta
 
@@ -9,12 +9,6 @@ from history.indexes import START, document, found, index_of
 from botservice.search.index import SearchIndex
 
 LONG = 6_000  # messages
-
-
-@pytest.fixture(autouse=True)
-def _long_from_4000_messages(monkeypatch):
-    """Have some of a chat chosen where all would be ranked still: 30,000 messages take long to be taken in."""
-    monkeypatch.setattr("botservice.search.scoring._LONG", 4_000)
 
 
 @pytest.fixture(scope="module")
