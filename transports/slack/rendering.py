@@ -48,7 +48,9 @@ _OPEN: Final = re.compile(
     rf"|<(?=[^<>\n]*\Z|/?(?:{'|'.join(ELEMENTS)})\b)|(?:(?<![*_~<$\\!&|])[*_~<$\\!&|]+|&#?\w+)\Z|(?<!\S)(?=\S*\Z)\S*?://"
 )
 # A last line that may belong to another block with what comes next, such as a table.
-_OPEN_LINE: Final = re.compile(r"(?:[ \t>]*(?:[-+*=#~`_|: \t]*|\d{1,9}[.)]?[ \t]*)(?!\n)|[^\n]*\|[^\n]*\n?)")
+_OPEN_LINE: Final = re.compile(
+    r"(?:[ \t>]*+(?:[-+*=#~`_|:][-+*=#~`_|: \t]*|\d{1,9}[.)]?[ \t]*|)(?!\n)|[^\n|]*\|[^\n]*\n?)"
+)
 _OPEN_ESCAPE: Final = re.compile(r"\\\S?\Z")
 
 _NO_NUMBER: Final = -1
