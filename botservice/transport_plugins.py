@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from botservice.core.adapters import adopt
-from botservice.core.errors import SettingsError
+from botservice.core.errors import BotServiceError, SettingsError
 
 if TYPE_CHECKING:
     from starlette.routing import BaseRoute
@@ -143,6 +143,15 @@ def _load_foreign(entry: EntryPoint) -> TransportPlugin:
         raise SettingsError(f"{package}: its transport {entry.value} cannot be loaded ({why})") from error
 
 
+def _build(plugin: TransportPlugin, setup: TransportSetup) -> "list[Transport]":
+    try:
+        return list(plugin.build(setup))
+    except BotServiceError:
+        raise
+    except Exception as error:  # a border: it may be foreign code
+        raise SettingsError(f"the transport {plugin.name} cannot be built: {type(error).__name__}: {error}") from error
+
+
 def build_transports(settings: "Settings", service: "AgentService | None" = None) -> "list[Transport]":
     """Return the transports that have what they need, and those that the service brings itself.
 
@@ -155,7 +164,7 @@ def build_transports(settings: "Settings", service: "AgentService | None" = None
     if service is not None and settings.web_access is WebAccess.LINK:
         service.commands.add(web_command(settings.public_url))
     setup = TransportSetup(settings, service)
-    found = [each for plugin in load_plugins() for each in plugin.build(setup)]
+    found = [each for plugin in load_plugins() for each in _build(plugin, setup)]
     found += () if service is None else service.transports
     names = [transport.name for transport in found]
     if twice := {name for name in names if names.count(name) > 1}:

@@ -21,9 +21,10 @@ from botservice import (
     Toolset,
 )
 from botservice.core.adapters import adopt
+from botservice.transport_plugins import TransportPlugin
 from botservice.turns.transport import Live, Transport
 
-PORTS: Final = (Agent, ChatLLM, Embedder, Live, MessageSelector, Toolset, Transport)
+PORTS: Final = (Agent, ChatLLM, Embedder, Live, MessageSelector, Toolset, Transport, TransportPlugin)
 ROOT: Final = Path(__file__).parents[1]
 
 
@@ -115,6 +116,7 @@ def test_what_lacks_a_member_that_is_needed_is_refused_where_it_is_handed_in(por
         (Transport, {"offer_retry": True}, "offers_retry"),
         (Live, {"on_restarts": lambda: None}, "on_restart"),
         (Agent, {"anounces_calls": True}, "announces_calls"),
+        (TransportPlugin, {"is_publik": lambda: None}, "is_public"),
     ],
 )
 @pytest.mark.parametrize("inherits", [True, False])

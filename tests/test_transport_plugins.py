@@ -110,6 +110,12 @@ async def test_a_package_whose_transport_cannot_be_loaded_is_named(install: Inst
     assert found["telegram"].is_off
 
 
+def test_a_plugin_that_fails_ends_the_start_in_a_line(install: Install) -> None:
+    install("carriers_of_a_test:Plugin", carriers_of_a_test=PIGEON.replace("[Pigeons()]", "1 / 0"))
+    with pytest.raises(SettingsError, match="the transport pigeon cannot be built: ZeroDivisionError"):
+        build_transports(settings(), service(name="Dove"))
+
+
 def test_the_example_of_discord_is_turned_on_by_its_entry_point(
     install: Install, monkeypatch: pytest.MonkeyPatch
 ) -> None:
