@@ -10,7 +10,7 @@ from botservice.texts import in_language
 from botservice.turns.transport import StreamRecord
 from transports.markdown.reading import read_markdown
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.figures import Page, as_page, read_page, suspect
+from transports.slack.figures import SlackPage, as_page, read_page, suspect
 from transports.slack.formatting import MAX_CHARACTERS, Pings, find_address, format_answer, settled_text
 from transports.slack.growing_answer import OpenStream, Streams, Task
 from transports.slack.refusals import Feature, SlackRefusals
@@ -153,14 +153,14 @@ class SlackDraft:
         else:
             await self._edit(workspace, self._stream, shown)
 
-    def _showable(self, text: str) -> Page:
+    def _showable(self, text: str) -> SlackPage:
         """Return so much of a text that grows as may be shown already."""
         blocks = read_markdown(settled_text(text[: 2 * MAX_CHARACTERS], self._pings))
         page = as_page(blocks, is_growing=True).refusing(self._refused)
         address = None if self._previews else find_address(page.text)
         return page.before(len(page.text) if address is None else address)
 
-    async def _open(self, workspace: Workspace, shown: Page, tasks: Mapping[str, Task]) -> None:
+    async def _open(self, workspace: Workspace, shown: SlackPage, tasks: Mapping[str, Task]) -> None:
         """Open the stream: its intent is stored before, and its timestamp right after."""
         target = self._target
         ts = await self._record.opening()
@@ -199,7 +199,9 @@ class SlackDraft:
             await self._refusals.note(workspace.team_id, Feature.PLANS, failure)
             return started
 
-    async def _append(self, workspace: Workspace, stream: OpenStream, shown: Page, tasks: Mapping[str, Task]) -> None:
+    async def _append(
+        self, workspace: Workspace, stream: OpenStream, shown: SlackPage, tasks: Mapping[str, Task]
+    ) -> None:
         if stream.text.startswith(shown.text):
             shown = replace(shown, text=stream.text)
         elif not shown.text.startswith(stream.text):
@@ -230,7 +232,7 @@ class SlackDraft:
         """Return what stands above the tools of an answer that takes several steps."""
         return in_language("status.steps", self.language, count=len(tasks))
 
-    async def _edit(self, workspace: Workspace, stream: OpenStream, shown: Page) -> None:
+    async def _edit(self, workspace: Workspace, stream: OpenStream, shown: SlackPage) -> None:
         if not shown.text:
             return
         try:

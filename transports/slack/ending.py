@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.figures import Page, suspect
+from transports.slack.figures import SlackPage, suspect
 from transports.slack.growing_answer import OpenStream
 from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.sessions import Idle
@@ -25,7 +25,7 @@ class Ending:
         self._idle = idle
 
     async def complete(
-        self, workspace: Workspace, stream: OpenStream, answer: Page, context_keys: Mapping[str, str], **below: Any
+        self, workspace: Workspace, stream: OpenStream, answer: SlackPage, context_keys: Mapping[str, str], **below: Any
     ) -> bool:
         """Return whether a stream has become the whole answer.
 

@@ -32,7 +32,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class SlackPage:
     """An answer as Markdown for Slack, with what of it can be drawn."""
 
     text: str
@@ -48,16 +48,16 @@ class Page:
         """The text whose figures are words, as every workspace shows it."""
         return "".join(map(str, _parts(self.refusing(frozenset(Feature)), 0)))
 
-    def refusing(self, refused: frozenset[Feature]) -> "Page":
+    def refusing(self, refused: frozenset[Feature]) -> "SlackPage":
         """Return it without drawing what a workspace refuses."""
         shown = (replace(each, block=None) if each.feature in refused else each for each in self.figures)
         return replace(self, figures=tuple(shown))
 
-    def before(self, end: int) -> "Page":
+    def before(self, end: int) -> "SlackPage":
         """Return its beginning, in which no figure is torn."""
         end = min([end, *(each.begin for each in self.figures if each.end > end)])
         text = self.text[:end].rstrip("\n")
-        return Page(text, tuple(each for each in self.figures if each.end <= len(text)))
+        return SlackPage(text, tuple(each for each in self.figures if each.end <= len(text)))
 
     def blocks(self) -> list[dict[str, Any]]:
         """Return it as blocks, its figures drawn."""
@@ -71,7 +71,7 @@ class Page:
         ]
 
 
-def _parts(page: Page, begin: int) -> list[str | dict[str, Any]]:
+def _parts(page: SlackPage, begin: int) -> list[str | dict[str, Any]]:
     """Return what says a page from somewhere on: its words, and between them the blocks that are drawn."""
     parts: list[str | dict[str, Any]] = []
     at, words = begin, ""
@@ -99,13 +99,13 @@ def suspect(needs: frozenset[Feature]) -> Feature:
     return Feature.CHARTS if Feature.CHARTS in needs else Feature.TABLES
 
 
-def read_page(text: str) -> Page:
+def read_page(text: str) -> SlackPage:
     """Return a whole answer; one of which no word would be seen stays as it was written."""
     blocks = read_whole(text)
-    return Page(render_words(text)) if is_blank(FormattedText(blocks).plain) else as_page(blocks)
+    return SlackPage(render_words(text)) if is_blank(FormattedText(blocks).plain) else as_page(blocks)
 
 
-def as_page(blocks: Blocks, *, is_growing: bool = False) -> Page:
+def as_page(blocks: Blocks, *, is_growing: bool = False) -> SlackPage:
     """Return the blocks of an answer.
 
     Args:
@@ -116,7 +116,7 @@ def as_page(blocks: Blocks, *, is_growing: bool = False) -> Page:
         finder.look_at(block, said, at)
         parts.append(said)
         at += len(said)
-    return Page("".join(parts), tuple(finder.figures))
+    return SlackPage("".join(parts), tuple(finder.figures))
 
 
 class _Finder:

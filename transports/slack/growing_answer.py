@@ -7,7 +7,7 @@ from typing import Any, Final
 from cachetools import FIFOCache
 
 from botservice.core.messages import ToolCall
-from transports.slack.figures import Page
+from transports.slack.figures import SlackPage
 from transports.slack.formatting import Pings, without_pings
 
 MAX_STREAMS = 5000
@@ -72,7 +72,7 @@ class OpenStream:
         """Return whether text is what the stream says, with more behind it."""
         return self.is_open and self.is_certain and text.startswith(self.text)
 
-    def last_chunks(self, page: Page) -> list[dict[str, Any]]:
+    def last_chunks(self, page: SlackPage) -> list[dict[str, Any]]:
         """Return what is still missing of an answer, and the end of every tool."""
         chunks = [task.ended().chunk(name) for name, task in self.tasks.items() if not task.is_done]
         return [*chunks, *page.chunks(len(self.text))]

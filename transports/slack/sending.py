@@ -13,7 +13,7 @@ from transports.files.stored import ending_of, read_stored_file
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_delivery_error
 from transports.slack.deleted_questions import is_all_deleted
 from transports.slack.ending import Ending
-from transports.slack.figures import Page, markdown, read_page, suspect
+from transports.slack.figures import SlackPage, markdown, read_page, suspect
 from transports.slack.formatting import as_text, button_row, feedback_buttons, find_address, mark_of
 from transports.slack.growing_answer import Streams
 from transports.slack.inbound_events import field, word
@@ -267,7 +267,7 @@ class SlackSender:
         return None
 
 
-def _forms_of(page: Page, words: str, below: Sequence[dict[str, Any]], *, has_blocks: bool) -> list[_Form]:
+def _forms_of(page: SlackPage, words: str, below: Sequence[dict[str, Any]], *, has_blocks: bool) -> list[_Form]:
     """Return the forms of an answer: with its figures drawn, with blocks, as Markdown.
 
     Args:
