@@ -51,7 +51,7 @@ def _wrap(port: type[P], given: Any) -> P:
     return Adopted()
 
 
-@functools.cache
+@functools.lru_cache(maxsize=256)  # a class may be made for each turn
 def _check_spelling(port: type[Any], kind: type[Any]) -> None:
     """Refuse a class with a method or a flag that nobody calls, whose name is almost that of one of the port."""
     known = {name for name in dir(port) if not name.startswith("_")}
