@@ -12,6 +12,7 @@ from sqlalchemy import create_engine
 from botservice.conversation.context import ContextKeys
 from botservice.llm.tokens import counter_for
 from botservice.storage.chunks import chunks
+from botservice.storage.tables.columns import compress
 from botservice.storage.tables.conversations import metadata
 
 GROUP = 1  # the id of its context
@@ -122,15 +123,14 @@ class Plan:
             if self._is_recorded(turn):
                 task = json.dumps({"kind": "task", "version": 1, "task": f"{turn}: {_WORDS}"})
                 answer = json.dumps({"kind": "final_answer", "version": 1, "output": f"re {turn}: {_WORDS}"})
-                yield 2 * turn, self.context_of(turn), turn, 2.0 * turn, "TaskStep", task
-                yield 2 * turn + 1, self.context_of(turn), turn, 2.0 * turn + 1, "FinalAnswerStep", answer
+                yield 2 * turn, self.context_of(turn), turn, 2.0 * turn, "TaskStep", compress(task)
+                yield 2 * turn + 1, self.context_of(turn), turn, 2.0 * turn + 1, "FinalAnswerStep", compress(answer)
 
     def _prompts(self):
         for turn in range(1, self.turns + 1):
             if self._is_recorded(turn):
-                system = json.dumps({"literal": {"role": "system", "content": _PROMPT}})
-                yield turn, 0, self.context_of(turn), system
-                yield turn, 1, self.context_of(turn), json.dumps({"literal": {"role": "user", "content": _WORDS}})
+                sent = [{"role": "system", "content": _PROMPT}, {"role": "user", "content": _WORDS}]
+                yield turn, 0, self.context_of(turn), compress(json.dumps([{"message": each} for each in sent]))
 
     def _delivery(self, turn):
         at, payload = self._at(turn), json.dumps({"text": f"re {turn}: {_WORDS}"})

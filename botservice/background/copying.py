@@ -3,7 +3,6 @@
 import contextlib
 import hashlib
 import json
-import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -28,11 +27,12 @@ from sqlalchemy import (
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeDecorator
 
-from botservice.core.errors import DatabaseInUse, SettingsError, StorageError
+from botservice.core.errors import SettingsError, StorageError
 from botservice.core.progress import Progress, unwatched
 from botservice.storage.claims import SharedFile
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.limits import StorageLimits
+from botservice.storage.postgres_sessions import wait_until_alone
 from botservice.storage.schema import COPY_MARK, check_version, check_whole, migrate, read_version
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.triggers import make_observing_triggers, make_triggers
@@ -44,12 +44,6 @@ _MARK: Final = Table(
     COPY_MARK, MetaData(), Column("table_name", Text, primary_key=True), Column("last_key", Text, nullable=False)
 )
 """How far a copy has come: the key of the last row of each table. It is in the target until the copy is whole."""
-_OTHERS: Final = text(
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = current_user "
-    "AND application_name LIKE 'botservice%' AND pid <> pg_backend_pid()"
-)
-_GOING_SECONDS: Final = 5.0
-_LOOK_SECONDS: Final = 0.1
 _BEGUN: Final = ""  # the name of the row that says where the copy comes from
 
 
@@ -120,14 +114,9 @@ def _check_unused(engine: Engine, where: DatabaseUrl) -> None:
     Raises:
         DatabaseInUse: one is.
     """
-    give_up_at = time.monotonic() + _GOING_SECONDS
-    while not where.is_sqlite:
-        with engine.begin() as connection:
-            if not connection.scalar(_OTHERS):
-                return
-        if time.monotonic() > give_up_at:  # until then, it may be the session of a process that has just ended
-            raise DatabaseInUse(f"a botservice is connected to {where.name}: stop every process of it, then copy again")
-        time.sleep(_LOOK_SECONDS)
+    if not where.is_sqlite:
+        with engine.connect() as connection:
+            wait_until_alone(connection, where.name, "copy again")
 
 
 def _begin(connection: Connection, source: DatabaseUrl) -> None:

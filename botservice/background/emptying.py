@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from sqlalchemy import Connection, Table, Text, bindparam, delete, func, select, type_coerce, update
+from sqlalchemy import Connection, Table, bindparam, delete, func, select, update
 
 from botservice.conversation.reminder import ReminderStatus
 from botservice.conversation.snapshots import turns_in_view
@@ -159,7 +159,7 @@ def _read_digests(connection: Connection, turn_ids: Sequence[int]) -> set[str]:
         (prompt_log.c.content, prompt_log.c.turn_id),
         (turns.c.system_prompt, turns.c.id),
     ):
-        query = select(type_coerce(column, Text)).where(turn_id.in_(list(turn_ids)), column.is_not(None))
+        query = select(column).where(turn_id.in_(list(turn_ids)), column.is_not(None))
         for each in connection.execute(query).scalars():
             found.update(DIGEST.findall(each))
     return found

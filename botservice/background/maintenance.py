@@ -5,7 +5,6 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
@@ -34,11 +33,10 @@ from botservice.privacy.export_records import drop_old_exports
 from botservice.privacy.late_messages import drop_notes
 from botservice.privacy.names_left import release_forgotten
 from botservice.privacy.rights import forget_rights
-from botservice.privacy.upgrading_references import UpgradeProgress, bring_over_next
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.orphaned_files import sweep_files
-from botservice.storage.tables.conversations import events, messages, turns
+from botservice.storage.tables.conversations import events, turns
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +75,6 @@ class Maintenance:
         self._clock = clock or storage.now
         self._rest = rest
         self._report = report
-        self._brought_over = UpgradeProgress()
 
     @contextlib.asynccontextmanager
     async def running(
@@ -113,7 +110,6 @@ class Maintenance:
                 is_clean = is_clean and not count
             if not (is_clean and self._storage.is_scrubbed):  # an earlier process may have been cut off before that
                 await self._storage.scrub()
-            await self._bring_over()
             return done
         finally:
             await asyncio.shield(self._storage.claims.release(claim))
@@ -143,16 +139,6 @@ class Maintenance:
             after, is_last = found.last, found.is_last
             await self._rest(_REST * (time.monotonic() - since))
         return is_clean
-
-    async def _bring_over(self) -> None:
-        """Convert what older versions have stored since the last pass; the first pass looks at every message."""
-        self._brought_over = replace(self._brought_over, is_whole=False)
-        newest = await self._storage.read(partial(read_newest, table=messages))
-        while not self._brought_over.is_whole:
-            since = time.monotonic()
-            self._brought_over = await bring_over_next(self._storage, self._brought_over)
-            self._report(self._brought_over.last_id, newest, "messages of older versions")
-            await self._rest(_REST * (time.monotonic() - since))
 
     async def _compact_turns(self, claim: Claim, now: datetime) -> int:
         before = self._retention.steps_before(now)

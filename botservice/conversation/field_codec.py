@@ -9,9 +9,8 @@ import json
 import math
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from itertools import accumulate, chain, repeat
 from typing import Any, Final
 
 from botservice.conversation.field_values import FIELD_NAMES, VALUE_CLASSES, FrozenDict, FrozenList, freeze
@@ -25,9 +24,6 @@ _SMALL: Final = 1 << 62
 _JSON: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _TAGS: Final = {cls: "$" + re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower() for cls in VALUE_CLASSES}
 _CLASSES: Final = {tag: cls for cls, tag in _TAGS.items()}
-Short = list[int | list[int]]
-"""The first number, and how much larger each next one is than the one before; [n, d] stands for n times d."""
-_FEWEST_ALIKE: Final = 3  # fewer are longer as a pair
 
 
 class UnknownValue(InvalidField):
@@ -73,28 +69,6 @@ def decode(data: Any) -> Any:
     if isinstance(data, list):
         return FrozenList.trust([decode(element) for element in data])
     return freeze(data)
-
-
-def shorten(numbers: Sequence[int]) -> Short:
-    """Return numbers in few characters of JSON; `lengthen` gives them back."""
-    short: Short = []
-    before, last, alike = 0, 0, 0
-    for number in numbers:
-        step, before = number - before, number
-        if step != last:
-            short += _as_short(last, alike)
-            last, alike = step, 0
-        alike += 1
-    return short + _as_short(last, alike)
-
-
-def _as_short(step: int, alike: int) -> Short:
-    return [[alike, step]] if alike >= _FEWEST_ALIKE else [step] * alike
-
-
-def lengthen(short: Iterable[int | list[int]]) -> list[int]:
-    """Return the numbers that `shorten` was given."""
-    return list(accumulate(chain.from_iterable(repeat(*reversed(e)) if isinstance(e, list) else (e,) for e in short)))
 
 
 def _same(value: Any) -> Any:

@@ -1,43 +1,42 @@
 """What a turn sent to the model: every distinct message once, and for each call which of them.
 
-A prompt repeats most of the one before it, so a step stores ranges of this log instead of a prompt. What is new in a
-prompt is one row. What came from the history is kept by its id: the words stay in one place, and go from here when they
-go from there. `prompt_log_reading` reads the rows.
+A prompt repeats most of the one before it, so a step stores the places of its messages in this log instead of a prompt.
+What is new in a prompt is one row. What came from the history is kept by its id: the words stay in one place, and go
+from here when they go from there.
 
-A row keeps what a prompt has that those before it had not, in the order of the prompt:
+A row keeps what a prompt has that those before it had not, as a JSON list in the order of the prompt:
 
-    0                           the system prompt of the turn
-    [way, id, …]                messages of the history (ids as `shorten` gives them), shown in one of WAYS
-    [role, part, …]             a message whose text has parts: texts, and [way, id, …] with each message in its line
-    {"role": …, "content": …}   any other message as it is
+    {"system": true}                    the system prompt of the turn
+    {"shown": form, "ids": [id, …]}     messages of the history, shown in one of FORMS
+    {"role": role, "parts": [part, …]}  a message whose text has parts: texts, and history, each message in a line
+    {"message": {"role": …, …}}         any other message as it is
 
 A long text, and the bytes of an image, are kept once per context; {"$text": digest}, {"$image": digest, …} name them.
 What is shown of the history stands in the history alone, and goes with it.
 """
 
-import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, insert
+from sqlalchemy import Connection, bindparam, insert, select
 
-from botservice.conversation.data_urls import read_data_url
-from botservice.conversation.field_codec import shorten
+from botservice.conversation.data_urls import read_data_url, write_data_url
+from botservice.conversation.field_codec import dumps
 from botservice.conversation.field_values import FrozenDict, FrozenList, freeze
 from botservice.core.messages import Message, Role
 from botservice.history.excerpts import Excerpt
-from botservice.history.shown import WAYS, Records, Source
-from botservice.storage.blobs import store_blob
-from botservice.storage.tables.conversations import prompt_log
+from botservice.history.rows import read_shown
+from botservice.history.shown import FORMS, Records, Source
+from botservice.storage.blobs import digest_of, read_blobs, store_blob
+from botservice.storage.tables.conversations import prompt_log, turns
 
-SYSTEM: Final = 0
-FIRST_PLACE: Final = 100_000
-"""Where the places of these rows begin. Earlier releases count theirs from 0 and find nothing from here on."""
-
+_SYSTEM: Final[Mapping[str, Any]] = {"system": True}  # as JSON has it
+_GONE: Final = "[deleted]"
 _PLAIN: Final = ("role", "content")
 _LONG_TEXT: Final = 512  # characters; longer ones, such as what is known of a person, are kept once per context
 _RECURRING: Final = 128  # likewise of what stands in front of records: it is the same all day
@@ -45,27 +44,17 @@ _HALVES: Final = re.compile("[\ud800-\udfff]")
 _NOTHING: Final[Mapping[str, bytes]] = MappingProxyType({})
 # Made once: making it anew for every call takes SQLAlchemy longer than running it.
 _INSERT: Final = insert(prompt_log)
-
-Range = list[int]  # [first, end): end is not in it
+_SYSTEM_PROMPT: Final = select(turns.c.system_prompt).where(turns.c.id == bindparam("turn"))
 
 
 class HistoryEntry(NamedTuple):
     """A message that is all of one of the history."""
 
-    way: int
+    form: str
     message_id: int
 
 
-class OlderHistoryEntry(NamedTuple):
-    """Likewise, as earlier releases kept it."""
-
-    message_id: int
-    role: str
-    prefix: str
-    way: int
-
-
-Kept = HistoryEntry | OlderHistoryEntry | int | list[Any] | Mapping[str, Any]
+Kept = HistoryEntry | Mapping[str, Any]
 
 
 class PromptEntry(NamedTuple):
@@ -90,12 +79,12 @@ class PromptLog:
         self.turn_id = turn_id
         self.system_prompt = ""
         self._shown: dict[int, FrozenDict] = {}
-        self._next = FIRST_PLACE
+        self._next = 0
         self._unsaved: dict[int, PromptEntry] = {}
         self._by_kept: dict[object, int] = {}
         self._by_origin: dict[int, tuple[object, int]] = {}
-        self._ranges: dict[int, tuple[FrozenList, list[Range]]] = {}
-        self._likely_way = 0
+        self._places: dict[int, tuple[FrozenList, list[int]]] = {}
+        self._likely_form = "as_is"
 
     def record(
         self,
@@ -118,20 +107,18 @@ class PromptLog:
             for index, message in enumerate(prompt)
         ]
         recorded = FrozenList.trust(map(self._shown.__getitem__, sequence))
-        self._ranges[id(recorded)] = (recorded, _as_ranges(sequence))
+        self._places[id(recorded)] = (recorded, sequence)
         return recorded
 
-    def ranges(self, recorded: object) -> list[Range] | None:
-        """Return the ranges of a value that `record` or `load` gave; None for any other."""
-        known = self._ranges.get(id(recorded))
+    def places(self, recorded: object) -> list[int] | None:
+        """Return the places of a value that `record` or `restore` gave; None for any other."""
+        known = self._places.get(id(recorded))
         return known[1] if known is not None and known[0] is recorded else None
 
-    def restore(self, ranges: Sequence[Range]) -> FrozenList:
-        """Return the prompt that ranges stand for."""
-        recorded = FrozenList.trust(
-            self._shown[place] for first, end in ranges for place in range(first, end) if place in self._shown
-        )
-        self._ranges[id(recorded)] = (recorded, [list(each) for each in ranges])
+    def restore(self, places: Sequence[int]) -> FrozenList:
+        """Return the prompt that stands at places."""
+        recorded = FrozenList.trust(self._shown[place] for place in places if place in self._shown)
+        self._places[id(recorded)] = (recorded, list(places))
         return recorded
 
     def unsaved(self) -> list[Unsaved]:
@@ -170,13 +157,13 @@ class PromptLog:
 
     def _place(self, message: Mapping[str, Any], source: Source | None) -> int:
         if isinstance(source, Message) and source.id is not None:
-            way = said_way(message, source, self._likely_way)
-            if way is not None:
-                self._likely_way = way
-                said = HistoryEntry(way, source.id)
+            form = find_form(message, source, self._likely_form)
+            if form is not None:
+                self._likely_form = form
+                said = HistoryEntry(form, source.id)
                 return self._put(said, message, said)
         if message == {"role": Role.SYSTEM.value, "content": self.system_prompt} and is_stored(self.system_prompt):
-            return self._put(SYSTEM, message, SYSTEM)
+            return self._put(_key(_SYSTEM), message, _SYSTEM)
         entry = encode(message, source)
         return self._put(_key(entry.kept), message, *entry)
 
@@ -190,18 +177,18 @@ class PromptLog:
         return place
 
 
-def said_way(message: Mapping[str, Any], source: Message, likely: int) -> int | None:
-    """Return the way in which a message of a prompt is one of the history; None if there is more or less to it.
+def find_form(message: Mapping[str, Any], source: Message, likely: str) -> str | None:
+    """Return the form in which a message of a prompt is one of the history; None if there is more or less to it.
 
     Args:
-        likely: The way that is tried first.
+        likely: The form that is tried first.
     """
     if len(message) != len(_PLAIN) or message["role"] != source.role:
         return None
     content = message["content"]
-    if WAYS[likely](source) == content:
+    if FORMS[likely](source) == content:
         return likely
-    return next((way for way, show in enumerate(WAYS) if show(source) == content), None)
+    return next((form for form, show in FORMS.items() if show(source) == content), None)
 
 
 def is_stored(system_prompt: str) -> bool:
@@ -216,33 +203,30 @@ def encode(message: Mapping[str, Any], source: Source | None) -> PromptEntry:
     if source is not None and isinstance(content, str) and len(message) == len(_PLAIN):
         parts = _parts(content, source, blobs)
         if parts is not None:
-            return PromptEntry([message["role"], *parts], blobs)
-    return PromptEntry(_detach(message, blobs), blobs)
+            return PromptEntry({"role": message["role"], "parts": parts}, blobs)
+    return PromptEntry({"message": _detach(message, blobs)}, blobs)
 
 
-def as_content(entries: Iterable[PromptEntry]) -> dict[str, Any]:
+def as_content(entries: Iterable[PromptEntry]) -> str:
     """Return the content of a row for entries."""
-    sent: list[Any] = []
-    ids: list[int] = []  # of the messages that stand one after the other in one way
-    shown: int | None = None
+    content: list[Mapping[str, Any]] = []
     for kept, _ in entries:
-        way = kept.way if isinstance(kept, HistoryEntry) else None
-        if ids and way != shown:
-            sent.append([shown, *shorten(ids)])
-            ids = []
-        shown = way
-        if isinstance(kept, HistoryEntry):
-            ids.append(kept.message_id)
+        if not isinstance(kept, HistoryEntry):
+            content.append(kept)
+        elif content and content[-1].get("shown") == kept.form:
+            content[-1]["ids"].append(kept.message_id)
         else:
-            sent.append(kept)
-    if ids:
-        sent.append([shown, *shorten(ids)])
-    return {"messages": [], "literal": {}, "sent": sent}  # earlier releases read the first two, and show nothing
+            content.append(_history(kept.form, [kept.message_id]))
+    return dumps(content)
+
+
+def _history(form: str, ids: Sequence[int]) -> dict[str, Any]:
+    return {"shown": form, "ids": list(ids)}
 
 
 def _key(kept: Kept) -> object:
     """Return what tells the entries of a log apart."""
-    return json.dumps(kept, sort_keys=True) if isinstance(kept, list | Mapping) else kept
+    return kept if isinstance(kept, HistoryEntry) else json.dumps(dict(kept), sort_keys=True)
 
 
 def _freeze(message: Mapping[str, Any]) -> FrozenDict:
@@ -252,24 +236,19 @@ def _freeze(message: Mapping[str, Any]) -> FrozenDict:
     return frozen
 
 
-def _as_ranges(sequence: Sequence[int]) -> list[Range]:
-    ranges: list[Range] = []
-    for place in sequence:
-        if ranges and ranges[-1][1] == place:
-            ranges[-1][1] = place + 1
-        else:
-            ranges.append([place, place + 1])
-    return ranges
-
-
 def _parts(content: str, source: Source, blobs: dict[str, bytes]) -> list[Any] | None:
     """Return content in parts, some of which show what is in the history; None if it shows nothing of that."""
     if isinstance(source, Records):
         text = source.text
         found = [(text, _record_parts(source))] if text and text in content else []
     else:
-        ways = ((way, show(source)) for way, show in enumerate(WAYS))
-        found = [(text, [[way, source.id]]) for way, text in ways if source.id is not None and text and text in content]
+        forms = ((form, show(source)) for form, show in FORMS.items())
+        number = source.id
+        found = [
+            (text, [_history(form, [number])])
+            for form, text in forms
+            if number is not None and text and text in content
+        ]
     if not found:
         return None
     text, shown = found[0]
@@ -281,12 +260,12 @@ def _record_parts(records: Records) -> list[Any]:
     """Return the parts of records: a message that is shown in part is not what the history has."""
     parts: list[Any] = []
     stored = [None if isinstance(message, Excerpt) else message.id for message in records.messages]
-    ways = [None if number is None else way for number, way in zip(stored, records.ways, strict=True)]
-    for way, same in groupby(zip(ways, stored, records.texts, strict=True), lambda each: each[0]):
+    forms = [None if number is None else form for number, form in zip(stored, records.forms, strict=True)]
+    for form, same in groupby(zip(forms, stored, records.texts, strict=True), lambda each: each[0]):
         group = list(same)
         parts += ["\n"] if parts else []
         ids = [number for _, number, _ in group if number is not None]
-        parts.append("\n".join(text for _, _, text in group) if way is None else [way, *shorten(ids)])
+        parts.append("\n".join(text for _, _, text in group) if form is None else _history(form, ids))
     return parts
 
 
@@ -304,6 +283,105 @@ def _detach(value: Any, blobs: dict[str, bytes], long_text: int = _LONG_TEXT) ->
         blobs[digest] = data
         return {"$image": digest, "mime_type": mime_type}
     data = value.encode("utf-8", "surrogatepass")
-    digest = hashlib.sha256(data).hexdigest()
+    digest = digest_of(data)
     blobs[digest] = data
     return {"$text": digest}
+
+
+def read_prompt_log(connection: Connection, context_id: int, turn_id: int) -> PromptLog:
+    """Return the log of a turn."""
+    log = PromptLog(turn_id)
+    query = select(prompt_log.c.seq, prompt_log.c.content).where(prompt_log.c.turn_id == turn_id)
+    kept: dict[int, Kept] = {}
+    for row in connection.execute(query.order_by(prompt_log.c.seq)):
+        kept.update(enumerate(_read_row(row.content), row.seq))
+    rendering = _Rendering(connection, context_id, turn_id, list(kept.values()))
+    for place, each in kept.items():
+        log.note_stored(place, each, rendering.render(each))
+    return log
+
+
+@dataclass(slots=True)
+class _Named:
+    """What rows name that lies elsewhere."""
+
+    message_ids: set[int] = field(default_factory=set)
+    digests: set[str] = field(default_factory=set)
+
+    def note(self, value: Any) -> None:
+        """Collect the ids and digests that a message names."""
+        if isinstance(value, HistoryEntry):
+            self.message_ids.add(value.message_id)
+        elif isinstance(value, Mapping):
+            digest = value.get("$text") or value.get("$image")
+            self.digests.update([digest] if isinstance(digest, str) else ())
+            self.message_ids.update(value["ids"] if "shown" in value else ())
+            for each in value.values():
+                self.note(each)
+        elif isinstance(value, list):
+            for each in value:
+                self.note(each)
+
+
+def _read_row(content: str) -> Iterator[Kept]:
+    """Yield what a row keeps of each message."""
+    for each in json.loads(content):
+        if "shown" in each:
+            yield from (HistoryEntry(each["shown"], number) for number in each["ids"])
+        else:
+            yield each
+
+
+class _Rendering:
+    """Renders what is kept as messages."""
+
+    def __init__(self, connection: Connection, context_id: int, turn_id: int, kept: Sequence[Kept]) -> None:
+        """Read what kept names."""
+        named = _Named()
+        named.note(list(kept))
+        system = None
+        if _SYSTEM in kept:
+            system = connection.execute(_SYSTEM_PROMPT, {"turn": turn_id}).scalar_one_or_none()
+        self._messages = read_shown(connection, context_id, named.message_ids)
+        self._blobs = read_blobs(connection, context_id, named.digests | ({system} if system else set()))
+        self._system = self._text(system)
+
+    def render(self, kept: Kept) -> FrozenDict:
+        """Return a message."""
+        if isinstance(kept, HistoryEntry):
+            message = self._messages.get(kept.message_id)
+            role = Role.USER if message is None else message.role
+            return FrozenDict.trust({"role": role.value, "content": self._said(*kept)})
+        if "system" in kept:
+            return FrozenDict.trust({"role": Role.SYSTEM.value, "content": self._system})
+        if "parts" in kept:
+            return FrozenDict.trust({"role": kept["role"], "content": "".join(map(self._part, kept["parts"]))})
+        shown: FrozenDict = freeze(self._attach(kept["message"]), "model_input_messages")
+        return shown
+
+    def _attach(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            if "$image" in value:
+                return write_data_url(value["mime_type"], self._blobs.get(value["$image"], b""))
+            if "$text" in value:
+                return self._text(value["$text"])
+            return {key: self._attach(each) for key, each in value.items()}
+        return [self._attach(each) for each in value] if isinstance(value, list) else value
+
+    def _part(self, part: Any) -> str:
+        if isinstance(part, str):
+            return part
+        if "shown" in part:
+            return "\n".join(self._said(part["shown"], number) for number in part["ids"])
+        return self._text(part["$text"])
+
+    def _said(self, form: str, number: int) -> str:
+        message = self._messages.get(number)
+        if message is None:
+            return _GONE
+        show = FORMS.get(form)
+        return message.full_text if show is None else show(message)  # a later release knows how
+
+    def _text(self, digest: str | None) -> str:
+        data = None if digest is None else self._blobs.get(digest)
+        return _GONE if data is None else data.decode("utf-8", "surrogatepass")

@@ -6,8 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, exists, select
 
-from botservice.conversation.prompt_log import PromptLog
-from botservice.conversation.prompt_log_reading import read_prompt_log
+from botservice.conversation.prompt_log import PromptLog, read_prompt_log
 from botservice.conversation.step_records import (
     LAST_POSITION,
     StoredStep,

@@ -9,9 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from botservice.conversation.items import MemoryItem, checked_item, revision_of
-from botservice.conversation.prompt_log import PromptLog, Range, Unsaved
-from botservice.conversation.prompt_log_reading import read_prompt_log
-from botservice.conversation.step_data import StepData, attach_files, detach_files
+from botservice.conversation.prompt_log import PromptLog, Unsaved, read_prompt_log
+from botservice.conversation.step_files import StepData, attach_files, detach_files
 from botservice.storage.blobs import store_blob
 from botservice.storage.tables.conversations import steps
 
@@ -54,7 +53,7 @@ class _Write:
     position: float
     revision: int
     data: StepData
-    ranges: list[Range] | None
+    prompt: list[int] | None
     row_id: int | None = None
     is_open: bool = False
 
@@ -187,7 +186,7 @@ class StepRecords:
 
     def is_own(self, item: MemoryItem) -> bool:
         """Return whether the current turn made an item by asking its model; others were put in."""
-        return self.log.ranges(item.get_value("model_input_messages")) is not None
+        return self.log.places(item.get_value("model_input_messages")) is not None
 
     def note(self, stored: "StoredStep") -> None:
         """Add an item that was read from its row."""
@@ -226,10 +225,10 @@ class StepRecords:
 
     def _write(self, item: MemoryItem, position: float, stored: _StoredItem | None = None, *, is_open: bool) -> _Write:
         log = self.log if stored is None else self.logs.get(stored.turn_id, self.log)
-        ranges = log.ranges(item.get_value("model_input_messages"))
-        data = detach_files(item.to_dict(full=ranges is None))
+        prompt = log.places(item.get_value("model_input_messages"))
+        data = detach_files(item.to_dict(full=prompt is None))
         return _Write(
-            item, position, revision_of(item), data, ranges, None if stored is None else stored.row_id, is_open
+            item, position, revision_of(item), data, prompt, None if stored is None else stored.row_id, is_open
         )
 
     def _insert(self, connection: Connection, new: _Write, turn_id: int) -> int:
@@ -246,12 +245,7 @@ class StepRecords:
     def _values(self, connection: Connection, write: _Write) -> dict[str, object]:
         for data in write.data.files:
             store_blob(connection, self.context_id, data)
-        return {
-            "position": write.position,
-            "data": write.data.text,
-            "prompt_ranges": write.ranges,
-            "is_open": write.is_open,
-        }
+        return {"position": write.position, "data": write.data.text, "prompt": write.prompt, "is_open": write.is_open}
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +267,7 @@ def read_steps(
     logs: dict[int, PromptLog] | None = None,
 ) -> list[StoredStep]:
     """Return the steps of turns, of all by default, in their order, and fill logs with the turns' prompt logs."""
-    query = select(steps.c.id, steps.c.turn_id, steps.c.position, steps.c.is_open, steps.c.data, steps.c.prompt_ranges)
+    query = select(steps.c.id, steps.c.turn_id, steps.c.position, steps.c.is_open, steps.c.data, steps.c.prompt)
     if turn_ids is None:
         query = query.where(steps.c.context_id == context_id)
     else:  # a sum, so that no index is chosen by it: SQLite would look through all steps of the context in their order
@@ -286,11 +280,11 @@ def read_steps(
 
 def _read(connection: Connection, context_id: int, row: Any, record: Any, logs: dict[int, PromptLog]) -> StoredStep:
     item = MemoryItem.from_dict(record)
-    if row.prompt_ranges is not None:
+    if row.prompt is not None:
         log = logs.get(row.turn_id)
         if log is None:
             log = logs[row.turn_id] = read_prompt_log(connection, context_id, row.turn_id)
-        item.set_value("model_input_messages", log.restore(row.prompt_ranges))
+        item.set_value("model_input_messages", log.restore(row.prompt))
     return StoredStep(item, row.id, row.turn_id, row.position, row.is_open)
 
 

@@ -12,18 +12,13 @@ MemoryItem
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Self
 
 from botservice.conversation.field_codec import encode
 from botservice.conversation.field_values import FrozenDict, FrozenList, StepError, Timing, ToolResult, freeze
 from botservice.conversation.images import as_images
 from botservice.conversation.items import MemoryItem
 from botservice.core.messages import Attachment, TokenUsage, ToolCall
-
-_USAGE: Final = "token_usage"
-_MORE: Final = "$usage_more"  # no field is called so
-_TAG: Final = "$token_usage"
-_FIRST_NAMES: Final = ("input_tokens", "output_tokens", "cached_tokens")
 
 
 class MemoryStep(MemoryItem, kind="step"):
@@ -34,14 +29,6 @@ class MemoryStep(MemoryItem, kind="step"):
 
     def _take(self, name: str, value: Any) -> Any:
         return as_images(value, name) if name == self._images and value is not None else value
-
-    def to_dict(self, *, full: bool = True) -> dict[str, Any]:
-        """Return the record of this step as JSON values; `from_dict` is the inverse."""
-        return _part_usage(super().to_dict(full=full))
-
-    @classmethod
-    def _of_record(cls, record: Mapping[str, Any]) -> Self:
-        return super()._of_record(_join_usage(record))
 
 
 class SystemPromptStep(MemoryStep, kind="system_prompt"):
@@ -185,28 +172,3 @@ def _as_it_came(value: Any) -> Any:
     if isinstance(value, FrozenDict):
         return {key: _as_it_came(element) for key, element in value.items()}
     return [_as_it_came(element) for element in value] if isinstance(value, FrozenList) else value
-
-
-def _part_usage(record: dict[str, Any]) -> dict[str, Any]:
-    """Return a step's record with the newer numbers of its usage beside it.
-
-    Earlier releases take the whole record for an unknown one where a number of a usage is new to them.
-    """
-    usage = record.get(_USAGE)
-    if not isinstance(usage, dict) or _TAG not in usage:
-        return record
-    numbers = usage[_TAG]
-    newer = {name: number for name, number in numbers.items() if name not in _FIRST_NAMES}
-    if not newer:
-        return record
-    first = {name: number for name, number in numbers.items() if name in _FIRST_NAMES}
-    return {**record, _USAGE: {_TAG: first}, _MORE: newer}
-
-
-def _join_usage(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the record that `_part_usage` was given."""
-    usage, newer = record.get(_USAGE), record.get(_MORE)
-    if not isinstance(usage, dict) or _TAG not in usage or not isinstance(newer, dict):
-        return record
-    rest = {name: value for name, value in record.items() if name != _MORE}
-    return {**rest, _USAGE: {_TAG: {**usage[_TAG], **newer}}}

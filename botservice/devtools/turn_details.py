@@ -76,7 +76,7 @@ def _find_before(connection: Connection, context_id: int, turn_id: int) -> Memor
         return None
     last = (
         select(steps.c.turn_id)
-        .where(steps.c.context_id == context_id, steps.c.position < position, steps.c.prompt_ranges.is_not(None))
+        .where(steps.c.context_id == context_id, steps.c.position < position, steps.c.prompt.is_not(None))
         .order_by(steps.c.position.desc())
         .limit(1)
     )

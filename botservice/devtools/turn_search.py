@@ -173,11 +173,14 @@ def read_ratings(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int
 
 def find_with_failed_calls(connection: Connection, turn_ids: Sequence[int]) -> set[int]:
     """Return those of some turns in which a call of a tool failed; one that nobody allowed was not made."""
-    made: Any = steps.c.data
+    query = select(steps.c.turn_id, steps.c.data).where(steps.c.turn_id.in_(turn_ids), steps.c.step_number.is_not(None))
+    return {row.turn_id for row in connection.execute(query) if _has_failed_call(row.data)}
+
+
+def _has_failed_call(record: str) -> bool:
     for told in (DENIED, EXPIRED, WITHDRAWN):
-        made = func.replace(made, f'"text":{dumps(told)},{_FAILED_CALL}', "")
-    query = select(steps.c.turn_id).where(steps.c.turn_id.in_(turn_ids), made.contains(_FAILED_CALL)).distinct()
-    return set(connection.execute(query).scalars())
+        record = record.replace(f'"text":{dumps(told)},{_FAILED_CALL}', "")
+    return _FAILED_CALL in record
 
 
 _ORDERED_BY: Final[Mapping[TurnOrder, ColumnElement[int]]] = {

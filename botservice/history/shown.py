@@ -1,9 +1,10 @@
 """How a prompt shows messages of the history: the same for building one and for its record, which keeps ids."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
+from types import MappingProxyType
 from typing import Final, Self
 
 from botservice.core.messages import SHOWN_TYPES, Attachment, Author, Message, Role
@@ -39,12 +40,12 @@ class Records:
 
     Attributes:
         texts: What stands of each.
-        ways: In which of WAYS.
+        forms: In which of FORMS.
     """
 
     messages: Sequence[Message]
     texts: Sequence[str]
-    ways: Sequence[int]
+    forms: Sequence[str]
 
     @classmethod
     def of(
@@ -58,8 +59,8 @@ class Records:
         Args:
             newer: The ids of those that may replace an earlier one.
         """
-        ways = [_RECORDS[bool(mark_of(each.author, shared)), each.id in newer] for each in messages]
-        return cls(messages, [WAYS[way](message) for way, message in zip(ways, messages, strict=True)], ways)
+        forms = [_RECORDS[bool(mark_of(each.author, shared)), each.id in newer] for each in messages]
+        return cls(messages, [FORMS[form](message) for form, message in zip(forms, messages, strict=True)], forms)
 
     @property
     def text(self) -> str:
@@ -153,17 +154,25 @@ def is_image(attachment: Attachment) -> bool:
     return attachment.mime_type.lower() in SHOWN_TYPES
 
 
-# The place in this list is stored: what is changed about one of them is a new one at the end.
-WAYS: Final[Sequence[Callable[[Message], str]]] = (
-    *(as_is, as_said, as_said_in_group, as_record),
-    *(as_said_by_namesake, as_record_of_namesake, as_newer_record, as_newer_record_of_namesake),
+# The names are stored: what is changed about one of them is a new one.
+FORMS: Final[Mapping[str, Callable[[Message], str]]] = MappingProxyType(
+    {
+        "as_is": as_is,
+        "as_said": as_said,
+        "as_said_in_group": as_said_in_group,
+        "as_record": as_record,
+        "as_said_by_namesake": as_said_by_namesake,
+        "as_record_of_namesake": as_record_of_namesake,
+        "as_newer_record": as_newer_record,
+        "as_newer_record_of_namesake": as_newer_record_of_namesake,
+    }
 )
 # By whether its author has a namesake, and whether it may replace an earlier one.
 _RECORDS: Final = {
-    (False, False): WAYS.index(as_record),
-    (True, False): WAYS.index(as_record_of_namesake),
-    (False, True): WAYS.index(as_newer_record),
-    (True, True): WAYS.index(as_newer_record_of_namesake),
+    (False, False): "as_record",
+    (True, False): "as_record_of_namesake",
+    (False, True): "as_newer_record",
+    (True, True): "as_newer_record_of_namesake",
 }
 
 

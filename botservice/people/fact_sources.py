@@ -6,7 +6,6 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, select
 
 from botservice.core.messages import Author
-from botservice.people.older_texts import take_apart
 from botservice.people.own_words import is_said_in
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import messages
@@ -63,7 +62,4 @@ def own_words_in(row: Any) -> str:
     """
     if row.own_text is not None:
         return str(row.own_text)
-    if row.said_by_others is not None:
-        return str(row.text).partition("\n[")[0] if row.attachments else str(row.text)
-    taken = take_apart(row.text, has_files=bool(row.attachments))
-    return taken.text if taken.own_text is None else taken.own_text
+    return str(row.text).partition("\n[")[0] if row.attachments else str(row.text)

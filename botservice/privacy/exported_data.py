@@ -28,7 +28,6 @@ from botservice.people.identities import find_identity
 from botservice.people.names import key_text, person_name, transport_of
 from botservice.privacy.accounts import accounts_of, personas_of, titles_of
 from botservice.privacy.own_messages import contexts_of
-from botservice.privacy.upgrading_references import bring_over_contexts
 from botservice.storage.chunks import chunks
 from botservice.storage.database import Storage
 from botservice.storage.ranges import is_by
@@ -73,7 +72,6 @@ async def read_person(storage: Storage, person: Author, progress: Progress = unw
     """Return what is kept of a person, on every platform that they have linked."""
     data = await storage.read(lambda connection: _read_about(connection, person), is_long=True)
     context_ids = await storage.read(lambda connection: contexts_of(connection, data.accounts), is_long=True)
-    await bring_over_contexts(storage, context_ids)
     if not context_ids and not data.facts and not await storage.read(lambda c: find_identity(c, person)):
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
     found = []

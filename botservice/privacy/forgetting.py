@@ -21,7 +21,7 @@ from botservice.privacy.erasing import erase_chat, erase_messages
 from botservice.privacy.export_records import drop_exports
 from botservice.privacy.late_messages import note_people, note_words
 from botservice.privacy.names_left import forget_chat_notices, note_forgotten, rename_earlier_events, rename_events
-from botservice.privacy.own_messages import contexts_of, is_alone, own_message_ids
+from botservice.privacy.own_messages import is_alone, own_message_ids
 from botservice.privacy.records import erase_facts, forget_facts
 from botservice.privacy.repeated_words import (
     CarriedWords,
@@ -33,7 +33,6 @@ from botservice.privacy.repeated_words import (
     telling_words_of,
     without_author,
 )
-from botservice.privacy.upgrading_references import bring_over_contexts
 from botservice.storage.database import Storage
 from botservice.storage.ranges import sure_up_to
 from botservice.storage.references import find_contexts_repeating
@@ -82,7 +81,6 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
         StorageError: nothing is kept of this person; or they went on being heard, and it has to be asked again.
     """
     accounts = await storage.read(lambda connection: accounts_of(connection, person))
-    await bring_over_contexts(storage, await storage.read(lambda connection: contexts_of(connection, accounts)))
     context_ids = await storage.read(lambda connection: contexts_with(connection, accounts), is_long=True)
     known = await storage.read(lambda connection: find_identity(connection, person))
     if not context_ids and known is None:
@@ -160,7 +158,6 @@ async def forget_messages(
         note_words(connection, context_id, author or said.external_ids, None if here is None else here.turn_id, now)
         return gone
 
-    await bring_over_contexts(storage, [context_id])
     told, said = await storage.read(lambda connection: _tell(connection, context_id, find(connection)), is_long=True)
     seen, gone = await _forget_carried(storage, told)
     gone += await _forget_repeated(storage, context_id, said)

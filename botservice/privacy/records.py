@@ -25,6 +25,7 @@ from sqlalchemy import (
 )
 
 from botservice.core.messages import Author, Role
+from botservice.history.shown import FORMS
 from botservice.people.facts import Known, drop_facts, put_aside
 from botservice.people.identities import identities_of
 from botservice.privacy.clearing_long_chats import bites
@@ -34,6 +35,7 @@ from botservice.storage.blobs import find_holding
 from botservice.storage.chunks import chunks
 from botservice.storage.database import Storage
 from botservice.storage.ranges import sure_up_to
+from botservice.storage.tables.columns import Compressed
 from botservice.storage.tables.conversations import blobs, deliveries, prompt_log, steps, tool_calls, turns
 
 _GONE: Final = "[deleted]"
@@ -47,18 +49,14 @@ _RECORDS: Final = (
     (deliveries.c.payload, deliveries.c.id),
 )
 _KINDS: Final = frozenset({"kind", "role", "type"})  # of records: what stands there is one of ours
-_ROLES: Final = frozenset(Role)
+_OURS: Final = frozenset(Role) | FORMS.keys()
 _ARGUMENTS: Final = "arguments"
 _DONE: Final = "done"
 _ROWS_AT_ONCE: Final = 100
 _TEXTS_AT_ONCE: Final = 20
-_SEALED: Final = (
+_STEPS: Final = (
     select(steps.c.id)
-    .where(
-        steps.c.context_id == bindparam("context"),
-        steps.c.id > bindparam("after"),
-        steps.c.data.contains(_SEAL, autoescape=True),
-    )
+    .where(steps.c.context_id == bindparam("context"), steps.c.id > bindparam("after"))
     .order_by(steps.c.id)
     .limit(_ROWS_AT_ONCE)
 )
@@ -122,7 +120,7 @@ async def clear_records(storage: Storage, context_id: int, texts: Collection[str
         gone = await storage.read(partial(_long_texts, context_id=context_id, texts=some), is_long=True)
         for chunk in chunks(gone, _ROWS_AT_ONCE):
             await storage.write(partial(_delete_blobs, context_id=context_id, digests=chunk))
-    async for _ in bites(storage, _SEALED, here, _break_seals):
+    async for _ in bites(storage, _STEPS, here, _break_seals):
         pass
     return cleared
 
@@ -141,10 +139,8 @@ def erase_from_records(connection: Connection, context_id: int, text: str, clear
     for column, key in _RECORDS:
         _erase(connection, column, _is_of(key.table, context_id, turn_ids), _spellings(text))
     _delete_blobs(connection, _long_texts(connection, context_id, [text], turn_ids), context_id)
-    sealed = select(steps.c.id).where(
-        _is_of(steps, context_id, turn_ids), steps.c.data.contains(_SEAL, autoescape=True)
-    )
-    for chunk in chunks(connection.execute(sealed).scalars().all()):
+    of_agent = select(steps.c.id).where(_is_of(steps, context_id, turn_ids))
+    for chunk in chunks(connection.execute(of_agent).scalars().all()):
         _break_seals(connection, chunk)
 
 
@@ -174,15 +170,18 @@ def _is_of(table: Any, context_id: int, turn_ids: Sequence[int] | None) -> Colum
 
 
 def _holding(column: ColumnElement[Any], key: Any, spellings: Sequence[str]) -> Select[int]:
-    """Return the query of the next rows of a conversation that hold a text."""
-    table = key.table
+    """Return the query of the next rows of a conversation that may hold a text: of what is compressed, all."""
+    table, kept = key.table, _text_of(column)
     is_next = (table.c.context_id == bindparam("context")) & (key > bindparam("after"))
-    held = or_(*(_holds(column, each) for each in spellings))
-    return select(key).distinct().where(is_next, held).order_by(key).limit(_ROWS_AT_ONCE)
+    query = select(key).distinct().where(is_next).order_by(key).limit(_ROWS_AT_ONCE)
+    if isinstance(kept.type, Compressed):
+        return query
+    return query.where(or_(*(func.replace(kept, each, "") != kept for each in spellings)))
 
 
-def _holds(column: ColumnElement[Any], spelling: str) -> ColumnElement[bool]:
-    return func.replace(type_coerce(column, Text), spelling, "") != type_coerce(column, Text)
+def _text_of(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return a column as the text that it keeps."""
+    return column if isinstance(column.type, Compressed) else type_coerce(column, Text)
 
 
 def _erase_at(
@@ -193,15 +192,17 @@ def _erase_at(
 
 def _erase(connection: Connection, column: Any, which: ColumnElement[bool], spellings: Sequence[str]) -> None:
     """Remove texts from records that hold them: from what they say alone, so that they can be read as before."""
-    kept = type_coerce(column, Text).label("kept")
-    find = func.instr if connection.dialect.name == "sqlite" else func.strpos
+    kept = _text_of(column)
     names = column.table.primary_key.columns
-    held = or_(*(find(kept.element, spelling) > 0 for spelling in spellings))
-    for row in connection.execute(select(*names, kept).where(which, held)).all():
-        left = _without(row.kept, spellings)
+    query = select(*names, kept.label("kept")).where(which, column.is_not(None))
+    if not isinstance(kept.type, Compressed):
+        find = func.instr if connection.dialect.name == "sqlite" else func.strpos
+        query = query.where(or_(*(find(kept, spelling) > 0 for spelling in spellings)))
+    for row in connection.execute(query).all():
+        left = _without(row.kept, spellings) if any(spelling in row.kept for spelling in spellings) else row.kept
         if left != row.kept:
             is_it = and_(*(name == value for name, value in zip(names, row, strict=False)))
-            connection.execute(update(column.table).where(is_it).values({column: literal(left, Text())}))
+            connection.execute(update(column.table).where(is_it).values({column: literal(left, kept.type)}))
 
 
 def _without(record: str, spellings: Sequence[str]) -> str:
@@ -235,7 +236,7 @@ def _cleared(value: Any, clear: Callable[[str], str], *, is_given: bool = False)
     if isinstance(value, list):
         return [_cleared(each, clear, is_given=is_given) for each in value]
     if isinstance(value, str):
-        return value if value in _ROLES and not is_given else clear(value)
+        return value if value in _OURS and not is_given else clear(value)
     is_told = is_given and isinstance(value, int | float) and clear(json.dumps(value)) == _GONE
     return _GONE if is_told else value
 
@@ -255,7 +256,7 @@ def _long_texts(
     connection: Connection, context_id: int, texts: Collection[str], turn_ids: Sequence[int] | None = None
 ) -> list[str]:
     """Return the long texts of prompts that hold a text; without them, such a prompt says that it was deleted."""
-    contents = select(type_coerce(prompt_log.c.content, Text)).where(_is_of(prompt_log, context_id, turn_ids))
+    contents = select(prompt_log.c.content).where(_is_of(prompt_log, context_id, turn_ids))
     digests = {each for content in connection.execute(contents).scalars() for each in _TEXT_BLOB.findall(content)}
     return [each for chunk in chunks(digests) for each in find_holding(connection, context_id, chunk, texts)]
 
@@ -268,7 +269,7 @@ def _delete_blobs(connection: Connection, digests: Collection[str], context_id: 
 def _break_seals(connection: Connection, ids: Sequence[int]) -> None:
     """Remove what models gave beside their words from steps: nobody can tell what that repeats."""
     for row in connection.execute(select(steps.c.id, steps.c.data).where(steps.c.id.in_(ids))).all():
-        record = json.loads(row.data)
+        record = json.loads(row.data) if _SEAL in row.data else {}
         if record.pop("model_items", None) is not None:
             change = update(steps).where(steps.c.id == row.id)
             connection.execute(change.values(data=json.dumps(record, separators=(",", ":"))))

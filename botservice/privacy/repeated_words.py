@@ -11,7 +11,6 @@ from sqlalchemy import ColumnElement, Connection, func, select
 
 from botservice.core.messages import Author, Role
 from botservice.core.references import Reference
-from botservice.people.older_texts import without_cut
 from botservice.privacy.affected_turns import turns_of
 from botservice.privacy.own_messages import is_alone, own_message_ids
 from botservice.storage.chunks import select_among
@@ -179,14 +178,14 @@ def _own_texts(row: Any) -> list[str]:
 
 def _overlap(said: str, texts: Collection[str], *, shortest: int = 1) -> bool:
     """Return whether one of the texts holds most of the repeated words, not counting a mention of the bot."""
-    said = without_cut(said)
+    said = _without_cut(said)
     if len(said) < shortest:
         return False
     return any(said in each or (len(each) >= SHORTEST_QUOTE and each in said) for each in texts)
 
 
 def _told(texts: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(each for text in texts if (each := without_cut(text))))
+    return tuple(dict.fromkeys(each for text in texts if (each := _without_cut(text))))
 
 
 def _answers(connection: Connection, context_id: int, column: ColumnElement[Any], values: Collection[int]) -> list[Any]:
@@ -198,3 +197,8 @@ def _sent_in(connection: Connection, turn_ids: Collection[int]) -> set[str]:
     """Return the platforms' ids of the messages that turns have sent."""
     sent = select(deliveries.c.external_id).where(deliveries.c.external_id.is_not(None))
     return {row.external_id for row in select_among(connection, sent, deliveries.c.turn_id, turn_ids)}
+
+
+def _without_cut(said: str) -> str:
+    """Return a quotation without its sign that it was cut."""
+    return said.removesuffix("…").strip()

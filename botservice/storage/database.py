@@ -398,6 +398,7 @@ class Storage:
                 if version is not None and version > schema.SCHEMA_VERSION:
                     oldest = schema.read_oldest_compatible(connection)
             if self._migrates and (version is None or version < schema.SCHEMA_VERSION):
+                self._read_engine.dispose()  # a conversion waits until it is alone
                 schema.migrate(self.where, self._limits)
             else:
                 schema.check_version(version, remedy=_REMEDY, oldest_compatible=oldest)

@@ -69,7 +69,7 @@ def check_writable(connection: Connection) -> None:
         OperationalError: it may not, says SQLite, which begins a transaction all the same on a file that is read-only.
     """
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql("DELETE FROM alembic_version WHERE 0")
+        connection.exec_driver_sql("DELETE FROM schema_compatibility WHERE 0")
         return
     if connection.exec_driver_sql("SHOW transaction_read_only").scalar_one() == "on":
         raise ReadOnlyDatabase("the server takes no writes")

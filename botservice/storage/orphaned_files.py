@@ -27,7 +27,7 @@ from sqlalchemy import (
 
 from botservice.storage.blobs import DIGEST
 from botservice.storage.chunks import chunks
-from botservice.storage.tables.columns import Json
+from botservice.storage.tables.columns import Compressed, Json
 from botservice.storage.tables.conditions import TURN_IS_OPEN
 from botservice.storage.tables.conversations import blobs, contexts, loose_files, messages, metadata, steps, turns
 
@@ -44,9 +44,10 @@ _REFERRING: Final = {
     if "context_id" in table.c and table not in (blobs, loose_files)
     if (
         texts := [
-            type_coerce(column, Text)
+            column if isinstance(column.type, Compressed) else type_coerce(column, Text)
             for column in table.c
-            if isinstance(column.type, Text | Json) and column not in {messages.c.text, messages.c.said_by_others}
+            if isinstance(column.type, Text | Json | Compressed)
+            if column not in {messages.c.text, messages.c.said_by_others}
         ]
     )
 }

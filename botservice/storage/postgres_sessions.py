@@ -12,12 +12,13 @@ import os
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Self
 
-from sqlalchemy import Engine, event
+from sqlalchemy import Connection, Engine, event, text
 
-from botservice.core.errors import StorageUnavailable, UnsuitablePooler
+from botservice.core.errors import DatabaseInUse, StorageUnavailable, UnsuitablePooler
 
 logger = logging.getLogger(__name__)
 
@@ -31,6 +32,13 @@ UNMARK = f"RESET {_MARK}"
 """Lets others have the session, where its pooler does not reset it."""
 _OWNED = "writer"  # how the mark of a session begins that may hold locks
 _ALIEN = "botservice: the session of another"
+_OTHERS = text(
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND usename = current_user "
+    "AND (application_name LIKE 'botservice%' OR application_name = current_setting('application_name')) "
+    "AND pid <> pg_backend_pid()"
+)
+_GOING_SECONDS = 5.0
+_LOOK_SECONDS = 0.1
 _ASK = f"SELECT pg_backend_pid(), coalesce(current_setting('{_MARK}', true), '')"
 _REMEDY = (
     "use the database's direct address, or the pooler's session mode (PgBouncer: pool_mode = session; "
@@ -84,6 +92,22 @@ def check_sessions(engine: Engine) -> None:
             other.exec_driver_sql("SELECT 1")
             with waiting.begin():
                 waiting.exec_driver_sql("SELECT 1")
+
+
+def wait_until_alone(connection: Connection, name: str, remedy: str) -> None:
+    """Return when no other botservice is connected to a database.
+
+    Raises:
+        DatabaseInUse: one is for seconds; the message ends with remedy.
+    """
+    give_up_at = time.monotonic() + _GOING_SECONDS
+    while True:
+        with connection.begin():
+            if not connection.scalar(_OTHERS):
+                return
+        if time.monotonic() > give_up_at:  # until then, it may be the session of a process that has just ended
+            raise DatabaseInUse(f"a botservice is connected to {name}: stop every process of it, then {remedy}")
+        time.sleep(_LOOK_SECONDS)
 
 
 def is_alien_session(error: BaseException) -> bool:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from sqlalchemy import Connection, Engine, delete, insert, inspect, text
 from sqlalchemy.exc import DBAPIError
@@ -18,19 +18,26 @@ from sqlalchemy.schema import CreateSchema
 from botservice.core.errors import DatabaseInUse, SchemaMismatch, StorageUnavailable
 from botservice.core.progress import Progress, unwatched
 from botservice.storage.claims import SharedFile
+from botservice.storage.conversion import CONVERSION_TABLE, OLD_VERSION, OLD_VERSION_TABLE, convert
 from botservice.storage.engines import create_writer_engine
 from botservice.storage.failures import is_blocked, is_conflict, is_name_taken
 from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres_advisory_locks import lock_space
 from botservice.storage.postgres_building import finish_building
+from botservice.storage.postgres_sessions import wait_until_alone
 from botservice.storage.sqlite_files import STEPS_AT_ONCE, check_interrupted
 from botservice.storage.tables import telegram  # noqa: F401 - a transport owns it, and every process knows all tables
 from botservice.storage.tables.conversations import schema_compatibility
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.url import DatabaseUrl
 
+if TYPE_CHECKING:
+    from alembic.config import Config
+
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
-SCHEMA_VERSION = "0028"
+SCHEMA_VERSION = "0100"
+VERSION_TABLE = "botservice_version"
+"""Our own: another program may have an `alembic_version` in the same schema."""
 
 COPY_MARK = "botservice_copy"
 """The table that a database has while it is copied to: until the copy is whole, its triggers do nothing."""
@@ -74,19 +81,27 @@ def read_version(connection: Connection) -> str | None:
     Raises:
         SchemaMismatch: tables of another program have the names of ours.
     """
-    found = _find_tables(connection, "alembic_version", *metadata.tables)
-    if "alembic_version" in found:
-        versions = connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all()
-        if not versions and found == {"alembic_version"}:
-            return None
-        if len(versions) == 1 and _OUR_VERSION.fullmatch(versions[0]) and "contexts" in found:
-            return str(versions[0])
+    found = _find_tables(connection, VERSION_TABLE, OLD_VERSION_TABLE, CONVERSION_TABLE, *metadata.tables)
+    table = next((each for each in (VERSION_TABLE, OLD_VERSION_TABLE) if each in found), None)
+    versions = [] if table is None else _read_versions(connection, table)
+    found.discard(OLD_VERSION_TABLE)  # of 0.17.0, or of another program that is not in the way
+    if not versions and found <= {VERSION_TABLE}:
+        return None
+    if len(versions) == 1 and _OUR_VERSION.fullmatch(versions[0]) and "contexts" in found:
+        if table == VERSION_TABLE or versions[0] <= OLD_VERSION:
+            return versions[0]
+        if CONVERSION_TABLE in found:
+            return OLD_VERSION
     if found:
         own = _OWN_FILE if connection.dialect.name == "sqlite" else _OWN_SCHEMA
         raise SchemaMismatch(
             f"the database has tables of another program ({', '.join(sorted(found))}) where the bot's would be: {own}"
         )
     return None
+
+
+def _read_versions(connection: Connection, table: str) -> list[str]:
+    return list(connection.execute(text(f"SELECT version_num FROM {table}")).scalars())  # noqa: S608 - one of ours
 
 
 def _find_tables(connection: Connection, *names: str) -> set[str]:
@@ -155,6 +170,11 @@ def check_version(version: str | None, *, remedy: str, oldest_compatible: str | 
             f"the database has version {version}, newer than {SCHEMA_VERSION}, which this botservice knows: "
             "install the newer botservice, or restore the backup that was made before it"
         )
+    if version < OLD_VERSION:
+        raise SchemaMismatch(
+            f"the database has version {version}, of a release before 0.17.0: install botservice 0.17.0, run "
+            "`botservice migrate` with it, then install this botservice and run `botservice migrate` again"
+        )
     raise SchemaMismatch(f"the database has version {version}, older than {SCHEMA_VERSION}: {remedy}")
 
 
@@ -178,7 +198,8 @@ def migrate(
         else:
             make_schema(where, limits)
             with engine.connect() as connection:
-                _migrate_patiently(connection, progress, give_up_at=time.monotonic() + limits.blocked_migration)
+                give_up_at = time.monotonic() + limits.blocked_migration
+                _migrate_patiently(connection, where, progress, give_up_at=give_up_at)
             finish_building(where, limits, progress)
         with engine.connect() as connection, connection.begin():
             return read_version(connection) or SCHEMA_VERSION
@@ -218,8 +239,13 @@ def _migrate_file(engine: Engine, shared: SharedFile, progress: Progress, *, giv
             time.sleep(_POLL_SECONDS)
             continue
         try:
-            with engine.connect() as connection, connection.begin():
-                _upgrade(connection, progress)
+            with engine.connect() as connection:
+                with connection.begin():
+                    is_old = read_version(connection) == OLD_VERSION
+                    if not is_old:
+                        _upgrade(connection, progress)
+                if is_old:
+                    _convert(connection, progress, lambda: None)
         except DBAPIError as error:
             check_interrupted(error.orig)
             raise
@@ -239,13 +265,13 @@ def _is_due(connection: Connection) -> bool:
         SchemaMismatch: they are too new for it.
     """
     version = read_version(connection)
-    if version is None or version < SCHEMA_VERSION:
+    if version is None or OLD_VERSION <= version < SCHEMA_VERSION:
         return True
     check_version(version, remedy="", oldest_compatible=read_oldest_compatible(connection))
     return False
 
 
-def _migrate_patiently(connection: Connection, progress: Progress, *, give_up_at: float) -> None:
+def _migrate_patiently(connection: Connection, where: DatabaseUrl, progress: Progress, *, give_up_at: float) -> None:
     """Migrate when the tables are free: waiting long for the lock of a table would hold up all others behind it.
 
     Raises:
@@ -253,7 +279,7 @@ def _migrate_patiently(connection: Connection, progress: Progress, *, give_up_at
     """
     while True:
         try:
-            if _migrate_under_advisory_lock(connection, progress):
+            if _migrate_under_advisory_lock(connection, where, progress):
                 return
             error: DBAPIError | None = None
         except DBAPIError as raised:
@@ -270,34 +296,66 @@ def _migrate_patiently(connection: Connection, progress: Progress, *, give_up_at
         time.sleep(_BLOCKED_SECONDS)
 
 
-def _migrate_under_advisory_lock(connection: Connection, progress: Progress) -> bool:
+def _migrate_under_advisory_lock(connection: Connection, where: DatabaseUrl, progress: Progress) -> bool:
     """Migrate; return False if another process is doing so."""
+    lock = {"id": _MIGRATION_LOCK}
     with connection.begin():
-        lock = text(f"SELECT pg_try_advisory_xact_lock({lock_space()}, :id)")
-        if not connection.scalar(lock, {"id": _MIGRATION_LOCK}):
+        if not connection.scalar(text(f"SELECT pg_try_advisory_xact_lock({lock_space()}, :id)"), lock):
             return False
-        connection.execute(text(f"SET LOCAL lock_timeout = {int(_TABLE_SECONDS * 1000)}"))
-        if _is_due(connection):
+        connection.execute(text(f"SET lock_timeout = {int(_TABLE_SECONDS * 1000)}"))
+        is_old = read_version(connection) == OLD_VERSION
+        if is_old:
+            connection.execute(text(f"SELECT pg_advisory_lock({lock_space()}, :id)"), lock)
+        elif _is_due(connection):
             _upgrade(connection, progress)
+    if is_old:
+        try:
+            _convert(
+                connection, progress, lambda: wait_until_alone(connection, where.name, "run `botservice migrate` again")
+            )
+        finally:
+            if not connection.invalidated:
+                connection.rollback()
+                with connection.begin():
+                    connection.execute(text(f"SELECT pg_advisory_unlock({lock_space()}, :id)"), lock)
     return True
 
 
 def _describe_holders(connection: Connection) -> str:
     """Return which other sessions hold what a migration waits for, those with the oldest transactions first."""
     with connection.begin():
-        names = [*metadata.tables, "alembic_version"]
+        names = [*metadata.tables, VERSION_TABLE, OLD_VERSION_TABLE]
         rows = connection.execute(_HOLDERS, {"id": _MIGRATION_LOCK, "names": names}).all()
     return "; ".join(f"session {each.pid} of {each.name}, {each.state} for {each.seconds} s" for each in rows) or "none"
 
 
-def _upgrade(connection: Connection, progress: Progress) -> None:
-    from alembic import command
+def _convert(connection: Connection, progress: Progress, check_alone: Callable[[], None]) -> None:
+    """Convert the tables of 0.17.0."""
+
+    def stamp() -> None:
+        from alembic import command
+
+        with _upgrading:
+            command.stamp(_alembic_config(connection), "head")
+
+    convert(connection, SCHEMA_VERSION, progress, check_alone=check_alone, stamp=stamp)
+
+
+def _alembic_config(connection: Connection, reach: Callable[[str], None] = lambda _: None) -> "Config":
     from alembic.config import Config
 
     config = Config()
     config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
     config.attributes["connection"] = connection
-    config.attributes["progress"] = _as_steps(connection, progress)
+    config.attributes["version_table"] = VERSION_TABLE
+    config.attributes["progress"] = reach
+    return config
+
+
+def _upgrade(connection: Connection, progress: Progress) -> None:
+    from alembic import command
+
+    config = _alembic_config(connection, _as_steps(connection, progress))
     with _upgrading:
         try:
             command.upgrade(config, "head")
@@ -313,18 +371,7 @@ def _upgrade(connection: Connection, progress: Progress) -> None:
 
 def _as_steps(connection: Connection, progress: Progress) -> Callable[[str], None]:
     """Return a callback for each version that is reached. On SQLite, Ctrl+C is noticed also within a statement."""
-    first, last = int(read_version(connection) or 0), int(SCHEMA_VERSION)
-    reached = first
-
-    def say() -> None:
-        progress(reached - first, last - first, f"version {reached:04}")
-
-    def reach(version: str) -> None:
-        nonlocal reached
-        reached = int(version)
-        say()
-
     if connection.dialect.name == "sqlite":
         driver = cast("sqlite3.Connection", connection.connection.driver_connection)
-        driver.set_progress_handler(say, STEPS_AT_ONCE)
-    return reach
+        driver.set_progress_handler(lambda: progress(0, 0), STEPS_AT_ONCE)
+    return lambda version: progress(0, 0, f"version {version}")

@@ -230,7 +230,7 @@ def test_a_postgres_without_tables_is_migrated_by_name_alone(
 
 def test_a_newer_database_is_left_alone(run: Run, tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "bot.db") as database:
-        database.execute("UPDATE alembic_version SET version_num = '9999'")
+        database.execute("UPDATE botservice_version SET version_num = '9999'")
         database.execute("UPDATE schema_compatibility SET oldest_version = '9998'")
     database.close()
     for command in ("chat", "contexts", "migrate"):

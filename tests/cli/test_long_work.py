@@ -158,15 +158,10 @@ def test_a_migration_that_is_stopped_changes_nothing_and_can_be_done_again(
     url = f"sqlite:///{tmp_path / 'new.db'}"
     if kind == "postgres":
         url = request.getfixturevalue("own_postgres_url")
-    for number in (1, 5, 17):
-        with pytest.raises(KeyboardInterrupt):
-            Storage.open(url, migrate=True).migrate(ctrl_c_at(number))
-        assert tables_of(url) == 0
-    seen: list[tuple[float, float]] = []
-    Storage.open(url, migrate=True).migrate(ctrl_c_at(0, seen=seen))
-    count = int(seen[0][1])
-    assert count > 17
-    assert seen[count - 1] == (count, count)
+    with pytest.raises(KeyboardInterrupt):
+        Storage.open(url, migrate=True).migrate(ctrl_c_at(1))
+    assert tables_of(url) == 0
+    Storage.open(url, migrate=True).migrate(ctrl_c_at(0))
     assert tables_of(url) > 10
 
 

@@ -4,12 +4,14 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import insert, select, update
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import LargeBinary, func, select, type_coerce, update
 
 from botservice import AgentContext, Attachment, MessageWindowMessageSelector
 from botservice.conversation.prompt_log import PromptLog
-from botservice.conversation.prompt_log_reading import read_prompt_log
 from botservice.history.shown import Records
+from botservice.storage.tables.columns import compress, decompress
 from botservice.storage.tables.conversations import messages, prompt_log, steps
 from tests.turns.bots import make_service
 
@@ -39,8 +41,8 @@ async def test_what_was_found_is_kept_by_its_numbers_and_reads_back_exactly(cont
     service, llm = make_service(storage, ["yes"], search_k=20, message_selector=MessageWindowMessageSelector(5))
     await service.prompt(context, "what does Rex say of the park?", author="bob")
     [row] = await logged(storage)
-    assert "says" not in json.dumps(row.content)
-    assert len(json.dumps(row.content)) < 500
+    assert "says" not in row.content
+    assert len(row.content) < 500
     assert inputs(await context.load_memory()) == llm.prompts
     again = await AgentContext.get_or_create(storage, context.context_keys)
     assert inputs(again.memory) == llm.prompts
@@ -99,7 +101,7 @@ async def test_what_an_agent_of_ones_own_makes_of_a_prompt_reads_back_exactly(co
     await service.prompt(context, "where is Rex in the park?")
     assert inputs(await context.load_memory()) == llm.prompts
     [row] = await logged(storage)
-    assert "first: my dog" not in json.dumps(row.content), "the words stay in one place"
+    assert "first: my dog" not in row.content, "the words stay in one place"
 
 
 @pytest.mark.any_database
@@ -113,53 +115,6 @@ async def test_an_edited_message_shows_its_new_words(context, storage):
     assert "user: something else" in str(inputs(await context.load_memory()))
 
 
-async def test_rows_of_earlier_releases_are_read_and_gone_on_with(context, storage):
-    await talk(context, 2, "line {n}\nBob: no")
-    said = await context.chat_history.messages()
-    service, llm = make_service(storage, ["yes"])
-    await service.prompt(context, "what?")
-    first, second = (message.id for message in said)
-    older = [
-        {"literal": {"role": "system", "content": "You are Y"}},
-        {"messages": [[first, "user", ""], [second, "user", "Ann: "]], "literal": {}, "ways": {"1": 2}},
-        {"message": first, "role": "user", "prefix": "", "literal": {}},
-    ]
-
-    def write(connection):
-        [turn] = connection.execute(select(prompt_log.c.turn_id)).scalars()
-        rows = zip((0, 1, 3), older, strict=True)
-        values = [{"turn_id": turn, "seq": seq, "context_id": context.id, "content": each} for seq, each in rows]
-        connection.execute(insert(prompt_log), values)
-        [number] = connection.execute(select(steps.c.id).where(steps.c.prompt_ranges.is_not(None))).scalars()
-        ranges = connection.execute(select(steps.c.prompt_ranges).where(steps.c.id == number)).scalar_one()
-        connection.execute(update(steps).where(steps.c.id == number).values(prompt_ranges=[[0, 4], *ranges]))
-        return read_prompt_log(connection, context.id, turn)
-
-    log = await storage.write(write)
-    older_prompt = [
-        {"role": "system", "content": "You are Y"},
-        {"role": "user", "content": "line 0\nBob: no"},
-        {"role": "user", "content": "Ann: line 1\n  Bob: no"},
-        {"role": "user", "content": "line 0\nBob: no"},
-    ]
-    assert inputs(await context.load_memory()) == [[*older_prompt, *llm.prompts[0]]]
-    recorded = log.record([*older_prompt[:1], {"role": "user", "content": "new"}])
-    assert recorded == [older_prompt[0], {"role": "user", "content": "new"}]
-    assert [place for place, _ in log.unsaved()] == [log.ranges(recorded)[-1][0]] != [4], "the older ones' go on there"
-
-
-async def test_earlier_releases_find_nothing_kept_and_nothing_in_their_way(context, storage):
-    await talk(context, 3)
-    service, _ = make_service(storage, ["yes"], search_k=5)
-    await service.prompt(context, "which park?")
-    [row] = await logged(storage)
-    assert row.content["messages"] == [], "it stands for no message"
-    assert row.content["literal"] == {}, "0.2.2 asks for it"
-    assert row.seq >= 100_000, "theirs have the numbers from 0 on"
-    ranges = await storage.read(lambda c: c.execute(select(steps.c.prompt_ranges)).scalars().all())
-    assert min(min(each) for kept in ranges if kept for each in kept) >= 100_000
-
-
 @pytest.mark.any_database
 async def test_a_system_prompt_is_the_one_of_its_turn(context, storage):
     service, llm = make_service(storage, ["yes", "no"], prompt="half \ud800 a character")
@@ -168,7 +123,10 @@ async def test_a_system_prompt_is_the_one_of_its_turn(context, storage):
     await service.prompt(context, "and now?")
     assert inputs(await context.load_memory()) == llm.prompts
     rows = await logged(storage)
-    assert [0 in row.content["sent"] for row in sorted(rows, key=lambda row: row.turn_id)] == [False, True]
+    assert [{"system": True} in json.loads(row.content) for row in sorted(rows, key=lambda row: row.turn_id)] == [
+        False,
+        True,
+    ]
 
 
 def test_records_that_stand_in_no_prompt_are_not_kept_by_number():
@@ -177,13 +135,31 @@ def test_records_that_stand_in_no_prompt_are_not_kept_by_number():
     assert recorded == [{"role": "user", "content": "x"}]
 
 
-async def test_a_way_of_a_later_release_shows_what_was_said_as_it_is(context, storage):
+async def test_a_form_of_a_later_release_shows_what_was_said_as_it_is(context, storage):
     await talk(context, 3)
     service, _ = make_service(storage, ["yes"], message_selector=MessageWindowMessageSelector(2))
     await service.prompt(context, "where is Rex?")
     first = (await context.chat_history.messages())[0]
-    later = {"messages": [], "literal": {}, "sent": [0, [99, first.id], ["user", "said: ", [99, first.id]]]}
+    shown = {"shown": "as_sung", "ids": [first.id]}
+    later = json.dumps([{"system": True}, shown, {"role": "user", "parts": ["said: ", shown]}])
     await storage.write(lambda c: c.execute(update(prompt_log).values(content=later)))
     again = await AgentContext.get_or_create(storage, context.context_keys)
     [prompt] = inputs(again.memory)
     assert [each["content"] for each in prompt[1:3]] == [first.text, f"said: {first.text}"]
+
+
+async def test_what_a_turn_leaves_takes_little_space(context, storage):
+    """With prompts of sixteen thousand characters; measured: 436 bytes for the prompt and 293 for the step."""
+    await talk(context, 25, "my dog Rex likes the park number {n}, and " + "the river behind it. " * 36)
+    service, _ = make_service(storage, ["yes"] * 5, search_k=10, message_selector=MessageWindowMessageSelector(20))
+    for _ in range(5):
+        await service.prompt(context, "where is Rex in the park?")
+    kept = select(func.sum(func.length(type_coerce(prompt_log.c.content, LargeBinary))))
+    assert (await storage.read(lambda c: c.execute(kept).scalar_one())) / 5 < 728
+    kept = select(func.sum(func.length(type_coerce(steps.c.data, LargeBinary)))).where(steps.c.prompt.is_not(None))
+    assert (await storage.read(lambda c: c.execute(kept).scalar_one())) / 5 < 500
+
+
+@given(st.text(st.characters()))
+def test_every_text_comes_back_from_what_is_compressed(text):
+    assert decompress(compress(text)) == text

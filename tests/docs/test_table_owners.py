@@ -26,6 +26,7 @@ OTHERS = {
         {ANY},
         "makes the statement that replaces a row, of the table that it is given",
     ),
+    "botservice/storage/conversion.py": ({"schema_compatibility"}, "converts the tables of 0.17.0"),
     "botservice/storage/references.py": ({"messages"}, "says who is quoted in the row of the message"),
     "botservice/history/rows.py": ({"contexts"}, "numbers messages under the lock of their context's row"),
     "botservice/history/changes.py": ({"contexts", "vectors"}, "an edit makes caches and meanings out of date"),

@@ -1,15 +1,22 @@
 """A messenger on which several people write, privately and in groups; and a look at every byte that is kept."""
 
+import contextlib
 import json
+import re
+import zlib
 from pathlib import Path
 
 from turns.messenger import Messenger, Office, office
 
 from botservice import Attachment, Author, InboundMessage, Storage
+from botservice.storage.tables.columns import DICTIONARY, compress
 from botservice.storage.tables.metadata import metadata
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import InboundEvent
 
+_HEADER_BYTES = 6  # of what was compressed with the dictionary (RFC 1950, 2.2)
+_MOST_BYTES = 100_000
+_PIECE_BYTES = 64
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -62,8 +69,23 @@ async def find_bytes(storage: Storage, marker: str) -> list[str]:
     found = []
     if storage.where.path is not None:
         files = sorted(Path(storage.where.path).parent.glob(f"{Path(storage.where.path).name}*"))
-        found = [each.name for each in files if marker.encode() in each.read_bytes()]
+        found = [each.name for each in files if _holds(each.read_bytes(), marker.encode())]
     return found + await find_rows(storage, marker)
+
+
+def _holds(data: bytes, marker: bytes) -> bool:
+    """Return whether a file has a marker as it is, or in anything that is compressed there, deleted or not."""
+    places = [found.start() for found in re.finditer(re.escape(compress("")[:_HEADER_BYTES]), data)]
+    return marker in data or any(marker in _decompress_some(data[place : place + _MOST_BYTES]) for place in places)
+
+
+def _decompress_some(data: bytes) -> bytes:
+    """Return what was compressed, as far as it stands in one piece."""
+    decompressor, found = zlib.decompressobj(zdict=DICTIONARY), b""
+    with contextlib.suppress(zlib.error):
+        for place in range(0, len(data), _PIECE_BYTES):
+            found += decompressor.decompress(data[place : place + _PIECE_BYTES])
+    return found
 
 
 async def find_rows(storage: Storage, marker: str) -> list[str]:

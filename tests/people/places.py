@@ -260,7 +260,7 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "events": (
         *(*_ID_AND_CONTEXT, "turn_id", "transport", "kind", "order_key", "received_at", "handled_at", "reading_at"),
     ),
-    "steps": (*_ID_AND_CONTEXT, "turn_id", "position", "kind", "step_number", "is_open", "prompt_ranges"),
+    "steps": (*_ID_AND_CONTEXT, "turn_id", "position", "kind", "step_number", "is_open", "prompt"),
     "tool_calls": ("step_id", "call_index", "context_id", "status"),
     "prompt_log": ("turn_id", "seq", "context_id"),
     "deliveries": (

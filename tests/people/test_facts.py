@@ -1,7 +1,7 @@
 """What is known of a person: kept when they say it, told where they may be told, to nobody else."""
 
 import pytest
-from people.conversing import ALICE, BOB, NOW, make_older, make_service, open_chat, see
+from people.conversing import ALICE, BOB, NOW, make_service, open_chat, see
 
 from botservice import Author, ToolCall
 from botservice.people.facts import (
@@ -58,19 +58,6 @@ async def test_only_what_the_person_says_themselves_is_kept(storage):
     assert await keep(" ") is Refused.EMPTY
     assert await keep("x" * 501) is Refused.TOO_LONG
     assert await storage.write(lambda c: keep_fact(c, chat.id, Author(name="Al"), "x", "y", NOW)) is Refused.NOBODY
-
-
-@pytest.mark.any_database
-@pytest.mark.parametrize(
-    "said",
-    ['[in reply to Bob: "my password is swordfish\nreally"]\nwow', "[forwarded from Bob]\nmy password is swordfish"],
-)
-async def test_what_a_message_of_an_older_version_repeats_of_others_is_not_the_persons(storage, said):
-    chat = await open_chat(storage, "telegram-a", ALICE)
-    await chat.chat_history.append_user_message(said, author=ALICE)
-    await make_older(storage)
-    kept = await storage.write(lambda c: keep_fact(c, chat.id, ALICE, "x", "password swordfish", NOW))
-    assert kept is Refused.NOT_SAID
 
 
 @pytest.mark.any_database

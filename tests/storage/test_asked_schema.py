@@ -126,9 +126,12 @@ async def test_a_database_that_is_not_utf_8_is_refused_by_name(own_postgres_url,
     [
         ["CREATE TABLE messages (id int)"],
         ["CREATE TABLE notes (id int)"],
-        ["CREATE TABLE alembic_version (version_num text)", "INSERT INTO alembic_version VALUES ('ae1027a6acf')"],
-        ["CREATE TABLE alembic_version (version_num text)", "INSERT INTO alembic_version VALUES ('0042')"],
-        ["CREATE TABLE alembic_version (version_num text)", "INSERT INTO alembic_version VALUES ('a'), ('b')"],
+        ["CREATE TABLE messages (id int)", "CREATE TABLE alembic_version (version_num text)"],
+        [
+            "CREATE TABLE messages (id int)",
+            "CREATE TABLE alembic_version (version_num text)",
+            "INSERT INTO alembic_version VALUES ('ae1027a6acf')",
+        ],
     ],
 )
 async def test_tables_of_another_program_are_recognised_and_left_alone(own_postgres_url, tables, migrate):
@@ -140,18 +143,26 @@ async def test_tables_of_another_program_are_recognised_and_left_alone(own_postg
         assert await bot.read(read_version) == SCHEMA_VERSION
 
 
-@pytest.mark.parametrize("statement", ["CREATE TABLE alerts (id int)", "CREATE VIEW alerts AS SELECT 1 AS id"])
-def test_a_table_of_another_program_in_the_way_of_a_new_one_is_named_and_nothing_changes(storage_url, statement):
-    where = DatabaseUrl.parse(storage_url)
+async def test_the_version_table_of_another_program_is_left_alone(own_postgres_url):
+    theirs = ["CREATE TABLE alembic_version (version_num text)", "INSERT INTO alembic_version VALUES ('0042')"]
+    execute(own_postgres_url, *theirs)
+    for _ in range(2):
+        async with Storage.open(own_postgres_url, migrate=True) as bot:
+            assert await bot.read(read_version) == SCHEMA_VERSION
+    assert list(execute(own_postgres_url, "SELECT version_num FROM alembic_version")) == [("0042",)]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_view_of_another_program_in_the_way_is_named_and_nothing_changes(kind, request, tmp_path):
+    url = f"sqlite:///{tmp_path / 'bot.db'}" if kind == "sqlite" else request.getfixturevalue("own_postgres_url")
+    where = DatabaseUrl.parse(url)
     engine = create_writer_engine(where, StorageLimits())
     with engine.begin() as connection:
-        connection.execute(text("DROP TABLE alerts"))
-        connection.execute(text(statement))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0027'"))
+        connection.execute(text("CREATE VIEW alerts AS SELECT 1 AS id"))
     with pytest.raises(SchemaMismatch, match=r"alerts.* already exists.*Nothing has changed.*botservice copy"):
         migrate(where)
     with engine.begin() as connection:
-        assert read_version(connection) == "0027"
-        connection.execute(text(f"DROP {statement.split()[1]} alerts"))
+        assert read_version(connection) is None
+        connection.execute(text("DROP VIEW alerts"))
     assert migrate(where) == SCHEMA_VERSION
     engine.dispose()

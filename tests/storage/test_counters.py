@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime
 
-import pytest
-from sqlalchemy import Connection, create_engine, delete, func, insert, make_url, select, text, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from botservice import AgentContext, Storage
 from botservice.devtools.conversations import list_contexts
@@ -75,65 +74,3 @@ async def test_what_was_used_is_summed_up_by_whoever_writes_it(storage: Storage)
     ]
     assert [(each.subject, each.input_tokens) for each in lines[UsageBy.MODEL]] == [("m", 120), ("n", 1)]
     assert sum(each.cost for each in lines[UsageBy.PERSON]) == lines[None][0].cost == 14
-
-
-@pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest) -> str:
-    """The address of a database that this test alone has."""
-    url: str = request.getfixturevalue({"sqlite": "sqlite_url", "postgres": "own_postgres_url"}[request.param])
-    return url
-
-
-async def test_what_was_there_before_is_counted_by_the_migration(database: str) -> None:
-    async with Storage.open(database, migrate=True) as storage:
-        one, _ = [await AgentContext.get_or_create(storage, {"chat_id": name}) for name in "12"]
-        said = [await one.chat_history.append_user_message(str(number)) for number in range(3)]
-        payer = Payer(1, "telegram:1", "telegram:1")
-        await storage.write(lambda connection: record_call(connection, payer, ModelCall("m", 10), NOON))
-    _undo_migration(database)
-    async with Storage.open(database, migrate=True) as storage:
-        assert await counters(storage) == [(3, said[-1].id), (0, 0)]
-        assert [each.message_count for each in await list_contexts(storage)] == [3, 0]
-        (line,) = await storage.read(lambda connection: list_usage(connection, None, NOON))
-        assert line.input_tokens == 10
-
-
-def _undo_migration(url: str) -> None:
-    """Make the tables what they were before they counted."""
-    parsed = make_url(url)
-    is_sqlite = parsed.drivername == "sqlite"
-    engine = create_engine(parsed if is_sqlite else parsed.set(drivername="postgresql+psycopg"))
-    with engine.begin() as connection:
-        if is_sqlite:
-            names = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).scalars().all()
-            for name in names:
-                connection.execute(text(f"DROP TRIGGER {name}"))
-        else:
-            counting = ("count_messages", "uncount_messages", "move_message", "count_usage")
-            observing = ("unread_from", "unread_deleted", "unread_changed", "reopen_facts")  # of a later one
-            for name in (*counting, *observing):
-                connection.execute(text(f"DROP FUNCTION {name} CASCADE"))
-        connection.execute(text("DROP INDEX ix_contexts_last_message_id"))
-        connection.execute(text("DROP INDEX ix_contexts_with_metadata"))
-        connection.execute(text("DROP INDEX ix_facts_ended_by"))
-        observing_tables = ("observed", "notes", "refused_notes", "refused_facts", "observer_reservations")
-        sign_in_tables = ("tool_sign_ins", "tool_sign_in_states")
-        for index in ("ix_turns_unanswered", "ix_feedback_bad"):
-            connection.execute(text(f"DROP INDEX {index}"))
-        browsing_tables = ("web_links", "web_logins")
-        platform_tables = ("slack_grids", "slack_refusals", "slack_titles", "telegram_menus", "refused_forms")
-        model_tables = ("model_refusals", "refused_messages", "alerts")
-        later = (*model_tables, *sign_in_tables, *observing_tables, *browsing_tables, *platform_tables)
-        for table in ("turn_figures", "pending_calls", "tool_grants", *later):
-            connection.execute(text(f"DROP TABLE {table}"))
-        of_facts = [("facts", column) for column in ("set_by", "valid_from", "valid_to", "ended_by")]
-        of_slack = [("slack_installations", each) for each in ("refresh_token", "token_expires_at", "refreshing_until")]
-        later_columns = (("messages", "is_all_own"), ("contexts", "untrusted_at"), *of_slack)
-        for table, column in (("turns", "question_id"), ("deliveries", "replaces"), *of_facts, *later_columns):
-            connection.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
-        for column in ("message_count", "last_message_id"):
-            connection.execute(text(f"ALTER TABLE contexts DROP COLUMN {column}"))
-        for table in ("model_usage_days", "loose_files"):
-            connection.execute(text(f"DROP TABLE {table}"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0015'"))
-    engine.dispose()

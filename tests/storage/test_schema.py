@@ -46,10 +46,10 @@ def catalogue(engine):
             return {
                 (kind, name): definition
                 for kind, name, definition in connection.execute(text(CATALOGUE))
-                if "alembic_version" not in name
+                if "botservice_version" not in name
             }
         rows = connection.execute(text("SELECT type, name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%'"))
-        return {(kind, name): _parts(sql) for kind, name, sql in rows if name != "alembic_version" and sql}
+        return {(kind, name): _parts(sql) for kind, name, sql in rows if name != "botservice_version" and sql}
 
 
 def _parts(sql):
@@ -61,7 +61,10 @@ def _parts(sql):
 def test_the_migrations_make_the_tables_that_the_program_knows(storage_url):
     engine = engine_of(storage_url)
     with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
+        context = MigrationContext.configure(
+            connection,
+            opts={"compare_type": True, "compare_server_default": True, "version_table": "botservice_version"},
+        )
         assert compare_metadata(context, metadata) == []
     engine.dispose()
 
@@ -100,7 +103,9 @@ async def test_processes_that_open_an_empty_database_at_once_migrate_it_once(kin
     await run_together(2, open_new, url)
     with_tables = engine_of(url)
     with with_tables.connect() as connection:
-        assert connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all() == [SCHEMA_VERSION]
+        assert connection.execute(text("SELECT version_num FROM botservice_version")).scalars().all() == [
+            SCHEMA_VERSION
+        ]
         assert connection.execute(text("SELECT count(*) FROM contexts")).scalar_one() == 1
     with_tables.dispose()
 
@@ -129,10 +134,10 @@ def test_a_new_file_is_opened_where_another_process_is_about_to_write_to_it(tmp_
 async def test_a_migration_waits_for_who_reads_a_table_for_long_and_holds_nobody_up_meanwhile(own_postgres_url):
     where, engine = DatabaseUrl.parse(own_postgres_url), engine_of(own_postgres_url)
     with engine.begin() as connection:
-        connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+        connection.execute(text("CREATE TABLE botservice_version (version_num VARCHAR(32) NOT NULL)"))
         connection.execute(text("CREATE TABLE contexts (id bigint)"))  # in the way until the reader goes
     with engine.connect() as reader:
-        reader.execute(text("LOCK TABLE alembic_version IN ACCESS EXCLUSIVE MODE"))
+        reader.execute(text("LOCK TABLE botservice_version IN ACCESS EXCLUSIVE MODE"))
         migrating = asyncio.create_task(asyncio.to_thread(migrate_tables, where))
         with engine.connect() as watcher:
             waits = text(
@@ -152,10 +157,10 @@ async def test_a_migration_waits_for_who_reads_a_table_for_long_and_holds_nobody
 def test_a_migration_that_is_held_up_says_by_whom_and_to_try_again(own_postgres_url):
     engine = engine_of(own_postgres_url)
     with engine.begin() as connection:
-        connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)"))
+        connection.execute(text("CREATE TABLE botservice_version (version_num VARCHAR(32) NOT NULL)"))
     with engine.connect() as reader:
         reader.execute(text("SET application_name = 'nightly backup'"))
-        reader.execute(text("LOCK TABLE alembic_version IN ACCESS EXCLUSIVE MODE"))
+        reader.execute(text("LOCK TABLE botservice_version IN ACCESS EXCLUSIVE MODE"))
         session = reader.scalar(text("SELECT pg_backend_pid()"))
         told = rf"session {session} of postgres \(nightly backup\), idle in transaction.*botservice migrate` again"
         with pytest.raises(StorageUnavailable, match=told):
@@ -213,7 +218,7 @@ async def test_an_index_is_built_while_others_write(own_postgres_url):
 def set_version(url, version, oldest_compatible=None):
     engine = engine_of(url)
     with engine.begin() as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = :version"), {"version": version})
+        connection.execute(text("UPDATE botservice_version SET version_num = :version"), {"version": version})
         if oldest_compatible is not None:
             connection.execute(text("DELETE FROM schema_compatibility"))
             connection.execute(schema_compatibility.insert(), {"oldest_version": oldest_compatible})
@@ -227,7 +232,7 @@ async def test_a_database_that_is_too_new_is_refused_and_left_alone(storage_url,
         with pytest.raises(SchemaMismatch, match=r"0999, newer than .*install the newer botservice"):
             await Storage.open(storage_url, migrate=migrate)
     finally:
-        set_version(storage_url, SCHEMA_VERSION, oldest_compatible="0001")
+        set_version(storage_url, SCHEMA_VERSION, oldest_compatible="0100")
 
 
 @pytest.mark.parametrize("migrate", [True, False])
@@ -240,18 +245,18 @@ async def test_a_newer_database_that_was_only_added_to_is_worked_on(storage_url,
             assert context.id == 1
         assert migrate_tables(DatabaseUrl.parse(storage_url)) == "0999", "nothing is taken back"
     finally:
-        set_version(storage_url, SCHEMA_VERSION, oldest_compatible="0001")
+        set_version(storage_url, SCHEMA_VERSION, oldest_compatible="0100")
 
 
 async def test_the_tables_say_which_programs_work_on_them(own_postgres_url):
     async with Storage.open(own_postgres_url, migrate=True) as storage:
-        assert await storage.read(read_oldest_compatible) == "0001"
+        assert await storage.read(read_oldest_compatible) == "0100"
 
 
 async def test_a_reader_of_an_older_database_is_told_to_migrate_it(storage_url):
-    set_version(storage_url, "0000")
+    set_version(storage_url, "0099")
     try:
-        with pytest.raises(SchemaMismatch, match=r"0000, older than .*botservice migrate"):
+        with pytest.raises(SchemaMismatch, match=r"0099, older than .*botservice migrate"):
             await Storage.open(storage_url, migrate=False)
     finally:
         set_version(storage_url, SCHEMA_VERSION)
@@ -267,7 +272,7 @@ async def test_an_older_file_is_not_migrated_under_a_worker(sqlite_url):
     limits = StorageLimits(migration=0.0)
     async with Storage.open(sqlite_url) as storage:
         with storage.claims.working():
-            set_version(sqlite_url, "0000")
+            set_version(sqlite_url, "0099")
             code = (
                 "import asyncio, sys; from botservice import Storage\n"
                 "from botservice.storage.limits import StorageLimits\n"
@@ -281,5 +286,5 @@ async def test_an_older_file_is_not_migrated_under_a_worker(sqlite_url):
     assert limits.migration == 0
     assert DatabaseInUse.__name__.encode() in told
     with sqlite3.connect(sqlite_url.removeprefix("sqlite:///")) as connection:
-        assert connection.execute("SELECT version_num FROM alembic_version").fetchall() == [("0000",)]
+        assert connection.execute("SELECT version_num FROM botservice_version").fetchall() == [("0099",)]
     connection.close()

@@ -1,5 +1,6 @@
 """Turns that were answered long ago, with all that is kept of them."""
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -40,7 +41,7 @@ def work_with(connection: Connection, context_id: int, text: str, now: datetime,
     here = _insert_turns(connection, context_id, [now] * times)
     step = {"kind": "TaskStep", "data": f'{{"task": "{text}"}}', "position": 1.0}
     step_ids = _insert(connection, steps, [turn | step for turn in here])
-    prompted = {"seq": 0, "content": {"role": "user", "content": text}}
+    prompted = {"seq": 0, "content": json.dumps([{"message": {"role": "user", "content": text}}])}
     connection.execute(insert(prompt_log), [turn | prompted for turn in here])
     called = {"context_id": context_id, "call_index": 0, "status": "done", "result": text}
     connection.execute(insert(tool_calls), [called | {"step_id": each} for each in step_ids])

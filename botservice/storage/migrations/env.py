@@ -20,6 +20,7 @@ own_schema = (
 )
 context.configure(
     connection=connection,
+    version_table=context.config.attributes["version_table"],
     version_table_schema=own_schema,  # not whichever the search path has first: another schema may have one as well
     target_metadata=metadata,
     transactional_ddl=True,

@@ -1,11 +1,12 @@
 """Column types that read the same on SQLite and on Postgres."""
 
 import json
+import zlib
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Dialect, ForeignKey, Integer, Text
+from sqlalchemy import BigInteger, Column, Dialect, ForeignKey, Integer, LargeBinary, Text
 from sqlalchemy.types import TypeDecorator
 
 from botservice.core.messages import storable
@@ -71,3 +72,54 @@ class Json(TypeDecorator[Any]):
     def process_result_value(self, value: Any | None, dialect: Dialect) -> Any:  # noqa: ARG002 - the interface
         """Return the value that the text stands for."""
         return None if value is None else json.loads(value)
+
+
+class Compressed(TypeDecorator[str]):
+    """A text kept compressed. What records repeat of each other stands in a dictionary that all of them share."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: str | None, dialect: Dialect) -> bytes | None:  # noqa: ARG002 - the interface
+        """Return value as compressed bytes."""
+        return None if value is None else compress(value)
+
+    def process_result_value(self, value: bytes | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - the interface
+        """Return the text that the bytes stand for."""
+        return None if value is None else decompress(value)
+
+
+def compress(text: str) -> bytes:
+    """Return a text as a column of `Compressed` texts keeps it."""
+    compressor = zlib.compressobj(zdict=DICTIONARY)
+    return compressor.compress(text.encode("utf-8", "surrogatepass")) + compressor.flush()
+
+
+def decompress(data: bytes) -> str:
+    """Return the text that `compress` was given."""
+    decompressor = zlib.decompressobj(zdict=DICTIONARY)
+    return (decompressor.decompress(data) + decompressor.flush()).decode("utf-8", "surrogatepass")
+
+
+# Stored bytes are read with exactly this text: it never changes. A better one would be a second one, told apart by its
+# checksum, which stands in what was compressed with it (RFC 1950, 2.2). What is most frequent stands last.
+DICTIONARY = (
+    b'","planning","system_prompt":"","kind":"failed","version":1,"error":{"$step_error":{"type":"","message":"'
+    b'"model_items":[{"type":"reasoning","encrypted_content":"","summary":[],"sub_runs":[{"name":"","call_id":"'
+    b'{"role":"assistant","content":null,"tool_calls":[{"id":"call_","type":"function","function":{"name":"","arguments":'
+    b'"{\\"}}]}},{"message":{"role":"tool","tool_call_id":"call_","content":"'
+    b'{"kind":"task","version":1,"task":"'
+    b'"observations":"","tool_results":[{"$tool_result":{"call_id":"call_","text":"","is_error":false,"duration_seconds":0.'
+    b'{"kind":"action","version":1,"step_number":1,"tool_calls":[{"$tool_call":{"id":"call_","name":"","arguments":{"'
+    b'[{"system":true},{"shown":"as_said_in_group","ids":[{"shown":"as_said","ids":[],{"shown":"as_is","ids":[1'
+    b'{"role":"user","parts":["",{"$text":""},{"shown":"as_newer_record","ids":[{"shown":"as_record","ids":['
+    b'{"kind":"final_answer","version":1,"output":"","is_final_answer":true,'
+    b'"model":"gpt-","finish_reason":"tool_calls","finish_reason":"stop",'
+    b'"prompt_sections":{"system":[0,1],"notes":[1,2],"window":[1,21],"earlier":[,"person":[,"waiting":[,"looking_at":[,'
+    b'"found":[21,22],"question":[22,23],"steps":[23,24]},'
+    b'"timing":{"$timing":{"start_time":{"$datetime":"2026-01-01T00:00:00.000000+00:00"},'
+    b'"end_time":{"$datetime":"2026-01-01T00:00:00.000000+00:00"}}},'
+    b'"model_attempts":[{"began":0.0,"asked":0.01,"first_text":0.1,"ended":0.5}],'
+    b'"prompt_facts":{"max_tokens":100000,"found":[[1,2.0]],"left_out":{},"tools":[""],"coverage":0.0,"by_meaning":false},'
+    b'"token_usage":{"$token_usage":{"input_tokens":1,"output_tokens":1,"cached_tokens":0,"reasoning_tokens":0}}'
+)

@@ -13,10 +13,11 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
+    text,
 )
 
 from botservice.storage.tables import conditions, observing, triggers, waiting  # noqa: F401 - of the same metadata
-from botservice.storage.tables.columns import Id, Json, Reason, Timestamp, context_id
+from botservice.storage.tables.columns import Compressed, Id, Json, Reason, Timestamp, context_id
 from botservice.storage.tables.conditions import index_where
 from botservice.storage.tables.metadata import metadata as metadata  # noqa: PLC0414 - others take it from here
 
@@ -255,8 +256,9 @@ steps = Table(
     Column("kind", Text, nullable=False),
     Column("step_number", Integer),
     Column("is_open", Boolean, nullable=False, server_default=false()),
-    Column("data", Text, nullable=False),
-    Column("prompt_ranges", Json),
+    Column("prompt", Json),
+    # A default that no step has: SQLite adds no column without one to a table that has rows.
+    Column("data", Compressed, nullable=False, server_default=text("''")),
     Index("ix_steps_context_id_position", "context_id", "position"),
     sqlite_autoincrement=True,
 )
@@ -273,14 +275,15 @@ tool_calls = Table(
     Index("ix_tool_calls_context_id", "context_id"),
 )
 
-# Every distinct message that a turn sent to the model, once. A step's prompt_ranges say which of them made its prompt.
+# Every distinct message that a turn sent to the model, once: a row has those that one more prompt added, and seq is the
+# place of its first. A step's prompt has the places of those that made its prompt.
 prompt_log = Table(
     "prompt_log",
     metadata,
     Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
     Column("seq", Integer, primary_key=True, autoincrement=False),
     context_id(),
-    Column("content", Json, nullable=False),
+    Column("content", Compressed, nullable=False, server_default=text("''")),
     Index("ix_prompt_log_context_id", "context_id"),
 )
 

@@ -1,18 +1,14 @@
-"""What earlier versions wrote into the texts of messages becomes values: who said what, as far as it can be told."""
+"""What the first releases wrote into the texts of messages becomes values: who said what, as far as it can be told."""
 
 import pytest
-from people.conversing import ALICE, BOB, NOW, make_older, open_chat, say
+from people.conversing import ALICE, BOB, make_older, open_chat, say
 from people.crowd import find_bytes
-from sqlalchemy import select
 
 from botservice import Attachment, Author
-from botservice.background.maintenance import Maintenance
 from botservice.core.references import Reference, ReferenceKind
-from botservice.people.older_texts import take_apart
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person
-from botservice.privacy.upgrading_references import bring_over_contexts
-from botservice.storage.tables.conversations import message_references, messages
+from botservice.storage.conversion_messages import OLDER, convert_messages, take_apart
 
 REPLY, FORWARD, SHARE, ABOUT = (ReferenceKind.REPLY, ReferenceKind.FORWARD, ReferenceKind.SHARE, ReferenceKind.ABOUT)
 EVE = Author(name="Eve")
@@ -58,7 +54,7 @@ async def test_a_quote_finds_its_author_by_what_they_said(storage):
     await say(group, '[in reply to Alice: "the safe opens…"]\nwhich safe?', BOB)
     await say(group, '[in reply to Alice: "nobody said so"]\nwhen?', BOB)
     await make_older(storage)
-    await bring_over_contexts(storage, [group.id])
+    await convert(storage)
     found, unknown = [each for each in await group.chat_history.messages() if each.references]
     assert (found.text, unknown.text) == ("which safe?", "when?")
     assert found.references == (Reference(REPLY, ALICE, "the safe opens…", "7"),)
@@ -66,27 +62,7 @@ async def test_a_quote_finds_its_author_by_what_they_said(storage):
     assert found.full_text == '[in reply to Alice: "the safe opens…"]\nwhich safe?'
 
 
-async def test_upkeep_brings_over_everything_once_and_what_an_older_version_adds_later(storage):
-    group = await open_chat(storage, "telegram-g", ALICE, BOB)
-    first = await say(group, '[in reply to Alice: "the first one"]\nwell', BOB)
-    await make_older(storage)
-
-    async def rest(_seconds: float) -> None:
-        pass
-
-    upkeep = Maintenance(storage, rest=rest)
-    await upkeep.run_once()
-    later = await say(group, '[in reply to Alice: "another one"]\nwell', BOB)
-    await storage.write(
-        lambda c: c.execute(messages.update().where(messages.c.id == later.id).values(said_by_others=None))
-    )
-    await upkeep.run_once()
-    kept = await storage.read(lambda c: c.execute(select(message_references.c.message_id)).scalars().all())
-    assert sorted(kept) == [first.id, later.id]
-    assert [each.text for each in await group.chat_history.messages()] == ["well", "well"]
-
-
-async def test_forgetting_and_exports_bring_over_what_they_are_about(storage):
+async def test_forgetting_and_exports_find_what_was_converted(storage):
     group = await open_chat(storage, "telegram-g", ALICE, BOB)
     await say(group, "the safe opens with 4711", ALICE)
     await say(group, '[in reply to Alice: "@bot the safe opens with 4711"]\nwhich safe?', BOB)
@@ -94,6 +70,7 @@ async def test_forgetting_and_exports_bring_over_what_they_are_about(storage):
     file = Attachment("image/png", "plan.png", data=b"a plan of the house")
     await say(group, "[forwarded from Carol]\nmy secret plan", BOB, attachments=(file,))
     await make_older(storage)
+    await convert(storage)
     given = str(as_values(await read_person(storage, BOB)))
     assert "4711" not in given
     assert "secret plan" not in given
@@ -109,9 +86,5 @@ async def test_forgetting_and_exports_bring_over_what_they_are_about(storage):
     assert await find_bytes(storage, "4711") == await find_bytes(storage, "edited away") == []
 
 
-async def test_a_row_that_changed_meanwhile_is_left_as_it_is(storage):
-    group = await open_chat(storage, "telegram-g", BOB)
-    await say(group, "own words", BOB, Reference(REPLY, ALICE, "hello"), at=NOW)
-    await bring_over_contexts(storage, [group.id])
-    (kept,) = await group.chat_history.messages()
-    assert (kept.text, len(kept.references)) == ("own words", 1)
+async def convert(storage):
+    await storage.write(lambda connection: convert_messages(connection, connection.execute(OLDER).all()))
