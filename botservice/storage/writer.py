@@ -21,7 +21,7 @@ from sqlalchemy import Connection, Engine
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.storage.failures import Failure, is_conflict
 from botservice.storage.limits import StorageLimits
-from botservice.storage.statements import BEGIN_WRITING, run_text
+from botservice.storage.statements import run_text
 from botservice.storage.writing_connection import WritingConnection
 
 logger = logging.getLogger(__name__)
@@ -79,24 +79,6 @@ class Operation:
             self.error = error
         else:
             self.result = None if self.run is None else self.run(connection)
-
-
-class _Transaction:
-    """A transaction of SQLite. For SQLAlchemy one lasts for good: its own take as long as a few statements.
-
-    Where it fails, the writer rolls it back, as it does where a COMMIT has failed.
-    """
-
-    def __init__(self, connection: Connection, *, is_told: bool) -> None:
-        run_text(connection, f"PRAGMA synchronous={'FULL' if is_told else 'NORMAL'};{BEGIN_WRITING}")
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            run_text(self._connection, "COMMIT")
 
 
 class _Lasting(asyncio.Future[T]):
@@ -274,8 +256,9 @@ class Writer:
             has_begun = False
             try:
                 connection = self.connection.held or self.connection.open()
-                is_told = any(map(_is_told, batch))
-                with _Transaction(connection, is_told=is_told) if self._is_sqlite else connection.begin():
+                if self._is_sqlite:
+                    _set_patience(connection, is_told=any(map(_is_told, batch)))
+                with connection.begin():
                     has_begun = True
                     _apply_all(batch, connection)
                     asked_at = time.monotonic()
@@ -292,6 +275,11 @@ class Writer:
                 self.connection.heard_at = asked_at
                 return None
         return failure
+
+
+def _set_patience(connection: Connection, *, is_told: bool) -> None:
+    """Have SQLite wait for the disk at a commit that somebody is told of."""
+    run_text(connection, f"PRAGMA synchronous={'FULL' if is_told else 'NORMAL'};")
 
 
 def _rank(operation: Operation) -> tuple[tuple[str, str | int], ...]:

@@ -76,9 +76,6 @@ class WritingConnection:
         if self.held is None:
             connection = self._engine.connect()
             try:
-                if self._is_sqlite:  # one that lasts: see the writer's _Transaction
-                    connection.begin()
-                    connection.connection.rollback()
                 if self._prepare is not None:
                     self.id = self._prepare(connection)
                     with connection.begin():
@@ -117,8 +114,6 @@ class WritingConnection:
     def _is_clean(self) -> bool:
         """Return whether no transaction is left open; SQLAlchemy rolls nothing back where a COMMIT has failed."""
         if self.held is None or self.held.invalidated:
-            return False
-        if self._is_sqlite and not self.held.in_transaction():  # an operation has ended the one that lasts
             return False
         try:
             while (savepoint := self.held.get_nested_transaction()) is not None:
