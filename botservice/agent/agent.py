@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from botservice.agent.checks import FinalAnswerCheck
 from botservice.agent.prompt import Prompt
@@ -73,6 +73,10 @@ class Plan:
     model: str | None = None
     finish_reason: str | None = None
     model_items: Sequence[ModelItem] = ()
+
+
+ModelReply: TypeAlias = Action | FinishAction | Plan
+"""What an agent took from an answer of its model."""
 
 
 def rests_on_others(said: Action | FinishAction) -> bool:

@@ -6,17 +6,17 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from sqlalchemy import BigInteger, Connection, Integer, Text, bindparam, case, func, select, type_coerce
 from sqlalchemy.types import TypeEngine
 
+from botservice.agent.agent import ModelReply
 from botservice.agent.prompt import Prompt
 from botservice.conversation.prompt_log import PromptLog
 from botservice.conversation.steps import MemoryStep
 from botservice.core.errors import LLMError
-from botservice.core.messages import TokenUsage
-from botservice.llm.chat import ChatMessage, ModelItem, ToolSchema
+from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conversations import turn_figures, turns
 from botservice.telemetry.logs import redact
@@ -34,26 +34,6 @@ _TYPES: dict[str, TypeEngine[Any]] = {"model": Text(), "tools": Text(), "first_t
 _COLUMNS = (*_SUMS, *_TYPES)
 
 T = TypeVar("T")
-
-
-class ParsedReply(Protocol):
-    """What an agent took from an answer of its model."""
-
-    @property
-    def token_usage(self) -> TokenUsage | None:
-        """What it took."""
-
-    @property
-    def model(self) -> str | None:
-        """The model that answered."""
-
-    @property
-    def finish_reason(self) -> str | None:
-        """Why the answer ended."""
-
-    @property
-    def model_items(self) -> Sequence[ModelItem]:
-        """What the model wants to read again."""
 
 
 class WorkCut(Exception):
@@ -300,7 +280,7 @@ def record_prompt(step: MemoryStep, prompt: Sequence[ChatMessage], log: PromptLo
     step.set_values_from_dict(values if prompt.model is None else {**values, "model": prompt.model})
 
 
-def record_answer(step: MemoryStep, said: ParsedReply) -> None:
+def record_answer(step: MemoryStep, said: ModelReply) -> None:
     """Write into step what is known of the model's answer."""
     facts: dict[str, object] = {"token_usage": said.token_usage, "finish_reason": said.finish_reason}
     if said.model is not None:

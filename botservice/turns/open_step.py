@@ -11,7 +11,7 @@ from botservice.agent.agent import Action, rests_on_others
 from botservice.agent.call_limits import find_too_many
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome
-from botservice.conversation.context import AgentContext, note_untrusted
+from botservice.conversation.context import note_untrusted
 from botservice.conversation.field_values import Timing
 from botservice.conversation.steps import ActionStep, MemoryStep
 from botservice.conversation.unmade_calls import WITHDRAWN
@@ -40,7 +40,6 @@ class OpenStep:
 
     Attributes:
         step: The step; None while none is open.
-        final: The step whose tool gave the answer, once there is one.
         tools: What could be called when calls were last looked at.
         waiting: What the turn waits for, once that is stored: then nobody works on it.
         live: What shows people what is done.
@@ -60,7 +59,6 @@ class OpenStep:
         self.step: ActionStep | None = None
         if context.open_step is not None and isinstance(context.open_step.item, ActionStep):
             self.step = context.open_step.item
-        self.final = self._find_final(context)
         self.tools = options.agent.tools
         self.waiting: TurnWaiting | None = None
         self.live: Live | None = None
@@ -240,8 +238,6 @@ class OpenStep:
         row_id = self._row_id(step)
         self._context.memory.steps.append(step)
         self.step = self._context.open_step = None
-        if step.is_final_answer:
-            self.final = step
         is_untrusted = gives_untrusted(self.tools, step.tool_calls or ())
 
         def write(connection: Connection, _: Sequence[int]) -> None:
@@ -274,9 +270,3 @@ class OpenStep:
         row_id = self._context.records.row_id(step)
         assert row_id is not None, "an open step is stored"  # noqa: S101 - an invariant
         return row_id
-
-    @staticmethod
-    def _find_final(context: AgentContext) -> ActionStep | None:
-        """Return the step whose tool gave the answer, where a process ended between that and the answer."""
-        done = reversed(context.completed_steps)
-        return next((step for step in done if step.is_final_answer and context.records.is_own(step)), None)

@@ -3,63 +3,42 @@
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final
 
-from botservice.agent.agent import Action, FinishAction, rests_on_others
+from botservice.agent.agent import Action, FinishAction, ModelReply, rests_on_others
 from botservice.agent.agent_tool import AgentTool
 from botservice.agent.call_limits import find_too_many
-from botservice.agent.checks import find_refusal
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome, execute
 from botservice.agent.tool_executor import refused as refuse
 from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import Timing
-from botservice.conversation.steps import ActionStep, FailedStep, FinalAnswerStep, MemoryStep, PlanningStep
+from botservice.conversation.steps import ActionStep, FinalAnswerStep, MemoryStep
 from botservice.conversation.sub_runs import write_sub_run
-from botservice.core.errors import LLMError
 from botservice.core.messages import ToolCall
-from botservice.llm.chat import ChatMessage
-from botservice.texts import in_language
+from botservice.turns.agent_loop import AgentLoop, AskAgent, T
 from botservice.turns.approvals_needed import find_to_ask, gives_untrusted
-from botservice.turns.failures import model_failure, unchecked, used_up
-from botservice.turns.model_calls import ParsedReply, record_answer
-from botservice.turns.running_calls import close_step, final_answer
-from botservice.turns.saving import as_text
-
-
-class ModelReply(ParsedReply, Protocol):
-    """What an agent made of an answer of its model, with what the model was sent."""
-
-    @property
-    def prompt(self) -> Sequence[ChatMessage]:
-        """What the model was sent."""
-
+from botservice.turns.model_calls import Interruption, record_answer
+from botservice.turns.running_calls import close_step
 
 _ASKS: Final = (
     "{name} needs the word of a person, whom you cannot ask: it was not called. Say in your answer what is to be done, "
     "for whoever gave you the task"
 )
 _TOO_LATE: Final = "its result comes later, and nobody waits for that within another's task"
-T = TypeVar("T", bound=ModelReply)
 Ask = Callable[[AgentContext, Callable[[AgentContext], Coroutine[Any, Any, Any]]], Coroutine[Any, Any, Any]]
 """Asks a model in a context: with retries, and on the bill of the turn."""
 
 
-class SubWork:
-    """The work on one task: called once, it returns the answer.
-
-    Attributes:
-        context: What the agent sees: its task, and its own steps.
-        memory: Its own steps.
-    """
+class SubWork(AgentLoop):
+    """The work on one task: called once, it returns the answer."""
 
     def __init__(self, tool: AgentTool, context: AgentContext, ask: Ask, clock: Callable[[], datetime]) -> None:
-        self.context = context
-        self.memory = context.memory
+        super().__init__(tool.agent, context, tool.max_steps, clock, Interruption())
+        self.run = self
         self._tool = tool
-        self._agent = tool.agent
         self._ask_model = ask
-        self._clock = clock
+        self._answered: FinishAction | None = None
 
     def record(self) -> Mapping[str, Any]:
         """Return what was done, however far it came, as values that a field of a step keeps."""
@@ -72,47 +51,47 @@ class SubWork:
             LLMError: the model did not answer.
             BudgetExceeded: a budget does not reach.
         """
-        while self.context.steps_taken < self._tool.max_steps:
-            started_at = self._clock()
-            await self._plan(started_at)
-            action = await self._ask(self._agent.next_action, started_at)
-            done = await self._act(action, started_at) if isinstance(action, Action) else action
-            if done is not None and await self._accepts(done, started_at):
-                return self._answer(done, started_at)
-        return await self._finish()
+        while self._answered is None:
+            await self.next_step()
+        output, files = self._answered.output, self._answered.attachments
+        return [output, *files] if files else output
 
-    async def _finish(self) -> Any:
-        """Answer without more tools, because the steps are used up."""
-        started_at = self._clock()
-        self._keep(FailedStep(self._next_number(), error=used_up(self._tool.max_steps)), started_at)
-        action = await self._ask(self._agent.finish, started_at)
-        refusal = await self._find_refusal(action)
-        if refusal is not None:
-            said = as_text(action.output)
-            failed = FailedStep(self._next_number(), error=unchecked(refusal), model_output=said)
-            self._keep(failed, started_at, action)
-            action = FinishAction(in_language("answer.unchecked", self.context.language))
-        return self._answer(action, started_at)
+    async def ask(self, call: AskAgent[T]) -> T:
+        """Return what the agent says; it is paid for at once."""
+        said: T = await self._ask_model(self.context, call)
+        return said
 
-    async def _plan(self, started_at: datetime) -> None:
-        interval, taken = self._agent.planning_interval, self.context.steps_taken
-        plans = sum(1 for step in self.memory.steps if isinstance(step, PlanningStep))
-        if interval is None or taken % interval or plans > taken // interval:
-            return
-        plan = await self._ask(self._agent.plan, started_at)
-        self._keep(PlanningStep(plan.text), started_at, plan)
-
-    async def _act(self, action: Action, started_at: datetime) -> FinishAction | None:
-        """Run the calls that the model wants; return the answer where a final tool gave it."""
-        step = ActionStep(self._next_number(), tool_calls=tuple(action.tool_calls), model_output=action.model_output)
-        tools = await self._agent.tools_for(self.context)
+    async def act(self, action: Action, started_at: datetime) -> ActionStep:
+        """Run the calls that the model wants, and keep the step."""
+        step = ActionStep(self.context.last_step_number + 1, timing=Timing(started_at))
+        step.set_values_from_dict({"tool_calls": tuple(action.tool_calls), "model_output": action.model_output})
+        tools = await self.agent.tools_for(self.context)
         self.context.has_read_untrusted |= rests_on_others(action)
         outcomes = await self._run_calls(step, tools)
         self.context.has_read_untrusted |= gives_untrusted(tools, step.tool_calls or ())
-        self.context.steps_taken += 1
-        self._keep(step, started_at, action)
         close_step(step, outcomes, tools, self._clock())
-        return final_answer(step, tools) if step.is_final_answer else None
+        await self.keep(step, started_at, action)
+        return step
+
+    async def keep_answer(self, action: FinishAction, started_at: datetime | None = None) -> FinalAnswerStep:
+        """Keep the answer, which the caller is given."""
+        step = FinalAnswerStep(action.output)
+        await self.keep(step, started_at or self._clock(), action)
+        self._answered = action
+        return step
+
+    async def keep(self, step: MemoryStep, started_at: datetime, said: ModelReply | None = None) -> None:
+        """Put a step into the memory; only the last one has its prompt, because that repeats the earlier ones."""
+        step.set_value("timing", Timing(started_at, self._clock()))
+        if said is not None:
+            record_answer(step, said)
+        if said is not None and said.prompt:
+            for earlier in self.memory.steps:
+                if earlier.get_value("model_input_messages") is not None:
+                    earlier.set_value("model_input_messages", None)
+            step.set_value("model_input_messages", list(said.prompt))
+        self.memory.steps.append(step)
+        self._count(step)
 
     async def _run_calls(self, step: ActionStep, tools: Mapping[str, Tool]) -> list[ToolOutcome]:
         calls = step.tool_calls or ()
@@ -131,47 +110,3 @@ class SubWork:
         refused = find_too_many(tools, calls, self.context.completed_steps)
         asking = await find_to_ask(tools, calls, self.context, refused)
         return {**refused, **{index: refuse(_ASKS.format(name=calls[index].name)) for index in asking}}
-
-    async def _accepts(self, action: FinishAction, started_at: datetime) -> bool:
-        """Whether an answer passes the agent's checks; one that does not is an observation."""
-        refusal = await self._find_refusal(action)
-        if refusal is None:
-            return True
-        for given in self.context.completed_steps:
-            given.is_final_answer = False
-        self.context.steps_taken += 1
-        step = ActionStep(self._next_number(), model_output=as_text(action.output), observations=refusal)
-        step.error = unchecked(refusal)
-        self._keep(step, started_at, action)
-        return False
-
-    async def _find_refusal(self, action: FinishAction) -> str | None:
-        return await find_refusal(self._agent.final_answer_checks, action.output, self.memory, self)
-
-    def _answer(self, action: FinishAction, started_at: datetime) -> Any:
-        self._keep(FinalAnswerStep(action.output), started_at, action)
-        return [action.output, *action.attachments] if action.attachments else action.output
-
-    async def _ask(self, call: Callable[[AgentContext], Coroutine[Any, Any, T]], started_at: datetime) -> T:
-        try:
-            said: T = await self._ask_model(self.context, call)
-        except LLMError as error:
-            self._keep(FailedStep(self._next_number(), error=model_failure(error)), started_at)
-            raise
-        return said
-
-    def _keep(self, step: MemoryStep, started_at: datetime, said: ModelReply | None = None) -> None:
-        """Put a step into the memory; only the last one has its prompt, because that repeats the earlier ones."""
-        step.set_value("timing", Timing(started_at, self._clock()))
-        if said is not None:
-            record_answer(step, said)
-        if said is not None and said.prompt:
-            for earlier in self.memory.steps:
-                if earlier.get_value("model_input_messages") is not None:
-                    earlier.set_value("model_input_messages", None)
-            step.set_value("model_input_messages", list(said.prompt))
-        self.memory.steps.append(step)
-
-    def _next_number(self) -> int:
-        self.context.last_step_number += 1
-        return self.context.last_step_number

@@ -170,6 +170,29 @@ async def test_max_steps_of_its_own_plans_checks_and_limits(context, storage):
     assert sub_llm.tools[-1] == []
 
 
+async def test_what_a_final_tool_gave_below_is_checked_and_taken_back_as_in_a_turn(context, storage):
+    @tool(is_final=True)
+    async def hand_in(number: int) -> int:
+        """Hand the result in."""
+        return number
+
+    service, _, sub_llm = make_pair(
+        storage,
+        [ask("x"), "done"],
+        [call("hand_in", number=3), call("hand_in", number=4)],
+        tools=[hand_in],
+        as_tool={"max_steps": 2},
+        final_answer_checks=[lambda answer: answer == 4],
+    )
+    await service.prompt(context, "go")
+    (step,) = context.completed_steps
+    assert step.observations == "4"
+    steps = sub_runs(step)[0].memory.steps
+    assert [type(each) for each in steps] == [TaskStep, ActionStep, ActionStep, FinalAnswerStep]
+    assert [each.is_final_answer for each in steps[1:3]] == [False, True]
+    assert "Check <lambda> failed" in sub_llm.prompts[-1][-1]["content"]
+
+
 @pytest.mark.any_database
 async def test_a_model_that_stays_away_below_is_an_observation_above(context, storage):
     service, _llm, _ = make_pair(storage, [ask("x"), "sorry"], [call("add", a=1, b=1), *[LLMError("down")] * 3])
