@@ -4,11 +4,9 @@ import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable
-from datetime import datetime
 from typing import ClassVar, Final, Generic, TypeVar
 
 from cachetools import FIFOCache
-from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from botservice.core.errors import BotServiceError
@@ -48,8 +46,7 @@ class Refusals(ABC, Generic[Where, What, Why]):
         storage = self._storage()
         if storage is None or until > time.monotonic():
             return known
-        now = storage.now()
-        found = frozenset(await storage.read(lambda connection: self._read(connection, where, now), is_short=True))
+        found = frozenset(await self._read(storage, where))
         if self.is_for_good:  # what could not be stored is not forgotten
             found |= known
         self._keep(where, found)
@@ -74,18 +71,17 @@ class Refusals(ABC, Generic[Where, What, Why]):
         self._say(where, what, why)
         if storage is None:
             return
-        now = storage.now()
         try:
-            await storage.write(lambda connection: self._write(connection, where, what, now))
+            await self._write(storage, where, what)
         except (BotServiceError, IntegrityError) as error:  # another process has noted it, or will
             logger.info("transport.refusal_not_noted", extra={"what": what, "reason": type(error).__name__})
 
     @abstractmethod
-    def _read(self, connection: Connection, where: Where, now: datetime) -> set[What]:
+    async def _read(self, storage: Storage, where: Where) -> set[What]:
         """Return what is stored of a place."""
 
     @abstractmethod
-    def _write(self, connection: Connection, where: Where, what: What, now: datetime) -> object:
+    async def _write(self, storage: Storage, where: Where, what: What) -> None:
         """Store a refusal."""
 
     @abstractmethod

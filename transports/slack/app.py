@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sqlalchemy import Connection
 from starlette.routing import BaseRoute, Route
 
 from botservice.agent.reader import PdfReader
 from botservice.config.setting_choices import SlackListen
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context import ContextKeys
 from botservice.core.capabilities import Capabilities
 from botservice.core.errors import BotServiceError, SettingsError
 from botservice.core.messages import InboundMessage, Message
@@ -19,8 +18,6 @@ from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
-from botservice.turns.waiting_calls import PendingKind
-from botservice.turns.waiting_records import find_open
 from transports.common.background_tasks import Errands
 from transports.common.pacing import Pace
 from transports.files.documents import DocumentReaders
@@ -39,6 +36,7 @@ from transports.slack.installing import Installing, OAuthApp
 from transports.slack.intake import SlackIntake
 from transports.slack.interactions import Interactions
 from transports.slack.planning import plan_answer
+from transports.slack.queries import is_awaiting_approval
 from transports.slack.reading import SlackReader
 from transports.slack.refusals import SlackRefusals
 from transports.slack.sending import SlackSender
@@ -228,13 +226,7 @@ class SlackTransport(Transport):
         storage, keys = self._storage, ContextKeys.of(context_keys)
         if storage is None:
             return False
-
-        def query(connection: Connection) -> bool:
-            context_id = find_context(connection, keys)
-            pending = [] if context_id is None else find_open(connection, context_id)
-            return any(each.kind is PendingKind.APPROVAL and each.is_waiting for each in pending)
-
-        return await storage.read(query)
+        return await storage.read(lambda connection: is_awaiting_approval(connection, keys))
 
     async def read(self, event: StoredEvent) -> InboundMessage | None:
         """Return what an event says, or None if it says nothing to anybody."""

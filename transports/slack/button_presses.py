@@ -5,30 +5,25 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, select
-
-from botservice.conversation.context import ContextKeys, find_context
 from botservice.core.errors import BotServiceError, StorageUnavailable
 from botservice.storage.database import Storage
-from botservice.storage.tables.conversations import events
 from botservice.texts import in_language
 from botservice.turns.inbox import Inbox
 from botservice.turns.parsing_decisions import order_of as decision_of
 from botservice.turns.turn import InboundEvent
 from transports.common.background_tasks import Errands
-from transports.common.offered_buttons import are_owed, find_offered, has_arrived
 from transports.slack.chosen_button import SlackChoice, SlackChoices
 from transports.slack.client import SlackClient
 from transports.slack.decisions import Decisions
 from transports.slack.formatting import BUTTON
-from transports.slack.inbound_events import EventSource, asker_of, context_keys, field, order_of, raw, stored
+from transports.slack.inbound_events import EventSource, context_keys, field, order_of, raw, stored
 from transports.slack.interactions import Interactions, SlackPress, read_press, tell_presser
+from transports.slack.queries import find_askers, find_raw_event
 from transports.slack.workspaces import SlackPeople, Workspaces
 
 logger = logging.getLogger(__name__)
 
 _PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5)
-_RAW = select(events.c.raw).where(events.c.key == bindparam("key"))
 
 
 class Presses:
@@ -110,31 +105,17 @@ async def _is_asked(storage: Storage, press: SlackPress) -> bool:
     """
     if press.is_ephemeral or press.channel.startswith("D"):
         return True
+    keys, ts = press.context_keys, str(press.ts)
     for pause_seconds in _PAUSES_SECONDS:
-        askers = await storage.read(lambda connection: _find_askers(connection, press))
+        askers = await storage.read(lambda connection: find_askers(connection, keys, ts))
         if askers is not None:
             return not askers or press.user in askers
         await asyncio.sleep(pause_seconds)
     raise StorageUnavailable("whom these buttons ask is not known yet")
 
 
-def _find_askers(connection: Connection, press: SlackPress) -> frozenset[str] | None:
-    """Return the users whom a message answers, none where it is not kept; None while that is not known."""
-    context_id = find_context(connection, ContextKeys.of(press.context_keys))
-    if context_id is None:
-        return frozenset()
-    is_late = are_owed(connection, context_id)
-    offered = find_offered(connection, context_id, "slack", str(press.ts))
-    if offered is None:
-        # Earlier releases keep no buttons with a message.
-        is_known = has_arrived(connection, context_id, "slack", str(press.ts))
-        return None if is_late and not is_known else frozenset()
-    askers = [asker_of(each) for each in offered.asked]
-    return frozenset(each for each in askers if each is not None)
-
-
 async def _pressed_first(storage: Storage, key: str) -> str:
     """Return the name of the button that counts; an empty one where that is forgotten."""
-    kept = await storage.read(lambda connection: connection.execute(_RAW, {"key": key}).scalar_one_or_none())
+    kept = await storage.read(lambda connection: find_raw_event(connection, key))
     press = None if kept is None else read_press(stored(kept)[1])
     return "" if press is None else press.name

@@ -5,16 +5,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, distinct, func, select
-
 from botservice.core.messages import Author
-from botservice.people.facts import facts_of
-from botservice.people.identities import find_identity
 from botservice.storage.database import Storage
-from botservice.storage.tables.conversations import contexts, messages
 from botservice.texts import in_language
 from transports.slack.client import SlackClient
 from transports.slack.manifest import slash_command
+from transports.slack.queries import list_facts, read_usage
 from transports.slack.workspaces import SlackPeople, Workspaces
 
 _MAX_BLOCKS = 100
@@ -25,17 +21,6 @@ Say = Callable[..., str]
 Section = tuple[str, Sequence[str]]
 HomeSection = Callable[[Storage, Author], Awaitable[Section | None]]
 """Returns the heading and the lines of one part of a person's page, as markdown, or None if there is nothing to say."""
-
-_USAGE = select(
-    func.count(messages.c.id), func.count(distinct(messages.c.context_id)), func.min(messages.c.created_at)
-).where(messages.c.author_platform == "slack", messages.c.author_id == bindparam("person"))
-_HERE = (
-    select(contexts.c.context_keys)
-    .join(messages, messages.c.context_id == contexts.c.id)
-    .where(messages.c.author_platform == "slack", messages.c.author_id == bindparam("person"))
-    .distinct()
-    .limit(1000)
-)
 
 
 class Home:
@@ -67,17 +52,12 @@ class Home:
 
 async def _kept(storage: Storage, person: Author, say: Say) -> Section | None:
     """Return how much a person has said to the bot, and where."""
-
-    def query(connection: Connection) -> tuple[Any, list[Any]]:
-        row = connection.execute(_USAGE, {"person": person.id}).one()
-        return row, list(connection.execute(_HERE, {"person": person.id}).scalars())
-
-    row, places = await storage.read(query)
-    count, conversations, since = row
-    if not count:
+    usage = await storage.read(lambda connection: read_usage(connection, str(person.id)))
+    if not usage.messages:
         return say("home.kept"), [say("home.nothing")]
-    channels = sum(1 for keys in places if not str(keys.get("channel_id", "")).startswith("D"))
-    lines = [say("home.counts", messages=count, conversations=conversations, since=f"{since:%Y-%m-%d}")]
+    channels = sum(1 for keys in usage.places if not keys.get("channel_id", "").startswith("D"))
+    since = f"{usage.since:%Y-%m-%d}"
+    lines = [say("home.counts", messages=usage.messages, conversations=usage.conversations, since=since)]
     if channels:
         lines.append(say("home.in_channels", channels=channels))
     return say("home.kept"), lines
@@ -85,12 +65,7 @@ async def _kept(storage: Storage, person: Author, say: Say) -> Section | None:
 
 async def _known(storage: Storage, person: Author, say: Say) -> Section | None:
     """Return what is known of a person, in the words in which it is kept."""
-
-    def query(connection: Connection) -> list[str]:
-        identity = find_identity(connection, person)
-        return [] if identity is None else [fact.text for fact in facts_of(connection, identity.person_id)]
-
-    found = await storage.read(query)
+    found = await storage.read(lambda connection: list_facts(connection, person))
     if not found:
         return None
     # As Slack's own markup shows it letter by letter, pinging nobody.

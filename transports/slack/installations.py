@@ -2,6 +2,7 @@
 
 import logging
 import secrets
+from dataclasses import replace
 from datetime import timedelta
 from logging import Logger
 from typing import Any
@@ -9,51 +10,26 @@ from typing import Any
 from slack_sdk.oauth.installation_store import Bot, Installation
 from slack_sdk.oauth.installation_store.async_installation_store import AsyncInstallationStore
 from slack_sdk.oauth.state_store.async_state_store import AsyncOAuthStateStore
-from sqlalchemy import Connection, Row, bindparam, delete, insert, or_, select
 
 from botservice.core.errors import StorageUnavailable
 from botservice.storage.database import Storage
 from botservice.storage.encryption import Cipher
-from botservice.storage.tables.slack import slack_grids, slack_installations, slack_oauth_states
 from botservice.telemetry.logs import register_secret
-from transports.slack.refusals import forget_refusals, insert_once
+from transports.slack.queries import (
+    StoredInstallation,
+    add_oauth_state,
+    delete_installation,
+    find_installation,
+    store_grid,
+    store_installation,
+    take_oauth_state,
+)
 from transports.slack.token_rotation import TokenRotation, as_moment
 from transports.slack.workspaces import Workspace
 
 _logger = logging.getLogger(__name__)
 
 STATE_SECONDS = 600
-
-_IS_TEAM = (slack_installations.c.enterprise_id == bindparam("enterprise")) & (
-    slack_installations.c.team_id == bindparam("team")
-)
-_ORGANISATION = select(slack_grids.c.enterprise_id).where(slack_grids.c.team_id == bindparam("team"))
-# A workspace's own installation counts before the one of its organisation.
-_FIND = (
-    select(slack_installations)
-    .where(
-        or_(
-            slack_installations.c.team_id == bindparam("team"),
-            slack_installations.c.is_enterprise & (slack_installations.c.enterprise_id == bindparam("enterprise")),
-            slack_installations.c.is_enterprise & slack_installations.c.enterprise_id.in_(_ORGANISATION),
-        ),
-        or_(slack_installations.c.enterprise_id == bindparam("enterprise"), bindparam("enterprise") == ""),
-    )
-    .order_by(slack_installations.c.team_id.desc())
-    .limit(1)
-)
-_DELETE = delete(slack_installations).where(_IS_TEAM)
-_DELETE_GRID = delete(slack_grids).where(slack_grids.c.team_id == bindparam("team"))
-_TEAMS = select(slack_grids.c.team_id).where(slack_grids.c.enterprise_id == bindparam("enterprise"))
-_DELETE_TEAM = delete(slack_installations).where(slack_installations.c.team_id == bindparam("team"))
-_INSERT = insert(slack_installations)
-_ADD_STATE = insert(slack_oauth_states)
-_TAKE_STATE = (
-    delete(slack_oauth_states)
-    .where(slack_oauth_states.c.state == bindparam("state"))
-    .returning(slack_oauth_states.c.expires_at)
-)
-_DROP_OLD_STATES = delete(slack_oauth_states).where(slack_oauth_states.c.expires_at < bindparam("now"))
 
 
 class _OpenedStore:
@@ -142,58 +118,41 @@ class InstallationStore(_OpenedStore, AsyncInstallationStore):
 
     async def note_grid(self, team_id: str, enterprise_id: str) -> None:
         """Take note of the organisation that a workspace belongs to."""
-
-        def write(connection: Connection) -> None:
-            connection.execute(_DELETE_GRID, {"team": team_id})
-            insert_once(connection, slack_grids, {"team_id": team_id, "enterprise_id": enterprise_id})
-
-        await self.storage.write(write)
+        await self.storage.write(lambda connection: store_grid(connection, team_id, enterprise_id))
 
     async def remove(self, team_id: str | None, enterprise_id: str | None) -> None:
         """Delete what is kept of an installation."""
-
-        def write(connection: Connection) -> None:
-            connection.execute(_DELETE, {"enterprise": enterprise_id or "", "team": team_id or ""})
-            if team_id:  # an event may leave the organisation out
-                connection.execute(_DELETE_TEAM, {"team": team_id})
-
-        await self.storage.write(write)
+        names = enterprise_id or "", team_id or ""
+        await self.storage.write(lambda connection: delete_installation(connection, *names))
 
     async def _save(self, bot: Bot, installed_by: str | None) -> None:
-        row: dict[str, Any] = {
-            "enterprise_id": bot.enterprise_id or "",
-            "team_id": "" if bot.is_enterprise_install else bot.team_id or "",
-            "team_name": bot.enterprise_name if bot.is_enterprise_install else bot.team_name,
-            "is_enterprise": bot.is_enterprise_install,
-            "app_id": bot.app_id,
-            "bot_id": bot.bot_id,
-            "bot_user_id": bot.bot_user_id or "",
-            "scopes": ",".join(bot.bot_scopes),
-            "token": self._cipher.encrypt(bot.bot_token.encode()),
-            "installed_by": installed_by,
-            "installed_at": self.storage.now(),
-            "refresh_token": None,
-            "token_expires_at": None,
-        }
+        new = StoredInstallation(
+            enterprise_id=bot.enterprise_id or "",
+            team_id="" if bot.is_enterprise_install else bot.team_id or "",
+            team_name=bot.enterprise_name if bot.is_enterprise_install else bot.team_name,
+            is_enterprise=bool(bot.is_enterprise_install),
+            app_id=bot.app_id,
+            bot_id=bot.bot_id,
+            bot_user_id=bot.bot_user_id or "",
+            scopes=",".join(bot.bot_scopes),
+            token=self._cipher.encrypt(bot.bot_token.encode()),
+            installed_by=installed_by,
+            installed_at=self.storage.now(),
+        )
         if bot.bot_refresh_token and bot.bot_token_expires_at is not None:
-            row["refresh_token"] = self._cipher.encrypt(bot.bot_refresh_token.encode())
-            row["token_expires_at"] = as_moment(bot.bot_token_expires_at, self.storage.now())
+            new = replace(
+                new,
+                refresh_token=self._cipher.encrypt(bot.bot_refresh_token.encode()),
+                token_expires_at=as_moment(bot.bot_token_expires_at, self.storage.now()),
+            )
+        await self.storage.write(lambda connection: store_installation(connection, new))
+        _logger.info("slack.installed", extra={"team": new.team_id or new.enterprise_id})
 
-        def write(connection: Connection) -> None:
-            connection.execute(_DELETE, {"enterprise": row["enterprise_id"], "team": row["team_id"]})
-            connection.execute(_INSERT, row)
-            teams = connection.execute(_TEAMS, {"enterprise": row["enterprise_id"]}).scalars().all()
-            for team in (row["team_id"], *(teams if row["is_enterprise"] else ())):
-                forget_refusals(connection, team)
+    async def _row(self, enterprise_id: str | None, team_id: str | None) -> StoredInstallation | None:
+        names = enterprise_id or "", team_id or ""
+        return await self.storage.read(lambda connection: find_installation(connection, *names))
 
-        await self.storage.write(write)
-        _logger.info("slack.installed", extra={"team": row["team_id"] or row["enterprise_id"]})
-
-    async def _row(self, enterprise_id: str | None, team_id: str | None) -> Row[Any] | None:
-        sought = {"enterprise": enterprise_id or "", "team": team_id or ""}
-        return await self.storage.read(lambda connection: connection.execute(_FIND, sought).one_or_none())
-
-    def _values(self, row: Row[Any]) -> dict[str, Any]:
+    def _values(self, row: StoredInstallation) -> dict[str, Any]:
         return {
             "app_id": row.app_id,
             "enterprise_id": row.enterprise_id or None,
@@ -216,17 +175,11 @@ class StateStore(_OpenedStore, AsyncOAuthStateStore):
     async def async_issue(self, *args: object, **kwargs: object) -> str:  # noqa: ARG002 - the interface
         """Return a new state."""
         state, now = secrets.token_urlsafe(32), self.storage.now()
-
-        def write(connection: Connection) -> None:
-            connection.execute(_DROP_OLD_STATES, {"now": now})
-            connection.execute(_ADD_STATE, {"state": state, "expires_at": now + timedelta(seconds=STATE_SECONDS)})
-
-        await self.storage.write(write)
+        ends_at = now + timedelta(seconds=STATE_SECONDS)
+        await self.storage.write(lambda connection: add_oauth_state(connection, state, now, ends_at))
         return state
 
     async def async_consume(self, state: str) -> bool:
         """Return whether a state was issued and not used yet; it is used now."""
-        taken = await self.storage.write(
-            lambda connection: connection.execute(_TAKE_STATE, {"state": state}).scalar_one_or_none()
-        )
+        taken = await self.storage.write(lambda connection: take_oauth_state(connection, state))
         return taken is not None and taken >= self.storage.now()

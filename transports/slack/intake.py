@@ -38,7 +38,7 @@ from transports.slack.inbound_events import (
     word,
 )
 from transports.slack.interactions import Interactions
-from transports.slack.sessions import mark_renamed
+from transports.slack.queries import mark_renamed
 from transports.slack.suggested_prompts import Suggestions
 from transports.slack.workspaces import Installations, Views, Workspaces
 

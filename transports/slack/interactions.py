@@ -11,13 +11,10 @@ from functools import partial
 from typing import Any, Final
 
 from cachetools import FIFOCache
-from sqlalchemy import Connection, bindparam, select
 
-from botservice.conversation.feedback import write_feedback as write_feedback_of
 from botservice.core.errors import BotServiceError
 from botservice.core.messages import Author
 from botservice.storage.database import Storage
-from botservice.storage.tables.conversations import contexts, turns
 from botservice.texts import in_language
 from botservice.turns.turn import EventKind, InboundEvent
 from transports.slack.client import SlackClient
@@ -34,6 +31,7 @@ from transports.slack.inbound_events import (
     timestamp,
     word,
 )
+from transports.slack.queries import store_verdict
 from transports.slack.reactions import Reactions
 from transports.slack.workspaces import SlackPeople, Workspaces
 
@@ -45,11 +43,6 @@ QUESTION_BLOCK: Final = "question"
 QUESTION_INPUT: Final = "text"
 
 _VALUE = re.compile(r"(good|bad):(\d{1,18})")
-_KEYS_OF_TURN = (
-    select(contexts.c.context_keys)
-    .join(turns, turns.c.context_id == contexts.c.id)
-    .where(turns.c.id == bindparam("turn"))
-)
 
 # Slack waits three seconds for the answer to a command, and its dialogs open for as long.
 _CALL_SECONDS = 2.0
@@ -63,16 +56,10 @@ async def write_feedback(storage: Storage, team: str, channel: str, user: str, v
     found = _VALUE.fullmatch(value)
     if found is None:
         return
-    verdict, turn_id = found[1], int(found[2])
-    account = account_of(team, user)
-
-    def write(connection: Connection) -> bool:
-        keys: Any = connection.execute(_KEYS_OF_TURN, {"turn": turn_id}).scalar_one_or_none()
-        if keys is None or (keys.get("team_id"), keys.get("channel_id")) != (team, channel):
-            return False  # the turn was forgotten, or another database wrote the button
-        return write_feedback_of(connection, turn_id, Author("slack", account), verdict, storage.now())
-
-    is_stored = await storage.write(write)
+    verdict, turn_id, place = found[1], int(found[2]), (team, channel)
+    author, now = Author("slack", account_of(team, user)), storage.now()
+    # The turn may have been forgotten, or another database wrote the button.
+    is_stored = await storage.write(lambda connection: store_verdict(connection, turn_id, place, author, verdict, now))
     logger.info("slack.feedback", extra={"turn_of_answer": turn_id, "is_stored": is_stored})
 
 

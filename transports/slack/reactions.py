@@ -11,19 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cachetools import FIFOCache
-from sqlalchemy import Connection, bindparam, exists, func, select
 
-from botservice.conversation.feedback import write_feedback
 from botservice.core.errors import BotServiceError
 from botservice.core.messages import Author, InboundMessage
 from botservice.storage.database import Storage
-from botservice.storage.tables.conditions import DELIVERY_IS_OWED
-from botservice.storage.tables.conversations import contexts, deliveries, messages
-from botservice.storage.tables.slack import feedback
-from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.inbox import Inbox
-from botservice.turns.turn import DeliveryStatus
 from transports.slack.inbound_events import account_of, bots_of, field, order_of, team_of, timestamp, word
+from transports.slack.queries import find_answered_turn, is_any_on_its_way, store_reaction
 from transports.slack.workspaces import SlackPeople, Workspaces
 
 logger = logging.getLogger(__name__)
@@ -31,28 +25,7 @@ logger = logging.getLogger(__name__)
 _THUMBS: Final = {"+1": "good", "thumbsup": "good", "-1": "bad", "thumbsdown": "bad"}
 _CALL_SECONDS: Final = 1.0  # of the three that Slack waits
 _PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5)
-_MAX_DELIVERIES: Final = 100_000  # so far back an answer is looked for: nothing finds one by its timestamp alone
 _MAX_KNOWN: Final = 10_000
-_ON_ITS_WAY = (
-    select(deliveries.c.id)
-    .where(DELIVERY_IS_OWED, deliveries.c.transport == "slack", deliveries.c.status == DeliveryStatus.ATTEMPTING.value)
-    .limit(1)
-)
-_NEWEST = select(func.max(deliveries.c.id)).scalar_subquery()
-_TURNS_OF_ANSWERS = (
-    select(deliveries.c.turn_id, contexts.c.context_keys)
-    .join(contexts, contexts.c.id == deliveries.c.context_id)
-    .where(
-        deliveries.c.id > _NEWEST - _MAX_DELIVERIES,
-        deliveries.c.external_id == bindparam("ts"),
-        deliveries.c.transport == "slack",
-        exists().where(messages.c.answers_turn_id == deliveries.c.turn_id),
-        ~exists().where(pending_calls.c.delivery_id == deliveries.c.id),
-    )
-)
-_VERDICT = select(feedback.c.verdict).where(
-    feedback.c.turn_id == bindparam("turn"), feedback.c.platform == "slack", feedback.c.person_id == bindparam("person")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,16 +82,13 @@ class Reactions:
         if reaction.order <= self._latest.get(key, -1):
             return
 
-        def write(connection: Connection) -> bool:
-            found = _find_turn(connection, reaction)  # it may have been forgotten since
-            if found is None:
-                return False
-            if reaction.is_there:
-                return write_feedback(connection, found[0], author, reaction.verdict, now)
-            stands = connection.execute(_VERDICT, {"turn": found[0], "person": author.id}).scalar_one_or_none()
-            return stands == reaction.verdict and write_feedback(connection, found[0], author, None, now)
-
-        logger.info("slack.reaction", extra={"is_stored": await storage.write(write)})
+        message = reaction.team, reaction.channel, reaction.ts
+        is_stored = await storage.write(  # the answer may have been forgotten since
+            lambda connection: store_reaction(
+                connection, message, author, reaction.verdict, now, is_there=reaction.is_there
+            )
+        )
+        logger.info("slack.reaction", extra={"is_stored": is_stored})
         self._latest[key] = reaction.order
 
     async def _is_bot(self, reaction: SlackReaction) -> bool:
@@ -131,20 +101,13 @@ class Reactions:
             return False
 
 
-async def _wait_for_turn(storage: Storage, reaction: SlackReaction) -> tuple[int, dict[str, str]] | None:
+async def _wait_for_turn(storage: Storage, reaction: SlackReaction) -> tuple[int, Mapping[str, str]] | None:
     """Return the turn that a message answers; a quick person may come before it is stored which message that is."""
+    message = reaction.team, reaction.channel, reaction.ts
     for pause_seconds in (*_PAUSES_SECONDS, 0.0):
-        is_coming = await storage.read(lambda connection: connection.execute(_ON_ITS_WAY).first() is not None)
-        found = await storage.read(lambda connection: _find_turn(connection, reaction))
+        is_coming = await storage.read(is_any_on_its_way)
+        found = await storage.read(lambda connection: find_answered_turn(connection, message))
         if found is not None or not is_coming:
             return found
         await asyncio.sleep(pause_seconds)
-    return None
-
-
-def _find_turn(connection: Connection, reaction: SlackReaction) -> tuple[int, dict[str, str]] | None:
-    """Return the turn that a message answers, and what its conversation is called."""
-    for turn_id, keys in connection.execute(_TURNS_OF_ANSWERS, {"ts": reaction.ts}):
-        if (keys.get("team_id"), keys.get("channel_id")) == (reaction.team, reaction.channel):
-            return turn_id, keys
     return None

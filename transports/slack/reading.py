@@ -8,13 +8,10 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, or_, select
-
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context import ContextKeys
 from botservice.core.messages import Author, CommandCall, InboundMessage
 from botservice.core.references import Reference
 from botservice.storage.database import Storage
-from botservice.storage.tables.conversations import messages
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import StoredEvent
 from transports.markdown.markdown_links import link
@@ -37,6 +34,7 @@ from transports.slack.inbound_events import (
     word,
 )
 from transports.slack.interactions import QUESTION_BLOCK, QUESTION_INPUT, read_press
+from transports.slack.queries import list_kept_since
 from transports.slack.references import question_about, read_about, read_replied, read_shared, shared_in
 from transports.slack.workspaces import Person, SlackPeople, Views, Workspace, Workspaces
 
@@ -51,9 +49,6 @@ _CLOCKS_SECONDS = 2.0
 _LATE_SECONDS = 20.0
 _TOKEN = re.compile(r"<([@#!]?)([^<>|]+)(?:\|([^<>]*))?>")
 _AFTER_MENTION = " \t\r\n,:\u00a0"
-
-_HISTORY = select(messages.c.external_id).where(messages.c.context_id == bindparam("context"))
-_BEFORE_EVENT = or_(messages.c.event_id.is_(None), messages.c.event_id < bindparam("event"))
 
 
 class SlackReader:
@@ -212,13 +207,8 @@ class SlackReader:
         if storage is None or not _may_be_late(event, message):
             return ()
         keys = ContextKeys.of(message.keys(is_thread=True))
-
-        def kept_since(connection: Connection) -> set[str] | None:
-            wanted = {"context": find_context(connection, keys), "event": event.id}
-            has_history = connection.execute(_HISTORY.where(_BEFORE_EVENT).limit(1), wanted).first() is not None
-            return None if has_history else set(connection.execute(_HISTORY, wanted).scalars())
-
-        if (kept := await storage.read(kept_since)) is None:
+        kept = await storage.read(lambda connection: list_kept_since(connection, keys, event.id))
+        if kept is None:
             return ()
         try:
             answer = await self._client.ask(

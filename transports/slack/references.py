@@ -4,23 +4,16 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select
-
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context import ContextKeys
 from botservice.core.messages import Author
 from botservice.core.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.storage.database import Storage
-from botservice.storage.tables.conversations import deliveries, messages
 from transports.slack.content import is_shared
 from transports.slack.inbound_events import SlackMessage, account_of, field, items_of, timestamp, word
+from transports.slack.queries import list_said_by_bot
 from transports.slack.workspaces import Workspace
 
 _PLATFORM = "slack"
-_SAID_BY_BOT = (
-    select(messages.c.text)
-    .select_from(deliveries.outerjoin(messages, messages.c.answers_turn_id == deliveries.c.turn_id))
-    .where(deliveries.c.context_id == bindparam("context"), deliveries.c.external_id == bindparam("ts"))
-)
 
 
 def shared_in(event: object) -> list[Mapping[str, Any]]:
@@ -44,12 +37,7 @@ async def read_replied(message: SlackMessage, storage: Storage | None) -> tuple[
     if storage is None or not message.is_direct or not message.is_reply:
         return ()
     keys = ContextKeys.of(message.keys(is_thread=False))
-
-    def find(connection: Connection) -> list[str | None]:
-        sought = {"context": find_context(connection, keys), "ts": message.root_ts}
-        return list(connection.execute(_SAID_BY_BOT, sought).scalars())
-
-    said = await storage.read(find)
+    said = await storage.read(lambda connection: list_said_by_bot(connection, keys, message.root_ts))
     return tuple(
         Reference(ReferenceKind.REPLY, None, (each or "")[:LONGEST_REFERENCE], message.root_ts, is_of_assistant=True)
         for each in said[:1]

@@ -8,23 +8,18 @@ import logging
 import re
 import weakref
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, select
-
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context import ContextKeys
 from botservice.core.errors import BotServiceError
 from botservice.storage.database import Storage
-from botservice.storage.tables.conversations import events
-from botservice.storage.tables.slack import slack_titles
 from botservice.texts import in_language
-from botservice.turns.turn import Delivery, EventKind
+from botservice.turns.turn import Delivery
 from transports.common.background_tasks import Errands
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.inbound_events import stored_message
+from transports.slack.queries import find_question, has_title, mark_titled, unmark_titled
 from transports.slack.reading import readable
-from transports.slack.refusals import Feature, SlackRefusals, insert_once
+from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.workspaces import SlackPeople, Workspace, Workspaces
 
 logger = logging.getLogger(__name__)
@@ -40,26 +35,6 @@ IsWaiting = Callable[[Mapping[str, str]], Awaitable[bool]]
 _MAX_CHARACTERS: Final = 60  # of the 200 that Slack takes: lists of sessions show about as many
 _MENTION: Final = re.compile(r"<@[^<>]*>")
 _LABELLED: Final = re.compile(r"<[^<>|@#!][^<>|]*\|([^<>]+)>")
-_EVENT = (
-    select(events.c.raw, events.c.context_id)
-    .where(events.c.turn_id == bindparam("turn"))
-    .order_by(events.c.id)
-    .limit(1)
-)
-_LAST_CHANGE = (
-    select(events.c.raw, events.c.kind)
-    .where(
-        events.c.context_id == bindparam("context"),
-        events.c.external_id == bindparam("ts"),
-        events.c.kind.in_([EventKind.EDIT.value, EventKind.DELETE.value]),
-    )
-    .order_by(events.c.order_key.desc())
-    .limit(1)
-)
-_OF_SESSION = (slack_titles.c.context_id == bindparam("context")) & (slack_titles.c.thread_ts == bindparam("thread"))
-_IS_TITLED = select(slack_titles.c.titled_at).where(_OF_SESSION)
-_DELETE = delete(slack_titles).where(_OF_SESSION)
-_TAKE_BACK = _DELETE.where(slack_titles.c.titled_at == bindparam("at"))
 
 
 class Statuses:
@@ -240,17 +215,17 @@ class Titles:
         storage, keys = self._storage(), ContextKeys.of(context_keys)
         if storage is None:
             return
-        if await storage.read(lambda connection: _has_title(connection, keys, thread_ts), is_short=True):
+        if await storage.read(lambda connection: has_title(connection, keys, thread_ts), is_short=True):
             return
-        title = await storage.read(lambda connection: _title_of(connection, turn_id))
+        question = await storage.read(lambda connection: find_question(connection, turn_id))
         now = storage.now()
         context_id = await storage.write(lambda connection: mark_titled(connection, keys, thread_ts, now))
         if context_id is None:
             return
+        title = "" if question is None else title_from(question.text)
         if title and await self._rename(context_keys, thread_ts, title):
             return
-        sought = {"context": context_id, "thread": thread_ts, "at": now}  # not that of a person, which came meanwhile
-        await storage.write(lambda connection: connection.execute(_TAKE_BACK, sought).rowcount)
+        await storage.write(lambda connection: unmark_titled(connection, context_id, thread_ts, now))
 
     async def _rename(self, context_keys: Mapping[str, str], thread_ts: str, title: str) -> bool:
         """Return whether there is nothing more to be tried for a session."""
@@ -266,28 +241,6 @@ class Titles:
         return True
 
 
-def mark_titled(connection: Connection, keys: ContextKeys, thread_ts: str, now: datetime) -> int | None:
-    """Store that a session has a title; return its context's id, or None if it had one or there is no context."""
-    context_id = find_context(connection, keys)
-    if context_id is None:
-        return None
-    row = {"context_id": context_id, "thread_ts": thread_ts, "titled_at": now}
-    return context_id if insert_once(connection, slack_titles, row) else None
-
-
-def _has_title(connection: Connection, keys: ContextKeys, thread_ts: str) -> bool:
-    context_id = find_context(connection, keys)
-    return connection.execute(_IS_TITLED, {"context": context_id, "thread": thread_ts}).first() is not None
-
-
-def mark_renamed(connection: Connection, keys: ContextKeys, thread_ts: str, now: datetime) -> None:
-    """Take note that a person has given a session its title."""
-    context_id = find_context(connection, keys)
-    if context_id is not None:
-        connection.execute(_DELETE, {"context": context_id, "thread": thread_ts})
-        insert_once(connection, slack_titles, {"context_id": context_id, "thread_ts": thread_ts, "titled_at": now})
-
-
 def title_from(text: str) -> str:
     """Return the first words of a message, as a title; "" where there are none."""
     labels = _LABELLED.sub(r"\1", _MENTION.sub(" ", text))
@@ -296,15 +249,3 @@ def title_from(text: str) -> str:
         return words
     cut = words[: _MAX_CHARACTERS - 1]
     return f"{cut.rpartition(' ')[0] or cut}…"
-
-
-def _title_of(connection: Connection, turn_id: int) -> str:
-    """Return the first words of what a turn was asked, as they are now; "" where they were taken back."""
-    row = connection.execute(_EVENT, {"turn": turn_id}).one_or_none()
-    message = None if row is None else stored_message(row.raw or b"")
-    if row is None or message is None:
-        return ""
-    changed = connection.execute(_LAST_CHANGE, {"context": row.context_id, "ts": message.ts}).one_or_none()
-    if changed is not None:
-        message = stored_message(changed.raw or b"") if changed.kind == EventKind.EDIT else None
-    return "" if message is None else title_from(message.text)

@@ -4,16 +4,12 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, select
-
-from botservice.conversation.context import ContextKeys, find_context
-from botservice.people.access_records import read_names, read_roles
-from botservice.people.access_values import AccessRole
+from botservice.conversation.context import ContextKeys
 from botservice.storage.database import Storage
-from botservice.storage.tables.conversations import messages
 from transports.common.suggested_questions import questions_about_tools
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import context_keys
+from transports.slack.queries import list_own_words
 from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.workspaces import SlackPeople, Workspace, Workspaces
 
@@ -25,22 +21,8 @@ _MAX_OWN: Final = 2
 _MAX_TITLE: Final = 60
 _MAX_QUESTION: Final = 200
 _FEWEST_WORDS: Final = 3  # "thanks" and "yes, please" are nothing to say again
-_LOOKED_AT: Final = 50
 _MAX_TRIES: Final = 5
 _PAUSE_SECONDS: Final = 1.0
-# In the conversation of these two alone, in their own words: nothing that a file or a quotation says.
-_OWN_WORDS = (
-    select(messages.c.text, messages.c.attachments, messages.c.said_by_others)
-    .where(
-        messages.c.context_id == bindparam("context"),
-        messages.c.role == "user",
-        messages.c.author_platform == "slack",
-        messages.c.author_id == bindparam("person"),
-        messages.c.own_text.is_(None),
-    )
-    .order_by(messages.c.position.desc())
-    .limit(_LOOKED_AT)
-)
 
 
 class Suggestions:
@@ -69,7 +51,8 @@ class Suggestions:
         keys = ContextKeys.of(context_keys(team_id, channel_id))
         shown: list[str] | None = None
         for _ in range(_MAX_TRIES):  # what was forgotten while Slack was told must not stay there
-            own = await storage.read(lambda connection: _asked_before(connection, keys, person.account))
+            said = await storage.read(lambda connection: list_own_words(connection, keys, person.account))
+            own = None if said is None else _questions_in(said)
             if own is None or own == shown:
                 return
             await self._set(workspace, channel_id, own, person.language)
@@ -105,16 +88,8 @@ class Suggestions:
             await self._refusals.note(workspace.team_id, Feature.PROMPTS, failure)
 
 
-def _asked_before(connection: Connection, keys: ContextKeys, account: str) -> list[str] | None:
-    """Return the newest questions of a person in their own conversation, or None if they are kept out."""
-    roles, _ = read_roles(connection, read_names(connection, f"slack:{account}"), "")
-    if AccessRole.BLOCKED in roles:
-        return None
-    context_id = find_context(connection, keys)
-    if context_id is None:
-        return []
-    rows = connection.execute(_OWN_WORDS, {"context": context_id, "person": account}).all()
-    said = [" ".join(row.text.split()) for row in rows if not row.attachments and row.said_by_others is not None]
+def _questions_in(said: Sequence[str]) -> list[str]:
+    """Return the newest different questions of what a person said, newest first."""
     told = {each.casefold(): each for each in reversed(said) if _is_question(each)}
     return list(reversed(told.values()))[:_MAX_OWN]
 

@@ -23,7 +23,7 @@ from botservice.turns.buttons import read_buttons
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.parsing_decisions import order_of
 from botservice.turns.turn import EventKind, InboundEvent
-from transports.common.offered_buttons import are_coming, find_offered
+from transports.common.queries import are_coming, find_offered
 from transports.telegram.chosen_button import TelegramChoice, TelegramChoices
 from transports.telegram.client import BotClient
 from transports.telegram.inbound_events import BotIdentity, asker_of, field, integer, language_of, shown_id, string

@@ -2,10 +2,7 @@
 
 import logging
 from collections.abc import Callable, Container, Hashable, Mapping
-from datetime import datetime
 from typing import ClassVar, Final
-
-from sqlalchemy import Connection
 
 from botservice.storage.database import Storage
 from botservice.turns.refused_forms import note_refused, refused_in
@@ -46,11 +43,12 @@ class Forms(Refusals[Mapping[str, str], str, str]):
             return False
         return await super().takes(where, what)
 
-    def _read(self, connection: Connection, where: Mapping[str, str], now: datetime) -> set[str]:  # noqa: ARG002
-        return refused_in(connection, where)
+    async def _read(self, storage: Storage, where: Mapping[str, str]) -> set[str]:
+        return await storage.read(lambda connection: refused_in(connection, where), is_short=True)
 
-    def _write(self, connection: Connection, where: Mapping[str, str], what: str, now: datetime) -> bool:
-        return note_refused(connection, where, what, now)
+    async def _write(self, storage: Storage, where: Mapping[str, str], what: str) -> None:
+        now = storage.now()
+        await storage.write(lambda connection: note_refused(connection, where, what, now))
 
     def _say(self, where: Mapping[str, str], what: str, why: str) -> None:  # noqa: ARG002 - ids stay out of the log
         logger.warning("transport.form_refused", extra={"form": what, "reason": why})

@@ -1,0 +1,459 @@
+"""Every statement of the Slack transport: its own tables, and what it looks up in those of conversations."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import Connection, bindparam, delete, distinct, exists, func, insert, or_, select, update
+
+from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.feedback import write_feedback
+from botservice.core.messages import Author
+from botservice.people.access_records import read_names, read_roles
+from botservice.people.access_values import AccessRole
+from botservice.people.facts import facts_of
+from botservice.people.identities import find_identity
+from botservice.storage.statements import of_each_database, upserting
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED, EVENT_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
+from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
+from botservice.storage.tables.slack import (
+    feedback,
+    slack_grids,
+    slack_installations,
+    slack_oauth_states,
+    slack_refusals,
+    slack_titles,
+)
+from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.turn import DeliveryStatus, EventKind, Outcome
+from botservice.turns.waiting_calls import PendingKind
+from botservice.turns.waiting_records import find_open
+from transports.common.queries import are_owed, find_offered, has_arrived
+from transports.slack.inbound_events import SlackMessage, asker_of, stored_message
+
+_PLATFORM: Final = "slack"
+_SAID_BY_PERSON = (messages.c.author_platform == _PLATFORM) & (messages.c.author_id == bindparam("person"))
+_RECENT_DELIVERIES: Final = 100_000  # so far back an answer is looked for: nothing finds one by its timestamp alone
+
+
+# Installations
+
+
+@dataclass(frozen=True, slots=True)
+class StoredInstallation:
+    """A row of `slack_installations`; the tokens are encrypted."""
+
+    enterprise_id: str
+    team_id: str
+    team_name: str | None
+    is_enterprise: bool
+    app_id: str | None
+    bot_id: str | None
+    bot_user_id: str
+    scopes: str
+    token: bytes
+    installed_by: str | None
+    installed_at: datetime
+    refresh_token: bytes | None = None
+    token_expires_at: datetime | None = None
+
+
+_installed = slack_installations.c
+_ORGANISATION = select(slack_grids.c.enterprise_id).where(slack_grids.c.team_id == bindparam("team"))
+# A workspace's own installation counts before the one of its organisation.
+_FIND_INSTALLATION = (
+    select(*(_installed[each.name] for each in fields(StoredInstallation)))
+    .where(
+        or_(
+            _installed.team_id == bindparam("team"),
+            _installed.is_enterprise & (_installed.enterprise_id == bindparam("enterprise")),
+            _installed.is_enterprise & _installed.enterprise_id.in_(_ORGANISATION),
+        ),
+        or_(_installed.enterprise_id == bindparam("enterprise"), bindparam("enterprise") == ""),
+    )
+    .order_by(_installed.team_id.desc())
+    .limit(1)
+)
+_insert_installation = upserting(slack_installations, "enterprise_id", "team_id")
+_insert_grid = upserting(slack_grids, "team_id")
+_TEAMS = select(slack_grids.c.team_id).where(slack_grids.c.enterprise_id == bindparam("enterprise"))
+_DELETE_INSTALLATION = delete(slack_installations).where(
+    _installed.team_id == bindparam("team"),
+    # An event may leave the organisation out.
+    or_(_installed.enterprise_id == bindparam("enterprise"), bindparam("team") != ""),
+)
+_IS_KNOWN = (
+    (_installed.enterprise_id == bindparam("enterprise"))
+    & (_installed.team_id == bindparam("team"))
+    & (_installed.refresh_token == bindparam("known"))
+)
+_LEASE_REFRESH = (
+    update(slack_installations)
+    .where(_IS_KNOWN, or_(_installed.refreshing_until.is_(None), _installed.refreshing_until < bindparam("now")))
+    .values(refreshing_until=bindparam("until"))
+    .returning(_installed.team_id)
+)
+_STORE_TOKENS = update(slack_installations).where(_IS_KNOWN).values(refreshing_until=None)
+
+
+def find_installation(connection: Connection, enterprise_id: str, team_id: str) -> StoredInstallation | None:
+    """Return the installation that counts for a workspace."""
+    row = connection.execute(_FIND_INSTALLATION, {"enterprise": enterprise_id, "team": team_id}).one_or_none()
+    return None if row is None else StoredInstallation(*row)
+
+
+def store_installation(connection: Connection, new: StoredInstallation) -> None:
+    """Store an installation in place of an earlier one, and forget what its workspaces have refused.
+
+    They may have given the bot more scopes.
+    """
+    connection.execute(_insert_installation(connection), asdict(new) | {"refreshing_until": None})
+    teams = connection.execute(_TEAMS, {"enterprise": new.enterprise_id}).scalars().all() if new.is_enterprise else ()
+    for team in (new.team_id, *teams):
+        connection.execute(_DELETE_REFUSALS, {"team": team})
+
+
+def delete_installation(connection: Connection, enterprise_id: str, team_id: str) -> None:
+    """Delete what is kept of an installation."""
+    connection.execute(_DELETE_INSTALLATION, {"enterprise": enterprise_id, "team": team_id})
+
+
+def store_grid(connection: Connection, team_id: str, enterprise_id: str) -> None:
+    """Store which organisation a workspace belongs to."""
+    connection.execute(_insert_grid(connection), {"team_id": team_id, "enterprise_id": enterprise_id})
+
+
+def lease_refresh(connection: Connection, known: StoredInstallation, now: datetime, until: datetime) -> bool:
+    """Take the right to refresh a token until a moment; return whether no other process has it."""
+    return connection.execute(_LEASE_REFRESH, {**_names(known), "now": now, "until": until}).first() is not None
+
+
+def store_tokens(
+    connection: Connection, known: StoredInstallation, token: bytes, refresh_token: bytes, expires_at: datetime
+) -> None:
+    """Store the tokens that take the place of known ones."""
+    values = {"token": token, "refresh_token": refresh_token, "token_expires_at": expires_at}
+    connection.execute(_STORE_TOKENS.values(values), _names(known))
+
+
+def _names(known: StoredInstallation) -> dict[str, Any]:
+    return {"enterprise": known.enterprise_id, "team": known.team_id, "known": known.refresh_token}
+
+
+_TAKE_STATE = (
+    delete(slack_oauth_states)
+    .where(slack_oauth_states.c.state == bindparam("state"))
+    .returning(slack_oauth_states.c.expires_at)
+)
+_DELETE_OLD_STATES = delete(slack_oauth_states).where(slack_oauth_states.c.expires_at < bindparam("now"))
+
+
+def add_oauth_state(connection: Connection, state: str, now: datetime, expires_at: datetime) -> None:
+    """Store the state of an installation that begins, and delete those that have expired."""
+    connection.execute(_DELETE_OLD_STATES, {"now": now})
+    connection.execute(insert(slack_oauth_states), {"state": state, "expires_at": expires_at})
+
+
+def take_oauth_state(connection: Connection, state: str) -> datetime | None:
+    """Delete a state; return when it expires, or None if there was none."""
+    return connection.execute(_TAKE_STATE, {"state": state}).scalar_one_or_none()
+
+
+# What workspaces have refused
+
+_LIST_REFUSED = select(slack_refusals.c.feature).where(
+    slack_refusals.c.team_id == bindparam("team"), slack_refusals.c.refused_at > bindparam("since")
+)
+_insert_refusal = upserting(slack_refusals, "team_id", "feature")
+_DELETE_REFUSALS = delete(slack_refusals).where(slack_refusals.c.team_id == bindparam("team"))
+
+
+def list_refused(connection: Connection, team_id: str, since: datetime) -> set[str]:
+    """Return the features that a workspace has refused since a moment."""
+    return set(connection.execute(_LIST_REFUSED, {"team": team_id, "since": since}).scalars())
+
+
+def store_refusal(connection: Connection, team_id: str, feature: str, now: datetime) -> None:
+    """Store that a workspace refuses a feature."""
+    row = {"team_id": team_id, "feature": feature, "refused_at": now}
+    connection.execute(_insert_refusal(connection), row)
+
+
+# Titles of sessions
+
+_IS_SESSION = (slack_titles.c.context_id == bindparam("context")) & (slack_titles.c.thread_ts == bindparam("thread"))
+_HAS_TITLE = select(slack_titles.c.titled_at).where(_IS_SESSION)
+_DELETE_TITLE = delete(slack_titles).where(_IS_SESSION, slack_titles.c.titled_at == bindparam("at"))
+_insert_new_title = of_each_database(
+    lambda insert: insert(slack_titles).on_conflict_do_nothing().returning(slack_titles.c.context_id)
+)
+_replace_title = upserting(slack_titles, "context_id", "thread_ts")
+
+
+def has_title(connection: Connection, keys: ContextKeys, thread_ts: str) -> bool:
+    """Return whether a session has a title."""
+    sought = {"context": find_context(connection, keys), "thread": thread_ts}
+    return connection.execute(_HAS_TITLE, sought).first() is not None
+
+
+def mark_titled(connection: Connection, keys: ContextKeys, thread_ts: str, now: datetime) -> int | None:
+    """Store that a session has a title; return its context's id, or None if it had one or there is no context."""
+    context_id = find_context(connection, keys)
+    if context_id is None:
+        return None
+    row = {"context_id": context_id, "thread_ts": thread_ts, "titled_at": now}
+    return connection.execute(_insert_new_title(connection), row).scalar_one_or_none()
+
+
+def unmark_titled(connection: Connection, context_id: int, thread_ts: str, titled_at: datetime) -> None:
+    """Take back a title of the bot's own; one that a person gave meanwhile stays."""
+    connection.execute(_DELETE_TITLE, {"context": context_id, "thread": thread_ts, "at": titled_at})
+
+
+def mark_renamed(connection: Connection, keys: ContextKeys, thread_ts: str, now: datetime) -> None:
+    """Store that a person has given a session its title."""
+    context_id = find_context(connection, keys)
+    if context_id is not None:
+        row = {"context_id": context_id, "thread_ts": thread_ts, "titled_at": now}
+        connection.execute(_replace_title(connection), row)
+
+
+# What was asked
+
+_RAW = select(events.c.raw).where(events.c.key == bindparam("key"))
+_ASKED = select(events.c.raw, events.c.context_id).where(events.c.turn_id == bindparam("turn")).order_by(events.c.id)
+_CHANGES = select(events.c.raw, events.c.kind).where(
+    EVENT_IS_EXTERNAL, events.c.context_id == bindparam("context"), events.c.external_id == bindparam("ts")
+)
+_LAST_CHANGE = (
+    _CHANGES.where(events.c.kind.in_([EventKind.EDIT.value, EventKind.DELETE.value]))
+    .order_by(events.c.order_key.desc())
+    .limit(1)
+)
+_WAS_DELETED = _CHANGES.where(events.c.kind == EventKind.DELETE.value).limit(1)
+
+
+def find_raw_event(connection: Connection, key: str) -> bytes | None:
+    """Return an event as Slack delivered it, or None if it is not kept."""
+    return connection.execute(_RAW, {"key": key}).scalar_one_or_none()
+
+
+def find_question(connection: Connection, turn_id: int) -> SlackMessage | None:
+    """Return the first message that a turn answers, as it is now; None where it was deleted, or is no message."""
+    row = connection.execute(_ASKED.limit(1), {"turn": turn_id}).one_or_none()
+    message = None if row is None else stored_message(row.raw or b"")
+    if row is None or message is None:
+        return None
+    changed = connection.execute(_LAST_CHANGE, {"context": row.context_id, "ts": message.ts}).one_or_none()
+    if changed is None:
+        return message
+    return stored_message(changed.raw or b"") if changed.kind == EventKind.EDIT else None
+
+
+def is_all_deleted(connection: Connection, turn_id: int) -> bool:
+    """Return whether a turn answers messages alone, all of which were deleted since: nobody is answered then."""
+    asked = connection.execute(_ASKED, {"turn": turn_id}).all()
+    written = [(row.context_id, stored_message(row.raw or b"")) for row in asked]
+    return bool(written) and all(
+        message is not None
+        and connection.execute(_WAS_DELETED, {"context": context, "ts": message.ts}).first() is not None
+        for context, message in written
+    )
+
+
+def find_askers(connection: Connection, context_keys: Mapping[str, str], ts: str) -> frozenset[str] | None:
+    """Return the users whom a message answers, none where it is not kept; None while that is not known."""
+    context_id = find_context(connection, ContextKeys.of(context_keys))
+    if context_id is None:
+        return frozenset()
+    is_late = are_owed(connection, context_id)
+    offered = find_offered(connection, context_id, _PLATFORM, ts)
+    if offered is None:
+        # Earlier releases keep no buttons with a message.
+        is_known = has_arrived(connection, context_id, _PLATFORM, ts)
+        return None if is_late and not is_known else frozenset()
+    askers = [asker_of(each) for each in offered.asked]
+    return frozenset(each for each in askers if each is not None)
+
+
+def is_awaiting_approval(connection: Connection, keys: ContextKeys) -> bool:
+    """Return whether a call of a conversation waits for a decision."""
+    context_id = find_context(connection, keys)
+    pending = [] if context_id is None else find_open(connection, context_id)
+    return any(each.kind is PendingKind.APPROVAL and each.is_waiting for each in pending)
+
+
+# What was said
+
+# A person has addressed the bot in a conversation if it answered one of their turns there, or will.
+_HAS_ADDRESSED = (
+    select(messages.c.id)
+    .join(events, events.c.id == messages.c.event_id)
+    .join(turns, turns.c.id == events.c.turn_id)
+    .where(
+        messages.c.context_id == bindparam("context"),
+        _SAID_BY_PERSON,
+        or_(turns.c.outcome.is_(None), turns.c.outcome != Outcome.LISTENED.value),
+    )
+    .limit(1)
+)
+_HISTORY = select(messages.c.external_id).where(messages.c.context_id == bindparam("context"))
+_BEFORE_EVENT = or_(messages.c.event_id.is_(None), messages.c.event_id < bindparam("event"))
+_SAID_BY_BOT = (
+    select(messages.c.text)
+    .select_from(deliveries.outerjoin(messages, messages.c.answers_turn_id == deliveries.c.turn_id))
+    .where(deliveries.c.context_id == bindparam("context"), deliveries.c.external_id == bindparam("ts"))
+)
+# In the conversation of these two alone, in their own words: nothing that a file or a quotation says.
+_OWN_WORDS = (
+    select(messages.c.text, messages.c.attachments, messages.c.said_by_others)
+    .where(
+        messages.c.context_id == bindparam("context"),
+        MESSAGE_IS_OF_A_PERSON,
+        _SAID_BY_PERSON,
+        messages.c.own_text.is_(None),
+    )
+    .order_by(messages.c.position.desc())
+    .limit(50)
+)
+_COUNTS = select(
+    func.count(messages.c.id), func.count(distinct(messages.c.context_id)), func.min(messages.c.created_at)
+).where(_SAID_BY_PERSON)
+_PLACES = (
+    select(contexts.c.context_keys)
+    .join(messages, messages.c.context_id == contexts.c.id)
+    .where(_SAID_BY_PERSON)
+    .distinct()
+    .limit(1000)
+)
+
+
+def has_addressed_bot(connection: Connection, keys: ContextKeys, account: str) -> bool:
+    """Return whether a person has spoken to the bot in a conversation."""
+    context_id = find_context(connection, keys)
+    sought = {"context": context_id, "person": account}
+    return context_id is not None and connection.execute(_HAS_ADDRESSED, sought).first() is not None
+
+
+def list_kept_since(connection: Connection, keys: ContextKeys, event_id: int) -> set[str] | None:
+    """Return the timestamps of a thread's kept messages, or None if any of them came before an event."""
+    sought = {"context": find_context(connection, keys), "event": event_id}
+    if connection.execute(_HISTORY.where(_BEFORE_EVENT).limit(1), sought).first() is not None:
+        return None
+    return set(connection.execute(_HISTORY, sought).scalars())
+
+
+def list_said_by_bot(connection: Connection, keys: ContextKeys, ts: str) -> list[str | None]:
+    """Return the texts of the answer that a message belongs to; None where the answer is not kept."""
+    return list(connection.execute(_SAID_BY_BOT, {"context": find_context(connection, keys), "ts": ts}).scalars())
+
+
+def list_own_words(connection: Connection, keys: ContextKeys, account: str) -> list[str] | None:
+    """Return what a person said last in a conversation, newest first; None where they are blocked."""
+    roles, _ = read_roles(connection, read_names(connection, f"{_PLATFORM}:{account}"), "")
+    if AccessRole.BLOCKED in roles:
+        return None
+    rows = connection.execute(_OWN_WORDS, {"context": find_context(connection, keys), "person": account})
+    return [" ".join(row.text.split()) for row in rows if not row.attachments and row.said_by_others is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class SlackUsage:
+    """How much a person has said to the bot, since when, and the keys of the conversations."""
+
+    messages: int
+    conversations: int
+    since: datetime
+    places: list[Mapping[str, str]]
+
+
+def read_usage(connection: Connection, account: str) -> SlackUsage:
+    """Return how much a person has said to the bot, and where."""
+    count, conversations, since = connection.execute(_COUNTS, {"person": account}).one()
+    return SlackUsage(count, conversations, since, list(connection.execute(_PLACES, {"person": account}).scalars()))
+
+
+def list_facts(connection: Connection, person: Author) -> list[str]:
+    """Return what is known of a person, in the words in which it is kept."""
+    identity = find_identity(connection, person)
+    return [] if identity is None else [fact.text for fact in facts_of(connection, identity.person_id)]
+
+
+# What people think of answers
+
+_KEYS_OF_TURN = (
+    select(contexts.c.context_keys)
+    .join(turns, turns.c.context_id == contexts.c.id)
+    .where(turns.c.id == bindparam("turn"))
+)
+_ON_ITS_WAY = (
+    select(deliveries.c.id)
+    .where(
+        DELIVERY_IS_OWED, deliveries.c.transport == _PLATFORM, deliveries.c.status == DeliveryStatus.ATTEMPTING.value
+    )
+    .limit(1)
+)
+_TURNS_OF_ANSWERS = (
+    select(deliveries.c.turn_id, contexts.c.context_keys)
+    .join(contexts, contexts.c.id == deliveries.c.context_id)
+    .where(
+        deliveries.c.id > select(func.max(deliveries.c.id)).scalar_subquery() - _RECENT_DELIVERIES,
+        deliveries.c.external_id == bindparam("ts"),
+        deliveries.c.transport == _PLATFORM,
+        exists().where(messages.c.answers_turn_id == deliveries.c.turn_id),
+        ~exists().where(pending_calls.c.delivery_id == deliveries.c.id),
+    )
+)
+_VERDICT = select(feedback.c.verdict).where(
+    feedback.c.turn_id == bindparam("turn"),
+    feedback.c.platform == _PLATFORM,
+    feedback.c.person_id == bindparam("person"),
+)
+
+
+def is_any_on_its_way(connection: Connection) -> bool:
+    """Return whether any message to Slack is on its way at this moment."""
+    return connection.execute(_ON_ITS_WAY).first() is not None
+
+
+def find_answered_turn(connection: Connection, message: tuple[str, str, str]) -> tuple[int, Mapping[str, str]] | None:
+    """Return the turn that a message answers, and what its conversation is called.
+
+    Args:
+        message: Its team, its channel and its timestamp.
+    """
+    *place, ts = message
+    for turn_id, keys in connection.execute(_TURNS_OF_ANSWERS, {"ts": ts}):
+        if [keys.get("team_id"), keys.get("channel_id")] == place:
+            return turn_id, keys
+    return None
+
+
+def store_verdict(
+    connection: Connection, turn_id: int, place: tuple[str, str], author: Author, verdict: str, now: datetime
+) -> bool:
+    """Store a verdict on a turn of a team's channel; return whether the turn is there and the author may give one."""
+    keys: Any = connection.execute(_KEYS_OF_TURN, {"turn": turn_id}).scalar_one_or_none()
+    is_there = keys is not None and (keys.get("team_id"), keys.get("channel_id")) == place
+    return is_there and write_feedback(connection, turn_id, author, verdict, now)
+
+
+def store_reaction(
+    connection: Connection,
+    message: tuple[str, str, str],
+    author: Author,
+    verdict: str,
+    now: datetime,
+    *,
+    is_there: bool,
+) -> bool:
+    """Store what a reaction says of the turn that a message answers, or delete it where it was taken away.
+
+    Return whether it was an answer, and the verdict that was taken away stood.
+    """
+    found = find_answered_turn(connection, message)
+    if found is None or is_there:
+        return found is not None and write_feedback(connection, found[0], author, verdict, now)
+    stands = connection.execute(_VERDICT, {"turn": found[0], "person": author.id}).scalar_one_or_none()
+    return stands == verdict and write_feedback(connection, found[0], author, None, now)
