@@ -1,4 +1,4 @@
-"""Finding what is stored of the buttons under a message: which they are, and who was asked."""
+"""The statements that several transports need: the buttons under a message, and who was asked."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,6 @@ from botservice.core.messages import Button
 from botservice.storage.tables.conditions import DELIVERY_HAS_BUTTONS, DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, events
 from botservice.turns.buttons import read_buttons
-from botservice.turns.turn import DeliveryStatus
 
 _ARRIVED = (
     select(deliveries.c.turn_id, deliveries.c.buttons)
@@ -27,7 +26,6 @@ _OWED = (
     .where(DELIVERY_IS_OWED, DELIVERY_HAS_BUTTONS, deliveries.c.context_id == bindparam("context"))
     .limit(1)
 )
-_ON_THEIR_WAY = _OWED.where(deliveries.c.status == DeliveryStatus.ATTEMPTING.value)
 _ASKED_BY = select(events.c.raw).where(events.c.turn_id == bindparam("turn"), events.c.raw.is_not(None))
 
 
@@ -41,14 +39,6 @@ class Offered:
 
     buttons: tuple[Button, ...]
     asked: Sequence[bytes]
-
-
-def are_coming(connection: Connection, context_id: int) -> bool:
-    """Return whether some buttons are on their way at this moment.
-
-    Asked before `find_offered`, or buttons whose message becomes known between the two would be neither.
-    """
-    return connection.execute(_ON_THEIR_WAY, {"context": context_id}).first() is not None
 
 
 def are_owed(connection: Connection, context_id: int) -> bool:

@@ -3,42 +3,31 @@
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, exists, select
 from telegram.error import TelegramError
 
-from botservice.conversation.context import ContextKeys, find_context
-from botservice.core.messages import Author, Button, CommandCall, InboundMessage
+from botservice.core.messages import Author, CommandCall, InboundMessage
 from botservice.storage.database import Storage
-from botservice.storage.tables.conditions import CALL_IS_OPEN
-from botservice.storage.tables.conversations import deliveries
-from botservice.storage.tables.waiting import pending_calls
 from botservice.texts import in_language
-from botservice.turns.buttons import read_buttons
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.parsing_decisions import order_of
 from botservice.turns.turn import EventKind, InboundEvent
-from transports.common.queries import are_coming, find_offered
 from transports.telegram.chosen_button import TelegramChoice, TelegramChoices
 from transports.telegram.client import BotClient
-from transports.telegram.inbound_events import BotIdentity, asker_of, field, integer, language_of, shown_id, string
+from transports.telegram.inbound_events import BotIdentity, field, integer, language_of, shown_id, string
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
+from transports.telegram.queries import FoundButtons, find_keyboard
 
 logger = logging.getLogger(__name__)
 
 _PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
 _MOST_TOLD: Final = 200  # characters; Bot API, answerCallbackQuery
 _PRESSED: Final = "pressed"  # the field of a stored update that says what a button stands for
-_WAS_ASKED = select(
-    exists()
-    .where(pending_calls.c.context_id == bindparam("context"), pending_calls.c.delivery_id == deliveries.c.id)
-    .where(deliveries.c.external_id == bindparam("message"), deliveries.c.transport == "telegram")
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,70 +123,18 @@ async def acknowledge(client: BotClient, press: TelegramPress, *, is_new: bool, 
         await choices.show(press.choice)
 
 
-@dataclass(frozen=True, slots=True)
-class _FoundButtons:
-    """What is stored of the buttons under a message.
-
-    Attributes:
-        askers: The ids of those whom the message answers.
-        was_question: Whether it asked for an approval that is no longer awaited.
-        is_coming: Whether some buttons are on their way at this moment.
-        is_copy: Whether the message asks what another one does, too.
-    """
-
-    buttons: Sequence[Button] = ()
-    askers: frozenset[int] = frozenset()
-    was_question: bool = False
-    is_copy: bool = False
-    is_coming: bool = False
-
-
-async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_id: str, text: object) -> _FoundButtons:
+async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_id: str, text: object) -> FoundButtons:
     """Return the buttons under a message.
 
     A quick presser may come before it is stored which message the buttons went out with: that is waited for.
     """
-    find = partial(_find_keyboard, keys=keys, message_id=message_id, said=string(text))
+    find = partial(find_keyboard, keys=keys, message_id=message_id, said=string(text))
     for pause_seconds in _PAUSES_SECONDS:
         found = await storage.read(find)
         if not found.is_coming:
             return found
         await asyncio.sleep(pause_seconds)
     return await storage.read(find)
-
-
-def _find_keyboard(connection: Connection, keys: Mapping[str, str], message_id: str, said: str | None) -> _FoundButtons:
-    """Return what is stored of a message's buttons."""
-    context_id = find_context(connection, ContextKeys.of(keys))
-    if context_id is None:
-        return _FoundButtons()
-    sought = {"context": context_id, "message": message_id}
-    is_coming = are_coming(connection, context_id)
-    offered = find_offered(connection, context_id, "telegram", message_id)
-    if offered is None:
-        copied = _find_copied(connection, context_id, said)
-        was_question = bool(connection.execute(_WAS_ASKED, sought).scalar_one())
-        is_copy = bool(copied) and not is_coming
-        return _FoundButtons(copied, was_question=was_question, is_copy=is_copy, is_coming=is_coming)
-    askers = [asker_of(json.loads(raw)) for raw in offered.asked]
-    return _FoundButtons(offered.buttons, frozenset(each for each in askers if each is not None))
-
-
-def _find_copied(connection: Connection, context_id: int, text: str | None) -> Sequence[Button]:
-    """Return the buttons of the question that waits in a context and says word for word what a message says.
-
-    It stands in a chat twice where it was not heard that the first had arrived: both may be answered.
-    """
-    if not text:
-        return ()
-    asked = select(pending_calls.c.delivery_id).where(CALL_IS_OPEN, pending_calls.c.context_id == context_id)
-    query = select(deliveries.c.payload, deliveries.c.buttons).where(
-        deliveries.c.id.in_(asked), deliveries.c.transport == "telegram", deliveries.c.buttons.is_not(None)
-    )
-    for row in connection.execute(query):
-        if isinstance(row.payload, Mapping) and str(row.payload.get("text")).strip() == text.strip():
-            return read_buttons(row.buttons)
-    return ()
 
 
 def _name(person: object) -> str | None:

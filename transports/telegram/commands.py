@@ -7,15 +7,14 @@ import logging
 from collections.abc import Iterable
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, insert, select
 from telegram.error import RetryAfter
 
 from botservice.commands.command import Command
 from botservice.storage.database import Storage
-from botservice.storage.tables.telegram import telegram_menus
 from botservice.texts import DEFAULT_LANGUAGE, LANGUAGES
 from transports.telegram.client import BotClient
 from transports.telegram.failures import wait_of
+from transports.telegram.queries import find_menus_digest, store_menus_digest
 
 logger = logging.getLogger(__name__)
 
@@ -62,17 +61,12 @@ async def set_menus(client: BotClient, storage: Storage, bot_id: int, commands: 
     """
     wanted = menus(commands)
     digest = _digest(wanted)
-    if await storage.read(lambda connection: _read(connection, bot_id)) == digest:
+    if await storage.read(lambda connection: find_menus_digest(connection, bot_id)) == digest:
         return
     for menu in wanted:
         await _insist(client, menu)
     now = storage.now()
-
-    def keep(connection: Connection) -> None:
-        connection.execute(delete(telegram_menus).where(telegram_menus.c.bot_id == bot_id))
-        connection.execute(insert(telegram_menus), {"bot_id": bot_id, "digest": digest, "set_at": now})
-
-    await storage.write(keep)
+    await storage.write(lambda connection: store_menus_digest(connection, bot_id, digest, now))
     logger.info("telegram.menus_set", extra={"menus": len(wanted)})
 
 
@@ -90,8 +84,3 @@ async def _insist(client: BotClient, menu: dict[str, Any]) -> None:
 
 def _digest(wanted: list[dict[str, Any]]) -> str:
     return hashlib.sha256(json.dumps(wanted, sort_keys=True).encode()).hexdigest()
-
-
-def _read(connection: Connection, bot_id: int) -> str | None:
-    query = select(telegram_menus.c.digest).where(telegram_menus.c.bot_id == bot_id)
-    return connection.execute(query).scalar_one_or_none()

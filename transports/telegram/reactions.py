@@ -10,38 +10,16 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, exists, select
-
-from botservice.conversation.context import ContextKeys, find_context
-from botservice.conversation.feedback import write_feedback
+from botservice.conversation.context import ContextKeys
 from botservice.core.messages import Author
 from botservice.storage.database import Storage
-from botservice.storage.tables.conditions import DELIVERY_IS_OWED
-from botservice.storage.tables.conversations import deliveries, messages
-from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.turn import DeliveryStatus
 from transports.telegram.inbound_events import field, integer
+from transports.telegram.queries import find_answered_turn, store_reaction
 
 logger = logging.getLogger(__name__)
 
 _THUMBS: Final = {"👍": "good", "👎": "bad"}
 _PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5)
-_ON_ITS_WAY = (
-    select(deliveries.c.id)
-    .where(
-        DELIVERY_IS_OWED,
-        deliveries.c.context_id == bindparam("context"),
-        deliveries.c.status == DeliveryStatus.ATTEMPTING.value,
-    )
-    .limit(1)
-)
-_TURN_OF_ANSWER = select(deliveries.c.turn_id).where(
-    deliveries.c.context_id == bindparam("context"),
-    deliveries.c.external_id == bindparam("message"),
-    deliveries.c.transport == "telegram",
-    exists().where(messages.c.answers_turn_id == deliveries.c.turn_id),
-    ~exists().where(pending_calls.c.delivery_id == deliveries.c.id),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,36 +49,21 @@ async def keep_reaction(storage: Storage, reaction: TelegramReaction) -> None:
     turn_id = await _wait_for_turn(storage, keys, message_id)
     if turn_id is None:
         return
-    author, now = Author("telegram", str(reaction.person_id)), storage.now()
-
-    def write(connection: Connection) -> bool:
-        is_there = _find_turn(connection, keys, message_id)[0] == turn_id  # it may have been forgotten since
-        return is_there and write_feedback(connection, turn_id, author, reaction.verdict, now)
-
-    logger.info("telegram.feedback", extra={"is_stored": await storage.write(write)})
+    message, author, now = (keys, message_id, turn_id), Author("telegram", str(reaction.person_id)), storage.now()
+    is_stored = await storage.write(
+        lambda connection: store_reaction(connection, message, author, reaction.verdict, now)
+    )
+    logger.info("telegram.feedback", extra={"is_stored": is_stored})
 
 
 async def _wait_for_turn(storage: Storage, keys: ContextKeys, message_id: int) -> int | None:
     """Return the turn that a message answers; a quick person may come before it is stored which message that is."""
     for pause_seconds in (*_PAUSES_SECONDS, 0.0):
-        turn_id, is_coming = await storage.read(lambda connection: _find_turn(connection, keys, message_id))
+        turn_id, is_coming = await storage.read(lambda connection: find_answered_turn(connection, keys, message_id))
         if turn_id is not None or not is_coming:
             return turn_id
         await asyncio.sleep(pause_seconds)
     return None
-
-
-def _find_turn(connection: Connection, keys: ContextKeys, message_id: int) -> tuple[int | None, bool]:
-    """Return the turn that a message answers, and whether any message is on its way there at this moment.
-
-    That is asked first: what has arrived between the two questions is found by the second.
-    """
-    context_id = find_context(connection, keys)
-    if context_id is None:
-        return None, False
-    is_coming = connection.execute(_ON_ITS_WAY, {"context": context_id}).first() is not None
-    found = connection.execute(_TURN_OF_ANSWER, {"context": context_id, "message": str(message_id)}).scalars().first()
-    return found, is_coming
 
 
 def _verdict(reactions: object) -> str | None:

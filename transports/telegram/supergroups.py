@@ -4,15 +4,12 @@ import json
 import logging
 from collections.abc import Mapping
 
-from sqlalchemy import Connection
-
-from botservice.conversation.context import ContextKeys, find_context, rename_context
-from botservice.people.access_records import move_chat
-from botservice.people.names import chat_name
+from botservice.conversation.context import ContextKeys, find_context
 from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import EventKind, InboundEvent
 from transports.telegram.inbound_events import field, integer
+from transports.telegram.queries import move_group
 
 logger = logging.getLogger(__name__)
 
@@ -28,11 +25,7 @@ async def move_to_supergroup(
     """
     before, after = ContextKeys.of(old), ContextKeys.of(new)
 
-    def move(connection: Connection) -> bool:
-        move_chat(connection, chat_name(old), chat_name(new))
-        return rename_context(connection, before, after)
-
-    if await storage.write(move):
+    if await storage.write(lambda connection: move_group(connection, old, new)):
         logger.info("telegram.group_moved")
     elif await storage.read(lambda connection: find_context(connection, before)) is not None:
         order = integer(field(update, "update_id")) or 0

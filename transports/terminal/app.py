@@ -8,23 +8,21 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final, TextIO
 
-from sqlalchemy import Connection, select
 from starlette.routing import BaseRoute
 
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context import ContextKeys
 from botservice.core.capabilities import Capabilities
 from botservice.core.messages import Author, Button, InboundMessage, Message, ToolCall, is_blank
 from botservice.core.quoting import quote_in_markdown
 from botservice.storage.database import Storage
-from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.inbox import Inbox
 from botservice.turns.parsing_decisions import order_of
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
-from botservice.turns.waiting_records import find_open
 from transports.terminal.lines import LineSource, PlainLines
+from transports.terminal.queries import goes_on, is_over
 from transports.terminal.screens import PlainScreen, Screen
 
 CAPABILITIES: Final = Capabilities(
@@ -205,35 +203,14 @@ class TerminalTransport(Transport):
 
     async def _see_it_through(self) -> None:
         """Wait for what goes on after a decision: the input may end, and with it the process."""
-        while await self._storage.read(self._goes_on):  # noqa: ASYNC110 - no event tells this process of it
+        keys = ContextKeys.of(self._keys)
+        while await self._storage.read(  # noqa: ASYNC110 - no event tells this process of it
+            lambda connection: goes_on(connection, keys)
+        ):
             await asyncio.sleep(_LOOK_SECONDS)
 
-    def _goes_on(self, connection: Connection) -> bool:
-        """Return whether a turn of this session runs, or waits for nothing any more, or something is to be printed."""
-        context_id = find_context(connection, ContextKeys.of(self._keys))
-        if context_id is None:
-            return False
-        runs = select(turns.c.id).where(turns.c.context_id == context_id, turns.c.status.in_(["queued", "running"]))
-        owes = select(deliveries.c.id).where(
-            deliveries.c.context_id == context_id, deliveries.c.status.in_(["pending", "attempting"])
-        )
-        if any(connection.execute(query.limit(1)).first() is not None for query in (runs, owes)):
-            return True
-        pending = find_open(connection, context_id)
-        undecided = {each.turn_id for each in pending if each.is_waiting}
-        return any(each.turn_id not in undecided for each in pending)
-
     async def _is_over(self, key: str) -> bool:
-        """Return whether a turn has ended and nothing of it is left to be printed."""
-        open_deliveries = select(deliveries.c.id).where(
-            deliveries.c.turn_id == turns.c.id, deliveries.c.status.in_(["pending", "attempting"])
-        )
-        query = (
-            select(turns.c.id)
-            .join(events, events.c.turn_id == turns.c.id)
-            .where(events.c.key == key, turns.c.finished_at.is_not(None), ~open_deliveries.exists())
-        )
-        return await self._storage.read(lambda connection: connection.execute(query).first()) is not None
+        return await self._storage.read(lambda connection: is_over(connection, key))
 
     async def _accept(self, text: str, kind: EventKind) -> str:
         key = f"{self.name}:{self._session_id}:{uuid.uuid4().hex}"
