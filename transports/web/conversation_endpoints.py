@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -16,15 +16,15 @@ from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Author
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage.database import Storage
-from botservice.storage.tables.conversations import messages
 from botservice.texts.formatted import Value, say
 from botservice.turns.exchanges import find_attempt
 from transports.web.backend import Backend, Refusal
-from transports.web.conversation_list import LONGEST_SEARCH, PAGE, Listed, find_chat, find_mine, rename
+from transports.web.conversation_list import LONGEST_SEARCH, PAGE, Listed, find_mine, rename
 from transports.web.files import parse_text
 from transports.web.inbound_events import NAME, session_in
 from transports.web.outbound import iso
 from transports.web.pages import HEADERS
+from transports.web.queries import find_answered_turn, find_chat
 from transports.web.requests import chat_of_fields, chat_of_request, read_fields, row_number, session_of_request
 from transports.web.search import to_json
 from transports.web.sessions import browser_of
@@ -37,12 +37,9 @@ _NO_ANSWER: Final = "This answer is not there, or nothing is kept of how it was 
 async def write_feedback(storage: Storage, chat: str, message_id: int, verdict: str | None) -> bool:
     """Store the rating of an answer in a chat, or with None delete it; return whether there is such an answer."""
     author = Author(NAME, session_in(chat))
-    is_answer = messages.c.id == message_id, messages.c.answers_turn_id.is_not(None)
-    turn_of_answer = select(messages.c.answers_turn_id).where(*is_answer)
 
     def write(connection: Connection) -> bool:
-        in_chat = messages.c.context_id == find_chat(connection, chat)
-        turn_id = connection.execute(turn_of_answer.where(in_chat)).scalar_one_or_none()
+        turn_id = find_answered_turn(connection, chat, message_id)
         return turn_id is not None and write_feedback_of(connection, turn_id, author, verdict, storage.now())
 
     return await storage.write(write)

@@ -10,46 +10,24 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, select
-from sqlalchemy import func as sql
+from sqlalchemy import Connection, Table
 
-from botservice.conversation.context import ContextKeys, find_context, set_metadata
+from botservice.conversation.context import set_metadata
 from botservice.core.messages import Author
 from botservice.core.personas import TITLE
 from botservice.core.quoting import in_one_line
 from botservice.people.identities import find_identity
-from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
-from botservice.storage.tables.conversations import contexts, messages
 from transports.web.files import without_contents
-from transports.web.inbound_events import FIRST, NAME, chat_in, context_keys
-from transports.web.search import Hit, find_saying, find_told, is_in, read_hits, words_of
+from transports.web.inbound_events import FIRST, NAME, chat_in
+from transports.web.queries import find_chat, find_keys_of, find_saying, list_conversations
+from transports.web.search import Hit, find_told, is_in, read_hits, words_of
 
 PAGE: Final = 50
 LONGEST_TITLE: Final = 120  # characters of one that a person gave
 LONGEST_SEARCH: Final = 200
 
 _FIRST_WORDS: Final = 60  # characters of a title that is made
-_READ: Final = 300  # characters of the first message that a title is made of
 _WORD: Final = re.compile(r"\s\S*$")
-
-_LAST = messages.alias("last")
-
-
-def _first(column: Any, name: str) -> Any:
-    of_context = messages.c.context_id == contexts.c.id
-    query = select(column).where(of_context, MESSAGE_IS_OF_A_PERSON).order_by(messages.c.position).limit(1)
-    return query.scalar_subquery().label(name)
-
-
-_LISTED: Final = select(
-    contexts.c.id,
-    contexts.c.context_keys,
-    contexts.c.metadata,
-    contexts.c.last_message_id,
-    _first(sql.substr(messages.c.text, 1, _READ), "said"),
-    _first(messages.c.attachments, "files"),
-    select(_LAST.c.created_at).where(_LAST.c.id == contexts.c.last_message_id).scalar_subquery().label("at"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,13 +56,7 @@ def find_mine(
     if identity is None:
         return []
     words = words_of(search)
-    newest_first = contexts.c.last_message_id.desc(), contexts.c.id.desc()
-    chosen = select(contexts.c.id).where(contexts.c.only_identity_id == identity.id, contexts.c.last_message_id > 0)
-    if before is not None:
-        chosen = chosen.where(contexts.c.last_message_id < before)
-    if not words:  # chosen before anything is read of them: a database sorts whole rows otherwise
-        chosen = chosen.order_by(*newest_first).limit(limit)
-    rows = connection.execute(_LISTED.where(contexts.c.id.in_(chosen)).order_by(*newest_first)).all()
+    rows = list_conversations(connection, identity.id, before, None if words else limit)
     mine = [row for row in rows if is_mine(row.context_keys, session)]
     saying = find_saying(connection, identity.id, words) if words else {}
     told = find_told(connection, identity.id, words) if words else {}
@@ -111,14 +83,8 @@ def is_mine(keys: Mapping[str, str], session: str) -> bool:
 
 def find_chat_of(connection: Connection, session: str, table: Table, row_id: int) -> str | None:
     """Return the chat of a row of messages or deliveries, or None if it is none of the session's."""
-    query = select(contexts.c.context_keys).join(table, table.c.context_id == contexts.c.id)
-    keys = connection.execute(query.where(table.c.id == row_id)).scalar_one_or_none()
+    keys = find_keys_of(connection, table, row_id)
     return chat_in(keys) if keys is not None and is_mine(keys, session) else None
-
-
-def find_chat(connection: Connection, chat: str) -> int | None:
-    """Return the id of a chat's context, or None before the first message."""
-    return find_context(connection, ContextKeys.of(context_keys(chat)))
 
 
 def rename(connection: Connection, chat: str, title: str) -> bool:

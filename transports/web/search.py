@@ -1,21 +1,18 @@
 """Searching the conversations of a browser session: which messages say certain words, and the sentence around them."""
 
-import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Text, or_, select, type_coerce
-from sqlalchemy import func as sql
+from sqlalchemy import Connection
 
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Role
 from botservice.core.quoting import in_one_line
-from botservice.history.rows import IS_SAID
-from botservice.storage.tables.conversations import contexts, deliveries, messages
 from transports.web.files import without_contents
-from transports.web.notices import plain_text_of, select_told
+from transports.web.notices import plain_text_of
+from transports.web.queries import list_messages, list_told
 
 Parts = Sequence[tuple[str, bool]]
 """A text in parts, and of each whether it is what was sought."""
@@ -51,39 +48,19 @@ def is_in(words: Collection[str], text: str) -> bool:
     return all(each.casefold() in folded for each in words)
 
 
-def find_saying(connection: Connection, identity_id: int, words: Collection[str]) -> dict[int, int]:
-    """Return the newest message with all the words of each context of a person, by the context.
-
-    Both databases compare usual spellings fast; to have them compare small letters takes more than twice as long, and
-    SQLite knows those of English alone.
-    """
-    of_person = select(contexts.c.id).where(contexts.c.only_identity_id == identity_id)
-    said = select(messages.c.context_id, sql.max(messages.c.id).label("message_id")).where(
-        messages.c.context_id.in_(of_person), IS_SAID, *(_is_spelt(messages.c.text, word) for word in words)
-    )
-    return {row.context_id: row.message_id for row in connection.execute(said.group_by(messages.c.context_id))}
-
-
 def read_hits(connection: Connection, message_ids: Collection[int], words: Collection[str]) -> dict[int, Hit]:
     """Return what is shown of messages that say the words, by their contexts."""
-    columns = messages.c.id, messages.c.context_id, messages.c.role, messages.c.text, messages.c.attachments
-    query = select(*columns, messages.c.created_at).where(messages.c.id.in_(list(message_ids)))
-    return {
-        row.context_id: Hit(f"message-{row.id}", row.created_at, _excerpt(row, words))
-        for row in connection.execute(query)
-    }
+    rows = list_messages(connection, message_ids)
+    return {row.context_id: Hit(f"message-{row.id}", row.created_at, _excerpt(row, words)) for row in rows}
 
 
 def find_told(connection: Connection, identity_id: int, words: Collection[str]) -> dict[int, Hit]:
     """Return what is shown of the newest notice with all the words in each context of a person, by the context.
 
-    Notices are what the service itself says, such as answers to commands. Their payloads are JSON in ASCII, in which
-    the database finds what may have the words.
+    Notices are what the service itself says, such as answers to commands.
     """
-    kept = type_coerce(deliveries.c.payload, Text)
-    query = select_told(identity_id).where(*(_is_spelt(kept, word, _in_json) for word in words))
     found: dict[int, Hit] = {}
-    for row in connection.execute(query):
+    for row in list_told(connection, identity_id, words):
         text = "" if row.context_id in found else in_one_line(plain_text_of(row.payload))
         if text and is_in(words, text):
             found[row.context_id] = Hit(f"notice-{row.place}", row.created_at, mark(_cut(text, words), words))
@@ -100,16 +77,6 @@ def mark(text: str, words: Collection[str]) -> Parts:
             parts.append((text[begin:stop], True))
             end = stop
     return [*parts, (text[end:], False)] if end < len(text) else parts
-
-
-def _is_spelt(column: ColumnElement[str], word: str, written: Callable[[str], str] = str) -> ColumnElement[bool]:
-    """Return the condition for a column to have a word in a usual spelling, as it is written there."""
-    spellings = {word, word.lower(), word.upper(), word.capitalize()}
-    return or_(*(column.contains(written(each), autoescape=True) for each in spellings))
-
-
-def _in_json(text: str) -> str:
-    return json.dumps(text)[1:-1]
 
 
 def _excerpt(row: Any, words: Collection[str]) -> Parts:

@@ -10,14 +10,13 @@ import secrets
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from sqlalchemy import Connection, delete, insert, select
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from botservice.people.web_login_links import Browser
-from botservice.storage.tables.access import ended_logins
 from transports.web.backend import Backend
 from transports.web.owner_token import LOGIN_SECONDS, cookie_name
+from transports.web.queries import is_login_ended, store_ended_login
 
 SESSION_COOKIE: Final = "botservice-session"
 SESSION_SECONDS: Final = 400 * 24 * 3600  # the longest that browsers keep a cookie (RFC 6265bis, 5.5)
@@ -98,25 +97,16 @@ class EndedLogins:
         """Have a login cookie open nothing any more."""
         if await self.is_ended(cookie):
             return
-        storage, digest = self._backend.storage, _digest(cookie)
-        now = datetime.now(UTC)
-
-        def write(connection: Connection) -> None:
-            connection.execute(delete(ended_logins).where(ended_logins.c.expires_at < now))
-            connection.execute(delete(ended_logins).where(ended_logins.c.digest == digest))
-            expires_at = now + timedelta(seconds=LOGIN_SECONDS)
-            connection.execute(insert(ended_logins).values(digest=digest, expires_at=expires_at))
-
-        await storage.write(write)
+        digest, now = _digest(cookie), datetime.now(UTC)
+        expires_at = now + timedelta(seconds=LOGIN_SECONDS)
+        await self._backend.storage.write(lambda connection: store_ended_login(connection, digest, now, expires_at))
 
     async def is_ended(self, cookie: str) -> bool:
         """Return whether a login cookie was ended."""
         if self._backend.opened is None:
             return False
-        query = select(ended_logins.c.digest).where(ended_logins.c.digest == _digest(cookie))
-        return await self._backend.opened.read(
-            lambda connection: connection.execute(query).first() is not None, is_short=True
-        )
+        digest = _digest(cookie)
+        return await self._backend.opened.read(lambda connection: is_login_ended(connection, digest), is_short=True)
 
 
 def _digest(cookie: str) -> str:

@@ -1,0 +1,413 @@
+"""Every statement of the browser's pages: its own table, and what it looks up in those of conversations."""
+
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    Text,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    type_coerce,
+)
+
+from botservice.conversation.context import ContextKeys, find_context
+from botservice.history.rows import IS_SAID, OF_CONTEXT, select_messages
+from botservice.storage.statements import upserting
+from botservice.storage.tables.access import ended_logins
+from botservice.storage.tables.conditions import CALL_IS_OPEN, MESSAGE_IS_OF_A_PERSON, TURN_IS_OPEN
+from botservice.storage.tables.conversations import contexts, deliveries, events, messages, steps, turns
+from botservice.storage.tables.slack import feedback
+from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
+from transports.web.inbound_events import NAME, context_keys
+from transports.web.outbound import ASIDE
+
+PAGE: Final = 100  # messages
+_TITLE_LETTERS: Final = 300  # of the first message, that a title is made of
+END: Final = datetime(9999, 12, 31, tzinfo=UTC)
+
+
+# Logins
+
+_insert_ended_login = upserting(ended_logins, "digest")
+_IS_ENDED = select(ended_logins.c.digest).where(ended_logins.c.digest == bindparam("digest"))
+_DELETE_OLD_LOGINS = delete(ended_logins).where(ended_logins.c.expires_at < bindparam("now"))
+
+
+def store_ended_login(connection: Connection, digest: str, now: datetime, expires_at: datetime) -> None:
+    """Store that a login was ended, and delete those that have expired."""
+    connection.execute(_DELETE_OLD_LOGINS, {"now": now})
+    connection.execute(_insert_ended_login(connection), {"digest": digest, "expires_at": expires_at})
+
+
+def is_login_ended(connection: Connection, digest: str) -> bool:
+    """Return whether a login was ended."""
+    return connection.execute(_IS_ENDED, {"digest": digest}).first() is not None
+
+
+# Conversations of a person
+
+_OF_PERSON = select(contexts.c.id).where(contexts.c.only_identity_id == bindparam("identity"))
+_NEWEST_FIRST = contexts.c.last_message_id.desc(), contexts.c.id.desc()
+_LAST = messages.alias("last")
+
+
+def _first(column: Any, name: str) -> Any:
+    of_context = messages.c.context_id == contexts.c.id
+    query = select(column).where(of_context, MESSAGE_IS_OF_A_PERSON).order_by(messages.c.position).limit(1)
+    return query.scalar_subquery().label(name)
+
+
+_LISTED: Final = select(
+    contexts.c.id,
+    contexts.c.context_keys,
+    contexts.c.metadata,
+    contexts.c.last_message_id,
+    _first(func.substr(messages.c.text, 1, _TITLE_LETTERS), "said"),
+    _first(messages.c.attachments, "files"),
+    select(_LAST.c.created_at).where(_LAST.c.id == contexts.c.last_message_id).scalar_subquery().label("at"),
+)
+
+
+def list_conversations(
+    connection: Connection, identity_id: int, before: int | None, limit: int | None
+) -> Sequence[Any]:
+    """Return the conversations of a person, the newest first.
+
+    Args:
+        before: Only those whose last message came before this one.
+    """
+    chosen = _OF_PERSON.where(contexts.c.last_message_id > 0)
+    if before is not None:
+        chosen = chosen.where(contexts.c.last_message_id < before)
+    if limit is not None:  # chosen before anything is read of them: a database sorts whole rows otherwise
+        chosen = chosen.order_by(*_NEWEST_FIRST).limit(limit)
+    query = _LISTED.where(contexts.c.id.in_(chosen)).order_by(*_NEWEST_FIRST)
+    return connection.execute(query, {"identity": identity_id}).all()
+
+
+def find_keys_of(connection: Connection, table: Table, row_id: int) -> Mapping[str, str] | None:
+    """Return the keys of the conversation that a row of messages or deliveries belongs to."""
+    query = select(contexts.c.context_keys).join(table, table.c.context_id == contexts.c.id)
+    return connection.execute(query.where(table.c.id == row_id)).scalar_one_or_none()
+
+
+def find_chat(connection: Connection, chat: str) -> int | None:
+    """Return the id of a chat's context, or None before the first message."""
+    return find_context(connection, ContextKeys.of(context_keys(chat)))
+
+
+def find_answered_turn(connection: Connection, chat: str, message_id: int) -> int | None:
+    """Return the turn that a message of a chat answers."""
+    query = select(messages.c.answers_turn_id).where(messages.c.id == message_id)
+    in_chat = query.where(messages.c.context_id == find_chat(connection, chat))
+    return connection.execute(in_chat).scalar_one_or_none()
+
+
+# Searching them
+
+
+def find_saying(connection: Connection, identity_id: int, words: Collection[str]) -> dict[int, int]:
+    """Return the newest message with all the words of each context of a person, by the context.
+
+    Both databases compare usual spellings fast; to have them compare small letters takes more than twice as long, and
+    SQLite knows those of English alone.
+    """
+    said = select(messages.c.context_id, func.max(messages.c.id).label("message_id")).where(
+        messages.c.context_id.in_(_OF_PERSON), IS_SAID, *(_is_spelt(messages.c.text, word) for word in words)
+    )
+    rows = connection.execute(said.group_by(messages.c.context_id), {"identity": identity_id})
+    return {row.context_id: row.message_id for row in rows}
+
+
+def list_messages(connection: Connection, message_ids: Collection[int]) -> Sequence[Any]:
+    """Return messages as far as searching shows them."""
+    columns = messages.c["id", "context_id", "role", "text", "attachments", "created_at"]
+    return connection.execute(select(*columns).where(messages.c.id.in_(list(message_ids)))).all()
+
+
+def _is_spelt(column: ColumnElement[str], word: str, written: Callable[[str], str] = str) -> ColumnElement[bool]:
+    """Return the condition for a column to have a word in a usual spelling, as it is written there."""
+    spellings = {word, word.lower(), word.upper(), word.capitalize()}
+    return or_(*(column.contains(written(each), autoescape=True) for each in spellings))
+
+
+def _in_json(text: str) -> str:
+    return json.dumps(text)[1:-1]
+
+
+# What stands where a turn was stopped: the answer as far as it was written, or else the question
+
+_MOST_LOOKED_AT: Final = 50  # turns, for a page that has not looked at any yet
+
+_answers = messages.alias("answers")
+_asks = messages.alias("asks")
+_STOPPED: Final = turns.c.outcome == Outcome.STOPPED.value
+_HAS_ANSWER: Final = select(_answers.c.id).where(_answers.c.answers_turn_id == turns.c.id).exists()
+
+_TURN_OF_MESSAGE: Final = func.coalesce(
+    messages.c.answers_turn_id,
+    select(events.c.turn_id).where(events.c.id == messages.c.event_id).correlate(messages).scalar_subquery(),
+)
+"""The one turn that a message may be about."""
+_IS_STOPPED: Final = (
+    select(literal(1))
+    .where(turns.c.id == _TURN_OF_MESSAGE, _STOPPED, or_(messages.c.answers_turn_id.is_not(None), ~_HAS_ANSWER))
+    .correlate(messages)
+    .exists()
+    .label("is_stopped")
+)
+"""Whether a message is such a one."""
+
+_RECENT: Final = (
+    select(turns.c.id)
+    .where(turns.c.context_id == bindparam("context"), turns.c.id >= bindparam("from_turn"))
+    .order_by(turns.c.id.desc())
+    .limit(_MOST_LOOKED_AT)
+)
+_UNANSWERED: Final = (
+    select(turns.c.id.label("turn_id"), func.max(_asks.c.id).label("message_id"))
+    .join(events, events.c.id == _asks.c.event_id)
+    .join(turns, turns.c.id == events.c.turn_id)
+    .where(turns.c.id.in_(_RECENT), _STOPPED, ~_HAS_ANSWER)
+    .group_by(turns.c.id)
+    .order_by(turns.c.id)
+)
+
+
+def find_unanswered(connection: Connection, context_id: int, from_turn: int) -> dict[int, int]:
+    """Return the questions by their turns that were stopped before the first word, of the newest turns from one on."""
+    rows = connection.execute(_UNANSWERED, {"context": context_id, "from_turn": from_turn}).all()
+    return {row.turn_id: row.message_id for row in rows}
+
+
+# Notices: what people were told that is no part of the conversation
+
+_FIRST_SAID: Final = (
+    select(events.c.raw).where(events.c.turn_id == turns.c.id).order_by(events.c.id).limit(1).scalar_subquery()
+)
+_asked = deliveries.alias("asked")
+_later = deliveries.alias("later")
+# A message that another one stands in the place of, and the time of the one that stood there first.
+_IS_REPLACED: Final = (
+    select(_later.c.id)
+    .where(
+        _later.c.turn_id == deliveries.c.turn_id,
+        _later.c.replaces == func.coalesce(deliveries.c.replaces, deliveries.c.id),
+        _later.c.id > deliveries.c.id,
+    )
+    .exists()
+)
+_ASKED_AT: Final = select(_asked.c.created_at).where(_asked.c.id == deliveries.c.replaces).scalar_subquery()
+_IS_ANSWERED: Final = exists().where(messages.c.answers_turn_id == turns.c.id)
+_IS_ASKED: Final = exists().where(events.c.turn_id == turns.c.id, messages.c.event_id == events.c.id)
+# Deliveries are deleted with the steps of their turn, or after them: what has none here was never for the agent.
+_IS_FOR_AGENT: Final = exists().where(steps.c.turn_id == turns.c.id)
+_IS_COMMAND: Final = and_(turns.c.outcome == Outcome.ANSWERED.value, ~_IS_ANSWERED, ~_IS_FOR_AGENT)
+# Of a question that was asked again, in other words or in the same, nothing is left: neither is what was said of it.
+_IS_TAKEN_BACK: Final = and_(
+    turns.c.outcome.is_not(None), _IS_FOR_AGENT, exists().where(events.c.turn_id == turns.c.id), ~_IS_ASKED
+)
+# Such turns have no answer: whatever was said in them is a notice.
+_IS_UNANSWERED: Final = or_(
+    *(turns.c.outcome == each.value for each in (Outcome.FAILED, Outcome.REFUSED, Outcome.LISTENED))
+)
+_IS_ASIDE: Final = type_coerce(deliveries.c.payload, Text).startswith(f'{{"{ASIDE}":', autoescape=True)
+
+_AT: Final = func.coalesce(_ASKED_AT, deliveries.c.created_at).label("created_at")
+
+
+def _are_notices(is_meant: Callable[[ColumnElement[int]], ColumnElement[bool]]) -> ColumnElement[bool]:
+    """Return the condition for deliveries, with their turns, that pages show as notices.
+
+    Args:
+        is_meant: Returns the condition for the context that a column names.
+    """
+    questions = select(pending_calls.c.delivery_id).where(is_meant(pending_calls.c.context_id))
+    return and_(
+        is_meant(turns.c.context_id),
+        or_(
+            _IS_UNANSWERED,
+            _IS_COMMAND,
+            _IS_ASIDE,
+            turns.c.status == TurnStatus.WAITING.value,
+            func.coalesce(deliveries.c.replaces, deliveries.c.id).in_(questions),
+        ),
+        ~_IS_REPLACED,
+        not_(_IS_TAKEN_BACK),
+        deliveries.c.transport == NAME,
+    )
+
+
+_NOTICES: Final = (
+    select(
+        *(deliveries.c.id, deliveries.c.turn_id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.replaces),
+        _AT,
+        turns.c.outcome,
+        or_(_IS_COMMAND, and_(turns.c.outcome == Outcome.REFUSED.value, ~_IS_ASKED)).label("is_command"),
+        _FIRST_SAID.label("said"),
+    )
+    .join(turns, turns.c.id == deliveries.c.turn_id)
+    .where(
+        _are_notices(lambda context_id: context_id == bindparam("context")),
+        turns.c.id >= bindparam("from_turn"),
+        deliveries.c.id > bindparam("after"),
+        deliveries.c.created_at >= bindparam("since"),
+        deliveries.c.created_at < bindparam("until"),
+    )
+    .order_by(deliveries.c.id)
+)
+
+
+def list_notices(
+    connection: Connection,
+    context_id: int,
+    after_id: int = 0,
+    from_turn: int = 0,
+    *,
+    since: datetime,
+    until: datetime = END,
+) -> Sequence[Any]:
+    """Return what people were told of a time and of turns from one on, oldest first."""
+    sought = {"context": context_id, "from_turn": from_turn, "after": after_id, "since": since, "until": until}
+    return connection.execute(_NOTICES, sought).all()
+
+
+def list_told(connection: Connection, identity_id: int, words: Collection[str]) -> Sequence[Any]:
+    """Return the notices in all conversations of a person that may say the words, the newest first.
+
+    Their payloads are JSON in ASCII, in which the database finds what may have the words.
+    """
+    kept = type_coerce(deliveries.c.payload, Text)
+    place = func.coalesce(deliveries.c.replaces, deliveries.c.id).label("place")
+    query = (
+        select(turns.c.context_id, place, deliveries.c.payload, _AT)
+        .join(turns, turns.c.id == deliveries.c.turn_id)
+        .where(_are_notices(lambda context_id: context_id.in_(_OF_PERSON)))
+        .where(*(_is_spelt(kept, word, _in_json) for word in words))
+        .order_by(deliveries.c.id.desc())
+    )
+    return connection.execute(query, {"identity": identity_id}).all()
+
+
+# What a page shows of a conversation
+
+_BUTTONS: Final = (
+    select(deliveries.c.buttons)
+    .where(deliveries.c.turn_id == messages.c.answers_turn_id, deliveries.c.buttons.is_not(None))
+    .order_by(deliveries.c.id.desc())
+    .limit(1)
+    .scalar_subquery()
+    .label("buttons")
+)
+# A conversation of the browser has one person alone.
+_VERDICT: Final = (
+    select(feedback.c.verdict)
+    .where(feedback.c.turn_id == messages.c.answers_turn_id, feedback.c.platform == NAME)
+    .limit(1)
+    .scalar_subquery()
+    .label("verdict")
+)
+
+
+def _shown_messages(condition: ColumnElement[bool]) -> Select[Any]:
+    """Return the query for the newest messages for which a condition holds, and for one more."""
+    return (
+        OF_CONTEXT.add_columns(
+            messages.c.answers_turn_id, _TURN_OF_MESSAGE.label("turn_id"), _BUTTONS, _VERDICT, _IS_STOPPED
+        )
+        .where(IS_SAID, condition)
+        .order_by(messages.c.position.desc())
+        .limit(PAGE + 1)
+    )
+
+
+_CONTEXT: Final = select(contexts.c.id, contexts.c.deletion_version).where(contexts.c.key_hash == bindparam("key_hash"))
+AFTER_MESSAGE: Final = _shown_messages(messages.c.id > bindparam("message"))
+AFTER_POSITION: Final = _shown_messages(messages.c.position > bindparam("position"))
+BEFORE_POSITION: Final = _shown_messages(messages.c.position < bindparam("position"))
+_WAITING: Final = (
+    select(events.c.id, events.c.key, events.c.raw, events.c.received_at)
+    .join(turns, turns.c.id == events.c.turn_id)
+    .where(
+        turns.c.context_id == bindparam("context"),
+        TURN_IS_OPEN,
+        turns.c.status == TurnStatus.QUEUED.value,
+        turns.c.transport == NAME,
+        events.c.id > bindparam("after"),
+    )
+    .order_by(events.c.id)
+)
+_FIRST_WAITING: Final = select(func.min(pending_calls.c.turn_id)).where(
+    pending_calls.c.context_id == bindparam("context"), CALL_IS_OPEN
+)
+# Ordered as the partial index is, so that turns that have ended are not walked through.
+_OPEN_TURNS: Final = (
+    select(turns.c.id).where(turns.c.context_id == bindparam("context"), TURN_IS_OPEN).order_by(turns.c.order_key)
+)
+_LAST_TURN: Final = select(func.max(turns.c.id)).where(turns.c.context_id == bindparam("context"))
+
+
+def find_chat_state(connection: Connection, chat: str) -> Any | None:
+    """Return the id of a chat's context and how often something was deleted in it, or None before the first message."""
+    return connection.execute(_CONTEXT, {"key_hash": ContextKeys.of(context_keys(chat)).digest}).one_or_none()
+
+
+def find_place(connection: Connection, context_id: int, message_id: int) -> Any | None:
+    """Return the position of a message of a context, and when it was made."""
+    query = select(messages.c.position, messages.c.created_at)
+    is_message = messages.c.context_id == context_id, messages.c.id == message_id
+    return connection.execute(query.where(*is_message)).one_or_none()
+
+
+def list_shown(
+    connection: Connection, query: Select[Any], context_id: int, **values: int
+) -> tuple[Sequence[Any], bool]:
+    """Return the newest messages that a query finds, oldest first, and whether there are older ones."""
+    rows = connection.execute(query, {"context": context_id, **values}).all()
+    return rows[:PAGE][::-1], len(rows) > PAGE
+
+
+def list_message(connection: Connection, context_id: int, message_id: int) -> Sequence[Any]:
+    """Return the row of a message of a context, if it is there."""
+    return connection.execute(select_messages(context_id).where(messages.c.id == message_id)).all()
+
+
+def find_notice_payload(connection: Connection, context_id: int, notice_id: int) -> Mapping[str, Any]:
+    """Return what a notice of a context says; nothing where it is gone."""
+    query = select(deliveries.c.payload).where(
+        deliveries.c.id == notice_id, deliveries.c.context_id == context_id, deliveries.c.transport == NAME
+    )
+    return connection.execute(query).scalar_one_or_none() or {}
+
+
+def list_waiting(connection: Connection, context_id: int, after_id: int) -> list[StoredEvent]:
+    """Return what was accepted and is not in the history yet."""
+    rows = connection.execute(_WAITING, {"context": context_id, "after": after_id}).all()
+    return [StoredEvent(row.id, row.key, row.raw or b"", row.received_at) for row in rows]
+
+
+def find_first_waiting(connection: Connection, context_id: int) -> int | None:
+    """Return the first turn that waits with a call: what it asks may still become what was decided."""
+    found: int | None = connection.execute(_FIRST_WAITING, {"context": context_id}).scalar_one()
+    return found
+
+
+def find_progress(connection: Connection, context_id: int) -> tuple[int | None, int]:
+    """Return the first turn that is open, and the number from which there is none yet."""
+    open_turns = connection.execute(_OPEN_TURNS, {"context": context_id})
+    last = connection.execute(_LAST_TURN, {"context": context_id})
+    return min((row.id for row in open_turns.all()), default=None), (last.scalar_one() or 0) + 1
