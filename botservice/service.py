@@ -51,9 +51,9 @@ from botservice.turns.resuming import check_none_waits
 from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run_options import Clock, RunOptions, clock_of
 from botservice.turns.sending import LONGEST_KEY, prepare_message, write_message
+from botservice.turns.storing_questions import store_api_question
 from botservice.turns.transport import Transport
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
-from botservice.turns.turn_starter import store_api_question
 from botservice.turns.waiting_records import find_due_turn
 
 _POLL_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2)

@@ -22,7 +22,7 @@ TurnArgument = Annotated[
 
 @turns_cli.callback()
 def turns(command: typer.Context, *, as_json: JsonLinesOption = False) -> None:
-    """List the turns that run, wait, are parked or were set aside, and answers that are not delivered yet."""
+    """List the turns that run, wait, are suspended or were set aside, and answers that are not delivered yet."""
     from botservice.people.names import key_text
     from botservice.turns.administration import list_turns
 

@@ -23,7 +23,7 @@ from botservice.turns.wakeups import Wakeup, notify_replicas
 _SHOWN = {
     TurnStatus.RUNNING: "running",
     TurnStatus.QUEUED: "waiting",
-    TurnStatus.WAITING: "parked",
+    TurnStatus.WAITING: "suspended",
     TurnStatus.SET_ASIDE: "set aside",
 }
 _SHOWN_AS_OWED = "owed"
@@ -62,7 +62,7 @@ _OWED = (
     .where(DELIVERY_IS_OWED, deliveries.c.error.is_not(None))
     .order_by(deliveries.c.id)
 )
-_PARKED = select(*_COLUMNS).join(contexts).where(turns.c.status == literal_column("'waiting'"), _WAITS)
+_SUSPENDED = select(*_COLUMNS).join(contexts).where(turns.c.status == literal_column("'waiting'"), _WAITS)
 _SET_ASIDE = select(*_COLUMNS).join(contexts).where(TURN_IS_SET_ASIDE)
 _FAILED = select(turns.c.id).where(TURN_IS_SET_ASIDE).order_by(turns.c.id)
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))
@@ -100,13 +100,13 @@ class ListedTurn:
     """A turn that is not done.
 
     Attributes:
-        status: waiting, running, parked (with calls that wait), set aside or owed: it is done, but its answer was not
-            taken yet.
+        status: waiting, running, suspended (with calls that wait), set aside or owed: it is done, but its answer was
+            not taken yet.
         messages: How many messages it answers.
         attempts: How often it was begun without getting further.
         due_at: Not before then.
         error: Why it was tried again, or set aside.
-        waits_for: What it is parked with: for whose word, or for which result, and until when.
+        waits_for: What it is suspended with: for whose word, or for which result, and until when.
     """
 
     id: int
@@ -150,7 +150,7 @@ async def list_turns(storage: Storage) -> list[ListedTurn]:
         return _SHOWN[TurnStatus.QUEUED if is_postponed else TurnStatus(row.status)]
 
     def query(connection: Connection) -> list[ListedTurn]:
-        rows = [each for query in (_OPEN, _PARKED, _SET_ASIDE, _OWED) for each in connection.execute(query)]
+        rows = [each for query in (_OPEN, _SUSPENDED, _SET_ASIDE, _OWED) for each in connection.execute(query)]
         waits_for = _read_waiting(connection)
         order = [*_SHOWN.values(), _SHOWN_AS_OWED]
         rows.sort(key=lambda row: (order.index(status(row)), row.id))
@@ -175,7 +175,7 @@ async def list_turns(storage: Storage) -> list[ListedTurn]:
 
 
 def _read_waiting(connection: Connection) -> dict[int, list[str]]:
-    """Return what turns are parked with, in a few words for each."""
+    """Return what turns are suspended with, in a few words for each."""
     found: dict[int, list[str]] = {}
     for row in connection.execute(_PENDING):
         what = f"a word about {row.tool}" if row.kind == PendingKind.APPROVAL.value else f"the result of {row.tool}"
@@ -271,7 +271,7 @@ async def drop_turn(storage: Storage, turn_id: int, now: datetime) -> None:
 
 
 def _withdraw(connection: Connection, row: Any, now: datetime) -> None:
-    """Store a stop for a parked turn: the worker of its conversation obeys it."""
+    """Store a stop for a suspended turn: the worker of its conversation obeys it."""
     if any(each.is_open for each in find_of_turn(connection, row.id)):
         withdraw_turn(connection, row.id, now)
         notify_replicas(connection, [Wakeup(row.context_id, EventKind.DECISION, is_open=True)])

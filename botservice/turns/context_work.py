@@ -61,7 +61,6 @@ from botservice.turns.stops_and_edits import ControlEffects
 from botservice.turns.suspended_turns import SuspendedTurns
 from botservice.turns.transport import Live, Transport
 from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
-from botservice.turns.turn_admission import TurnAdmission
 from botservice.turns.turn_starter import TurnStarter
 from botservice.turns.unsent_parts import find_fairest_delivery
 from botservice.turns.waiting_records import find_due_turn
@@ -186,13 +185,12 @@ class ContextWork:
         self._options = options
         self._clock = options.clock
         self._transports = transports
-        self._judging = TurnAdmission(storage, options, commands)
-        self._beginning = TurnStarter(storage, options, self._judging.begin)
+        self._starter = TurnStarter(storage, options, commands)
         self.outbox = Outbox(storage, transports, options.clock, most_at_once=most_sends)
         self._failed_turns = FailedTurns(storage, options.clock)
-        self._attending = SuspendedTurns(storage, options)
+        self._suspended = SuspendedTurns(storage, options)
         self._parts = QuestionParts(storage, options, transports, self._failed_turns)
-        self._controls = ControlEffects(storage, options, transports, self._attending)
+        self._controls = ControlEffects(storage, options, transports, self._suspended)
         self.reminding = ReminderScheduler(storage, options, transports)
         self._decided: set[int] = set()
         self._born_at = time.monotonic()
@@ -262,7 +260,7 @@ class ContextWork:
     async def _work_on(self, turn: Turn, work: StartedTurn, claim: Claim) -> None:
         transport = self._transports[turn.transport]
         if turn.is_open:
-            await self._judging.recall(turn, work.context, transport)
+            await self._starter.recall(turn, work.context, transport)
         try:
             if await self._is_ready(turn, work, claim, transport):
                 await self._run(turn, work, claim, transport)
@@ -296,11 +294,11 @@ class ContextWork:
     async def _is_ready(self, turn: Turn, work: StartedTurn, claim: Claim, transport: Transport) -> bool:
         """Begin a turn, or attend to it if it waits; return whether the agent is to work on it now."""
         if turn.status is TurnStatus.WAITING:
-            return await self._attending.attend(turn, work.context, claim, transport)
+            return await self._suspended.attend(turn, work.context, claim, transport)
         if turn.attempts >= MAX_CUT_OFF_BEGINNINGS:
             await self._failed_turns.give_up(turn, claim, transport, _CUT_OFF, work.context.language)
             return False
-        if await self._beginning.prepare(turn, work.context, work.controls, claim, transport):
+        if await self._starter.prepare(turn, work.context, work.controls, claim, transport):
             return True
         self.expect(claim.context_id)  # a command may have decided what another turn waits with
         return False

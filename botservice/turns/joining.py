@@ -15,14 +15,14 @@ from botservice.privacy.late_messages import erase_returning, read_notes
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.tables.conversations import deliveries
-from botservice.turns.admission import Admission
 from botservice.turns.inbox import MAX_JOINED
 from botservice.turns.records import find_queued_turns, join_turns
 from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import Saver
+from botservice.turns.storing_questions import Spoken, clear_forgotten, read_spoken, store_spoken, task_of
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn
-from botservice.turns.turn_starter import Spoken, clear_forgotten, read_spoken, store_spoken, task_of
+from botservice.turns.turn_admission import TurnAdmission
 
 _IS_SHOWN = select(exists().where(deliveries.c.turn_id == bindparam("turn")))
 
@@ -66,7 +66,7 @@ async def join_running(
     claim: Claim,
     transport: Transport,
     options: RunOptions,
-    admission: Admission,
+    admission: TurnAdmission,
 ) -> None:
     """Store more messages of the question of a turn that has begun; the turn goes on with them.
 

@@ -21,12 +21,12 @@ from botservice.storage.claims import Claim
 from botservice.turns import journal
 from botservice.turns.approvals_needed import find_to_ask, gives_untrusted
 from botservice.turns.model_calls import Interruption, WorkCut, record_answer, record_prompt
-from botservice.turns.parking import Parking
 from botservice.turns.records import note_step
 from botservice.turns.resuming import Settled, go_on, has_open, wait_again
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import CallRunner, close_step, stopped_outcomes
 from botservice.turns.saving import Saver
+from botservice.turns.suspending import Suspension
 from botservice.turns.transport import Live
 from botservice.turns.turn import TurnStatus
 from botservice.turns.unapproved import refuse_unapproved
@@ -48,14 +48,14 @@ class OpenStep:
     def __init__(
         self,
         options: RunOptions,
-        parking: Parking,
+        suspension: Suspension,
         claim: Claim,
         saver: Saver,
         bill: UsageRecorder,
         interruption: Interruption,
         call_back: Callable[[MemoryStep], Awaitable[None]],
     ) -> None:
-        turn, context = parking.turn, parking.context
+        turn, context = suspension.turn, suspension.context
         self.step: ActionStep | None = None
         if context.open_step is not None and isinstance(context.open_step.item, ActionStep):
             self.step = context.open_step.item
@@ -70,7 +70,7 @@ class OpenStep:
         self._saver = saver
         self._bill = bill
         self._interruption = interruption
-        self._parking = parking
+        self._suspension = suspension
         self._call_back = call_back
 
     async def act(self, action: Action, started_at: datetime) -> ActionStep:
@@ -98,7 +98,7 @@ class OpenStep:
                 note_untrusted(connection, context.id)
             if asked:
                 now, lasts = self._options.clock(), self._options.approval_lasts
-                return self._parking.ask(connection, row_ids[-1], asked, tools, now, lasts)
+                return self._suspension.ask(connection, row_ids[-1], asked, tools, now, lasts)
             journal.write_started(connection, context.id, row_ids[-1], range(len(action.tool_calls)))
             return None
 
@@ -211,7 +211,7 @@ class OpenStep:
         )
 
     async def _expect(self, step: ActionStep, outcomes: Sequence[ToolOutcome]) -> NoReturn:
-        """Park the turn until later results are handed in.
+        """Suspend the turn until later results are handed in.
 
         Raises:
             TurnWaiting: always.
@@ -224,7 +224,7 @@ class OpenStep:
             for index, outcome in enumerate(outcomes):
                 if index not in later:
                     journal.write_ended(connection, row_id, index, outcome)
-            return self._parking.expect(connection, row_id, later, now)
+            return self._suspension.expect(connection, row_id, later, now)
 
         def take_note(waiting: TurnWaiting) -> None:
             self.waiting = waiting

@@ -12,12 +12,12 @@ from botservice.conversation.context import AgentContext
 from botservice.core.errors import ClaimLost, StorageUnavailable, TurnGrew
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
-from botservice.turns.admission import Admission
 from botservice.turns.failed_turns import FailedTurns
 from botservice.turns.joining import find_parts, join_queued, join_running, may_begin_again
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn, TurnStatus
+from botservice.turns.turn_admission import TurnAdmission
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class QuestionParts:
         self._options = options
         self._transports = transports
         self._failed_turns = failed_turns
-        self._admission = Admission(storage, options)
+        self._admission = TurnAdmission(storage, options)
 
     def find(self, connection: Connection, turn: Turn, context: AgentContext) -> NewParts | None:
         """Return the parts of the question of the next turn; None if there are none, or too late for that turn."""

@@ -26,9 +26,9 @@ from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, insert_turn
 from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import new_answer, preview
+from botservice.turns.storing_questions import store_task
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Outcome, Turn, TurnStatus
-from botservice.turns.turn_starter import store_task
 
 logger = logging.getLogger(__name__)
 

@@ -15,11 +15,11 @@ from botservice.core.messages import ToolCall
 from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns import journal
-from botservice.turns.parking import waiting_of
 from botservice.turns.records import set_waiting
+from botservice.turns.suspending import waiting_of
 from botservice.turns.turn import API, set_due
 from botservice.turns.waiting_calls import PendingCall, PendingKind, PendingStatus, WaitingCall
-from botservice.turns.waiting_records import decide_call, find_of_turn, find_open, lock_turn, unpark_turn
+from botservice.turns.waiting_records import decide_call, find_of_turn, find_open, lock_turn, resume_turn
 
 _NOTHING_CAME: Final = "Error: no result came in time. Whether the call took effect is not known."
 
@@ -74,7 +74,7 @@ def go_on(
     if not has_started:
         started = [index for index in range(len(calls)) if index not in given]
         journal.write_started(connection, context_id, step_id, started)
-    unpark_turn(connection, turn_id, now)
+    resume_turn(connection, turn_id, now)
     return Settled({**journal.read_ended(connection, step_id), **given})
 
 

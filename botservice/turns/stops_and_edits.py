@@ -13,7 +13,6 @@ from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
-from botservice.turns.admission import Admission
 from botservice.turns.edits_and_deletions import (
     Controls,
     DueChanges,
@@ -26,6 +25,7 @@ from botservice.turns.run_options import RunOptions
 from botservice.turns.suspended_turns import SuspendedTurns
 from botservice.turns.transport import Transport
 from botservice.turns.turn import StoredEvent
+from botservice.turns.turn_admission import TurnAdmission
 from botservice.turns.unsent_parts import drop_stopped
 from botservice.turns.waiting_records import withdraw_turn
 
@@ -43,7 +43,7 @@ class ControlEffects:
         self._clock = options.clock
         self._transports = transports
         self._attending = attending
-        self._admission = Admission(storage, options)
+        self._admission = TurnAdmission(storage, options)
 
     async def find(self, context_id: int) -> tuple[Controls, Mapping[str, str]]:
         """Return the controls of a context that have not taken effect, and its keys."""

@@ -27,7 +27,7 @@ class TurnStatus(StrEnum):
 
     QUEUED = "queued"  # accepted, not begun
     RUNNING = "running"  # begun; the process that claims its context goes on with it
-    WAITING = "waiting"  # parked with a call that waits; nobody holds its context for it
+    WAITING = "waiting"  # suspended with a call that waits; nobody holds its context for it
     DONE = "done"  # nothing more to do
     SET_ASIDE = "set_aside"  # given up; a person may have it tried again
 

@@ -1,189 +1,282 @@
-"""Beginning a turn in which people have to be judged, commands obeyed, or changed messages read."""
+"""Admission: strangers are turned away, and people who write too fast are slowed down.
+
+What was said by a person who is turned away is not kept: neither in the history nor in the stored event.
+"""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, bindparam, update
 
 from botservice.conversation.context import AgentContext
-from botservice.core.errors import CommandFailed
-from botservice.core.messages import Author, InboundMessage, Message
-from botservice.history.rows import read_messages_of_events
-from botservice.privacy.rights import right_of
+from botservice.core.messages import InboundMessage
+from botservice.people.access_values import AccessRole, Notice, Ruling
+from botservice.people.budget_notices import too_fast_text
+from botservice.people.budgets import Standing
+from botservice.people.usage import Payer
+from botservice.privacy.rights import Right, may_use, right_of, use_right
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
+from botservice.storage.tables.conversations import events
 from botservice.texts.formatted import say
-from botservice.turns.admission import Admission, AdmittedMessages, Write, all_of
-from botservice.turns.command_parsing import CommandAnswer, CommandRequest, Commands, apply_all
-from botservice.turns.edits_and_deletions import Controls, as_changed, mark_handled
+from botservice.turns.edits_and_deletions import Controls
+from botservice.turns.message_parts import find_earlier, find_meant, read_meant
 from botservice.turns.outbox import write_deliveries
-from botservice.turns.records import finish_turn, mark_running
+from botservice.turns.refusing import plan_notice, refusal_text, unread_text
 from botservice.turns.run_options import RunOptions
-from botservice.turns.transport import Transport
-from botservice.turns.turn import Outcome, Turn, tell_end
-from botservice.turns.turn_starter import Inbound, NotAdmitted, Said, language_of, store_question
+from botservice.turns.storing_questions import Inbound, Said
+from botservice.turns.transport import Payload, ReadEvent, Transport
+from botservice.turns.turn import EventKind, StoredEvent, Turn
 
 logger = logging.getLogger(__name__)
 
+Write = Callable[[Connection], None]
+
+_SCRUB = (
+    update(events)
+    .where(events.c.id.in_(bindparam("ids", expanding=True)))
+    .values(raw=None, handled_at=bindparam("handled"))
+)
+
+
+@dataclass(slots=True)
+class AdmittedMessages:
+    """The messages of a turn, with what was decided about each.
+
+    Attributes:
+        said: What is let in.
+        roles: What those may do who said it, by event.
+        refused: What is not let in.
+        rights: Events in which a person who is not let in asks for what is theirs, by event.
+        read: What it was read with: where anything is limited, files are only named at first.
+    """
+
+    read: ReadEvent
+
+    said: list[tuple[StoredEvent, InboundMessage]] = field(default_factory=list)
+    roles: dict[int, AccessRole | None] = field(default_factory=dict)
+    refused: list[tuple[StoredEvent, InboundMessage, Ruling]] = field(default_factory=list)
+    rights: dict[int, Right] = field(default_factory=dict)
+
 
 class TurnAdmission:
-    """Begins turns with what was said, as far as it is let in, and with what commands ask in its place."""
+    """Decides which messages of a turn are let in."""
 
-    def __init__(self, storage: Storage, options: RunOptions, commands: Commands) -> None:
+    def __init__(self, storage: Storage, options: RunOptions) -> None:
         self._storage = storage
-        self._options = options
-        self._commands = commands
-        self._admission = Admission(storage, options)
+        self._access = options.access
+        self._budgets = options.budgets
+        self._clock = options.clock
 
-    async def begin(
+    async def judge(
         self,
-        turn: Turn,
-        context: AgentContext,
-        controls: Controls,
-        claim: Claim,
-        transport: Transport,
-        unjudged: NotAdmitted,
-    ) -> bool:
-        """Begin a turn after judging its authors and obeying its commands; return whether the agent is to answer it."""
-        heard = await self._admission.judge(
-            unjudged.said, AdmittedMessages(unjudged.read), context, is_open=unjudged.is_open
-        )
-        context.language = language_of([message for _, message in heard.said])
-        inbound, changes = await as_changed(heard.read, heard.said, controls)
-        inbound = [each for each in inbound if _may(each, heard)]
-        commands = [(event, message) for event, message in inbound if self._is_command(message)]
-        commands, held = await self._hold_back(commands, turn, context, transport)
-        answers = [
-            (event, await self._obey(command, context, turn, claim, heard, event.id, transport))
-            for event, command in commands
-        ]
-        rest: list[Inbound] = [
-            (event, said) for event, said in inbound if not self._is_command(said) and event.id not in heard.rights
-        ]
-        rest.extend((event, replace(answer.ask, is_whole=True)) for event, answer in answers if answer.ask is not None)
-        rest, slowed = await self._admission.slow_down(rest, turn, context, transport)
-        rest = await self._admission.complete(rest, heard, controls, transport)
-        unread = self._admission.tell_unread(rest, turn, context, transport)
-        obeyed = self._commit([answer for _, answer in answers], changes, turn, transport)
-        away = self._admission.turn_away(heard, turn, controls, transport)
-        also = all_of([away, obeyed, slowed, held, unread])
-        if also is not None and (answers or held or away) and not rest:
-            outcome = Outcome.ANSWERED if answers else Outcome.REFUSED
-            await self._end_without_agent(turn, claim, also, outcome)
-            is_to_answer = False
-        else:
-            is_to_answer = await store_question(context, turn, claim, rest, self._options, transport, also=also)
-        if away is not None:
-            self._storage.scrub_soon()
-        for _, answer in answers:
-            if answer.after is not None:
-                await answer.after()
-        return is_to_answer
-
-    async def recall(self, turn: Turn, context: AgentContext, transport: Transport) -> None:
-        """Find the language and the asker of a turn that goes on once more: neither is stored."""
-        try:
-            read = [await transport.peek(event) for event in turn.events if event.raw]
-        except Exception:
-            logger.exception("turn.language_unknown")  # it goes on in English
-            return
-        heard = [message for message in read if message is not None]
-        context.language = language_of(heard)
-        context.looking_at = next((each.looking_at for each in reversed(heard) if each.looking_at), None)
-        if turn.joined_events:
-            context.question_parts = await self._read_parts(turn, context)
-        last = context.chat_history.last_user_message
-        asking = [each for each in heard if each.is_addressed and not self._is_command(each)]
-        asking = asking or [each for each in heard if each.is_addressed]  # of a command that asks, such as /retry
-        if context.asked_by is None and asking and last is not None and asking[-1].author != last.author:
-            context.asked_by = asking[-1].author or Author()
-
-    async def _read_parts(self, turn: Turn, context: AgentContext) -> list[Message]:
-        """Return the messages of a turn's question before the last one."""
-        event_ids, last = [each.id for each in turn.events], context.chat_history.last_user_message
-        said = await self._storage.read(lambda connection: read_messages_of_events(connection, context.id, event_ids))
-        return [each for each in said if last is None or each.id != last.id]
-
-    async def _hold_back(
-        self, commands: list[Said], turn: Turn, context: AgentContext, transport: Transport
-    ) -> tuple[list[Said], Write | None]:
-        """Return the commands within the rate limit, and the write that tells the authors of the others."""
-        counted = [each for each in commands if each[1].command and self._commands.counts(each[1].command.name)]
-        if not counted:
-            return commands, None
-        judged, tell = await self._admission.slow_down(counted, turn, context, transport)
-        beyond = {event.id for event, message in judged if event is not None and not message.is_addressed}
-        return [each for each in commands if each[0].id not in beyond], tell
-
-    def _is_command(self, message: InboundMessage) -> bool:
-        return message.is_addressed and self._commands.takes(message)
-
-    async def _obey(
-        self,
-        message: InboundMessage,
-        context: AgentContext,
-        turn: Turn,
-        claim: Claim,
+        said: Sequence[tuple[StoredEvent, InboundMessage]],
         heard: AdmittedMessages,
-        event_id: int,
-        transport: Transport,
-    ) -> CommandAnswer:
-        assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
-        options, now = self._options, self._options.clock()
-        role, is_let_in = heard.roles.get(event_id), event_id not in heard.rights
-        request = CommandRequest(
-            message.command,
-            message,
-            context,
-            turn,
-            claim,
-            now,
-            role,
-            options.access,
-            options.budgets,
-            is_let_in,
-            tools=options.agent.tools,
-            open_topic=partial(transport.open_topic, context.context_keys) if transport.has_topics else None,
-            capabilities=transport.capabilities,
-        )
-        try:
-            return await self._commands.answer(request)
-        except CommandFailed:  # what else has come with it is answered all the same
-            return CommandAnswer(say("answer.apology_with_retry", context.language))
+        context: AgentContext,
+        *,
+        is_open: bool,
+    ) -> AdmittedMessages:
+        """Return heard with what the events of a turn say, as far as it is let in.
 
-    def _commit(
-        self, answers: Sequence[CommandAnswer], changes: Sequence[int], turn: Turn, transport: Transport
+        Args:
+            is_open: Whether everybody is let in.
+        """
+        for event, message in said:
+            is_judged = not is_open or message.command is not None  # what a command may do depends on who gives it
+            ruling = await self._judge(message, context) if is_judged else None
+            if ruling is not None and not is_open and not ruling.is_admitted:
+                right = await self._right(message)
+                if right is None:
+                    heard.refused.append((event, message, ruling))
+                else:
+                    heard.rights[event.id] = right
+                    heard.said.append((event, message))
+                continue
+            if ruling is not None:
+                heard.roles[event.id] = ruling.role
+            heard.said.append((event, message))
+        return heard
+
+    async def complete(
+        self, inbound: Sequence[Inbound], heard: AdmittedMessages, controls: Controls, transport: Transport
+    ) -> list[Inbound]:
+        """Return the admitted messages with their files read; until now these were only named."""
+        is_read, meant = heard.read == transport.read, find_meant(inbound)
+        completed: list[Inbound] = []
+        for event, message in inbound:
+            whole: InboundMessage | None = None
+            is_meant = event is not None and (event.is_meant or event.id in meant)
+            is_owed = not is_read and message.is_addressed and not message.is_whole
+            if event is not None and (event.id in meant or is_owed):
+                changes = controls.of_message(message.external_id)
+                whole = await transport.read(replace(changes[-1].event if changes else event, is_meant=is_meant))
+            completed.append((event, whole or message))
+        return completed
+
+    async def read_parts(
+        self, parts: Sequence[StoredEvent], turn: Turn, context: AgentContext, transport: Transport
+    ) -> tuple[list[Said], Write | None]:
+        """Return what further parts of a question say, all of which mean the bot, and the write that tells of them.
+
+        Their author was let in with the first part. Files count as one message; beyond the limit they are only named.
+        """
+        read = transport.peek if self._budgets.has_rates else transport.read
+        said = [
+            (event, message)
+            for event in (replace(each, is_meant=True) for each in parts)
+            if (message := await read(event)) is not None
+        ]
+        unread: list[Inbound] = [each for each in said if not each[1].is_whole]
+        judged, slowed = await self.slow_down(unread, turn, context, transport)
+        in_time = {event.id for event, message in judged if event is not None and message.is_addressed}
+        said = [
+            (event, (await transport.read(event) or message) if event.id in in_time else message)
+            for event, message in said
+        ]
+        return said, all_of([slowed, self.tell_unread(said, turn, context, transport)])
+
+    async def read_change(
+        self, event: StoredEvent, claim: Claim, context_keys: Mapping[str, str], transport: Transport
+    ) -> InboundMessage | None:
+        """Return what a message says after a change: with its files, unless its author has sent too much for now."""
+        message = await transport.peek(event)
+        if message is not None and event.group_key is not None and not message.is_addressed:
+            event, message = await self._as_part(event, message, claim, transport)
+        if message is None or message.is_whole:
+            return message
+        if self._budgets.has_rates and message.is_addressed:
+            payer = Payer.of(claim.context_id, context_keys, message.author)
+            if await self._budgets.count_message(self._storage, payer, self._clock()) is not None:
+                return message
+        return await transport.read(event)
+
+    async def _as_part(
+        self, event: StoredEvent, message: InboundMessage, claim: Claim, transport: Transport
+    ) -> tuple[StoredEvent, InboundMessage]:
+        """Return a change of a part of a message, as one that means the bot where another part does."""
+        earlier = await find_earlier(self._storage, claim.context_id, [event.group_key or ""], transport)
+        parts = [*((each.event, each.message) for each in earlier), (event, message)]
+        ((event, message),) = await read_meant([(event, message)], transport.peek, parts)
+        return event, message
+
+    def tell_unread(
+        self, inbound: Sequence[Inbound], turn: Turn, context: AgentContext, transport: Transport
     ) -> Write | None:
-        """Return the write that stores what commands do; neither they nor their answers enter the history."""
-        if not answers and not changes:
+        """Return what tells people which of their files were not read; None if all were."""
+        names = [name for _, message in inbound for name in message.unread]
+        if not names:
             return None
-        now = self._options.clock()
-        messages = [message for answer in answers if (message := answer.as_message(now)) is not None]
-        payloads = [payload for message in messages for payload in transport.plan(message, turn.events)]
+        now = self._clock()
+        payloads = plan_notice(transport, turn, unread_text(names, context.language), now)
+        return lambda connection: write_deliveries(connection, turn, payloads, now)
+
+    def turn_away(self, heard: AdmittedMessages, turn: Turn, controls: Controls, transport: Transport) -> Write | None:
+        """Return what tells those who are not let in, and forgets what they said; None if everybody is."""
+        if not heard.refused and not heard.rights:
+            return None
+        now = self._clock()
+        notices = [self._plan(message, ruling, turn, transport, now) for _, message, ruling in heard.refused]
+        ids = [*(event.id for event, _, _ in heard.refused), *heard.rights]
+        changed = [
+            each.event.id for _, message, _ in heard.refused for each in controls.of_message(message.external_id)
+        ]
 
         def write(connection: Connection) -> None:
-            mark_handled(connection, changes, now)
-            apply_all(connection, answers)
-            if payloads:
+            connection.execute(_SCRUB, {"ids": [*ids, *changed], "handled": now})
+            for right in heard.rights.values():
+                use_right(connection, right, now)
+            logger.info("turn.turned_away")
+            for ruling, payloads, welcome in notices:
+                if payloads and self._access.tell(connection, ruling, turn.id, welcome, now):
+                    write_deliveries(connection, turn, payloads, now)
+
+        return write
+
+    async def slow_down(
+        self,
+        inbound: Sequence[tuple[StoredEvent | None, InboundMessage]],
+        turn: Turn,
+        context: AgentContext,
+        transport: Transport,
+    ) -> tuple[list[tuple[StoredEvent | None, InboundMessage]], Write | None]:
+        """Return the messages, those beyond the rate limit as not addressed, and a write that says so once a minute."""
+        if not self._budgets.has_rates:
+            return list(inbound), None
+        kept: list[tuple[StoredEvent | None, InboundMessage]] = []
+        writes: list[Write] = []
+        counted: dict[str, Standing | None] = {}  # what is answered together, such as an album, counts once
+        for event, message in inbound:
+            payer, now = Payer.of(context.id, context.context_keys, message.author), self._clock()
+            if message.is_addressed and payer.person not in counted:
+                beyond = await self._budgets.count_message(self._storage, payer, now)
+                counted[payer.person] = beyond
+                if beyond is not None:
+                    payloads = plan_notice(transport, turn, too_fast_text(beyond.ends_at, context.language), now)
+                    writes.append(self._telling_once(turn, payer, beyond, payloads, now))
+            is_beyond = message.is_addressed and counted.get(payer.person) is not None
+            kept.append((event, replace(message, is_addressed=False) if is_beyond else message))
+        return kept, all_of(writes)
+
+    def _telling_once(
+        self, turn: Turn, payer: Payer, beyond: Standing, payloads: Sequence[Payload], now: datetime
+    ) -> Write:
+        def write(connection: Connection) -> None:
+            if self._budgets.note(connection, payer, beyond, now):
                 write_deliveries(connection, turn, payloads, now)
 
         return write
 
-    async def _end_without_agent(self, turn: Turn, claim: Claim, also: Write, outcome: Outcome) -> None:
-        now = self._options.clock()
+    async def turn_away_changes(
+        self, controls: Controls, context_keys: Mapping[str, str], transports: Mapping[str, Transport]
+    ) -> list[int]:
+        """Return the ids of edits by people who are not let in: nothing of these is kept either."""
+        if not controls.changes:
+            return []
+        refused: list[int] = []
+        for change in controls.changes:
+            message = await transports[change.transport].peek(change.event) if change.event.raw else None
+            if message is None or change.kind is EventKind.DELETE:
+                continue
+            ruling = await self._access.judge(self._storage, message, context_keys, self._clock())
+            if not ruling.is_admitted:
+                refused.append(change.event.id)
+        return refused
 
-        def end(connection: Connection) -> None:
-            mark_running(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
-            also(connection)
-            finish_turn(connection, turn.id, now, outcome)
+    async def _right(self, message: InboundMessage) -> Right | None:
+        """Return the right that a person who is not let in may use all the same; None if none, or used today."""
+        right = right_of(message)
+        if right is None:
+            return None
+        now = self._clock()
+        return right if await self._storage.read(lambda connection: may_use(connection, right, now)) else None
 
-        await self._storage.write(end, fence=claim)
-        tell_end(turn, outcome, now)
+    async def _judge(self, message: InboundMessage, context: AgentContext) -> Ruling:
+        return await self._access.judge(self._storage, message, context.context_keys, self._clock())
+
+    def _plan(
+        self, message: InboundMessage, ruling: Ruling, turn: Turn, transport: Transport, now: datetime
+    ) -> tuple[Ruling, Sequence[Payload], Sequence[Payload]]:
+        """Return a refusal with its payloads, and the payloads of the welcome if they are let in later."""
+        text = refusal_text(ruling, message.language)
+        if text is None:
+            return ruling, [], []
+        welcome: Sequence[Payload] = []
+        if ruling.notice is Notice.CODE:
+            welcome = plan_notice(transport, turn, say("access.welcome", message.language), now)
+        is_personal = ruling.notice is not Notice.GROUP
+        return ruling, plan_notice(transport, turn, text, now, is_personal=is_personal), welcome
 
 
-def _may(said: Said, heard: AdmittedMessages) -> bool:
-    """Return whether a message may still be taken: it may have been edited since its author was judged."""
-    event, message = said
-    return event.id not in heard.rights or right_of(message) is not None
+def all_of(writes: Sequence[Write | None]) -> Write | None:
+    """Return one write that does all of these; None if there are none."""
+    wanted = [each for each in writes if each is not None]
+    if not wanted:
+        return None
+
+    def write(connection: Connection) -> None:
+        for each in wanted:
+            each(connection)
+
+    return write

@@ -1,66 +1,42 @@
-"""The beginning of a turn: its events are read, and what it is asked enters history and memory in one transaction."""
+"""The start of a turn: its events are read, its authors judged, its commands obeyed, and its question is stored."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, NoReturn
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from sqlalchemy import Connection
 
 from botservice.conversation.context import AgentContext
-from botservice.conversation.steps import TaskStep
-from botservice.core.errors import TurnGrew
-from botservice.core.messages import Author, InboundMessage, Message, Role
-from botservice.core.references import write_out
-from botservice.history.chat_history import count_text
-from botservice.history.rows import NewMessage, insert_message
-from botservice.people.identities import ensure_identity, note_audience
-from botservice.privacy.erasing import erase_event
-from botservice.privacy.late_messages import LateMessage, erase_returning, read_notes
-from botservice.storage.blobs import store_blob
+from botservice.core.errors import CommandFailed
+from botservice.core.messages import Author, InboundMessage, Message
+from botservice.history.rows import read_messages_of_events
+from botservice.privacy.rights import right_of
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
-from botservice.storage.orphaned_files import loosen_all_files, sweep_files
-from botservice.turns.edits_and_deletions import Controls
-from botservice.turns.message_parts import find_earlier, read_meant, show_earlier
-from botservice.turns.records import finish_turn, insert_turn, mark_running
+from botservice.texts.formatted import say
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest, Commands, apply_all
+from botservice.turns.edits_and_deletions import Controls, as_changed, mark_handled
+from botservice.turns.message_parts import find_earlier, read_meant
+from botservice.turns.outbox import write_deliveries
+from botservice.turns.records import finish_turn, mark_running
 from botservice.turns.run_options import RunOptions
-from botservice.turns.saving import Saver
-from botservice.turns.transport import ReadEvent, Transport
-from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus, tell_end
+from botservice.turns.storing_questions import Inbound, Said, language_of, store_question
+from botservice.turns.transport import Transport
+from botservice.turns.turn import Outcome, Turn, tell_end
+from botservice.turns.turn_admission import AdmittedMessages, TurnAdmission, Write, all_of
 
-Inbound = tuple[StoredEvent | None, InboundMessage]
-BeginTurn = Callable[[Connection, str | None], int]
-"""Begins a turn that goes by a system prompt, which is the blob with this digest, and returns the turn's id."""
-
-Said = tuple[StoredEvent, InboundMessage]
-
-
-@dataclass(frozen=True, slots=True)
-class NotAdmitted:
-    """The messages of a turn before anybody is judged.
-
-    Attributes:
-        read: What they were read with: where anything is limited, files are only named at first.
-        is_open: Whether everybody is let in.
-    """
-
-    said: Sequence[Said]
-    read: ReadEvent
-    is_open: bool
-
-
-BeginJudged = Callable[[Turn, AgentContext, Controls, Claim, Transport, NotAdmitted], Awaitable[bool]]
-"""Begins a turn in which people have to be judged or commands obeyed."""
+logger = logging.getLogger(__name__)
 
 
 class TurnStarter:
-    """Begins the turns that a transport accepted."""
+    """Begins turns with what was said, as far as it is let in, and with what commands ask in its place."""
 
-    def __init__(self, storage: Storage, options: RunOptions, begin_judged: BeginJudged) -> None:
+    def __init__(self, storage: Storage, options: RunOptions, commands: Commands) -> None:
         self._storage = storage
         self._options = options
-        self._begin_judged = begin_judged
+        self._commands = commands
+        self._admission = TurnAdmission(storage, options)
 
     async def prepare(
         self, turn: Turn, context: AgentContext, controls: Controls, claim: Claim, transport: Transport
@@ -83,286 +59,158 @@ class TurnStarter:
         if is_unlimited and not controls.changes and all(_is_plain(message) for _, message in said):
             context.language = language_of([message for _, message in said])
             return await store_question(context, turn, claim, said, options, transport)
-        return await self._begin_judged(turn, context, controls, claim, transport, NotAdmitted(said, read, is_open))
+        heard = await self._admission.judge(said, AdmittedMessages(read), context, is_open=is_open)
+        return await self._begin(turn, context, controls, claim, transport, heard)
 
+    async def _begin(
+        self,
+        turn: Turn,
+        context: AgentContext,
+        controls: Controls,
+        claim: Claim,
+        transport: Transport,
+        heard: AdmittedMessages,
+    ) -> bool:
+        """Begin a turn with what its authors may say, and obey its commands; return whether the agent answers it."""
+        context.language = language_of([message for _, message in heard.said])
+        inbound, changes = await as_changed(heard.read, heard.said, controls)
+        inbound = [each for each in inbound if _may(each, heard)]
+        commands = [(event, message) for event, message in inbound if self._is_command(message)]
+        commands, held = await self._hold_back(commands, turn, context, transport)
+        answers = [
+            (event, await self._obey(command, context, turn, claim, heard, event.id, transport))
+            for event, command in commands
+        ]
+        rest: list[Inbound] = [
+            (event, said) for event, said in inbound if not self._is_command(said) and event.id not in heard.rights
+        ]
+        rest.extend((event, replace(answer.ask, is_whole=True)) for event, answer in answers if answer.ask is not None)
+        rest, slowed = await self._admission.slow_down(rest, turn, context, transport)
+        rest = await self._admission.complete(rest, heard, controls, transport)
+        unread = self._admission.tell_unread(rest, turn, context, transport)
+        obeyed = self._commit([answer for _, answer in answers], changes, turn, transport)
+        away = self._admission.turn_away(heard, turn, controls, transport)
+        also = all_of([away, obeyed, slowed, held, unread])
+        if also is not None and (answers or held or away) and not rest:
+            outcome = Outcome.ANSWERED if answers else Outcome.REFUSED
+            await self._end_without_agent(turn, claim, also, outcome)
+            is_to_answer = False
+        else:
+            is_to_answer = await store_question(context, turn, claim, rest, self._options, transport, also=also)
+        if away is not None:
+            self._storage.scrub_soon()
+        for _, answer in answers:
+            if answer.after is not None:
+                await answer.after()
+        return is_to_answer
 
-async def store_question(
-    context: AgentContext,
-    turn: Turn,
-    claim: Claim,
-    inbound: Sequence[Inbound],
-    options: RunOptions,
-    transport: Transport,
-    *,
-    also: Callable[[Connection], None] | None = None,
-) -> bool:
-    """Store what a turn of a transport is asked, and mark it running; return whether it is to be answered.
+    async def recall(self, turn: Turn, context: AgentContext, transport: Transport) -> None:
+        """Find the language and the asker of a turn that goes on once more: neither is stored."""
+        try:
+            read = [await transport.peek(event) for event in turn.events if event.raw]
+        except Exception:
+            logger.exception("turn.language_unknown")  # it goes on in English
+            return
+        heard = [message for message in read if message is not None]
+        context.language = language_of(heard)
+        context.looking_at = next((each.looking_at for each in reversed(heard) if each.looking_at), None)
+        if turn.joined_events:
+            context.question_parts = await self._read_parts(turn, context)
+        last = context.chat_history.last_user_message
+        asking = [each for each in heard if each.is_addressed and not self._is_command(each)]
+        asking = asking or [each for each in heard if each.is_addressed]  # of a command that asks, such as /retry
+        if context.asked_by is None and asking and last is not None and asking[-1].author != last.author:
+            context.asked_by = asking[-1].author or Author()
 
-    Args:
-        also: What is stored in the same transaction, before anything else.
-    """
-    now = options.clock()
-    is_told = transport.shows_history or also is not None or not options.callbacks.is_empty
-    is_addressed = any(message.is_addressed for _, message in inbound)
-    if any(event is not None and event.group_key for event, _ in inbound):
-        await show_earlier(context.storage, turn, claim, inbound, transport, now)
+    async def _read_parts(self, turn: Turn, context: AgentContext) -> list[Message]:
+        """Return the messages of a turn's question before the last one."""
+        event_ids, last = [each.id for each in turn.events], context.chat_history.last_user_message
+        said = await self._storage.read(lambda connection: read_messages_of_events(connection, context.id, event_ids))
+        return [each for each in said if last is None or each.id != last.id]
 
-    def begin(connection: Connection, system_prompt: str | None) -> int:
-        mark_running(
-            connection, turn.id, now, is_first=True, joined_events=turn.joined_events, system_prompt=system_prompt
-        )
-        if not is_addressed:
-            finish_turn(connection, turn.id, now, Outcome.LISTENED)
-        return turn.id
+    async def _hold_back(
+        self, commands: list[Said], turn: Turn, context: AgentContext, transport: Transport
+    ) -> tuple[list[Said], Write | None]:
+        """Return the commands within the rate limit, and the write that tells the authors of the others."""
+        counted = [each for each in commands if each[1].command and self._commands.counts(each[1].command.name)]
+        if not counted:
+            return commands, None
+        judged, tell = await self._admission.slow_down(counted, turn, context, transport)
+        beyond = {event.id for event, message in judged if event is not None and not message.is_addressed}
+        return [each for each in commands if each[0].id not in beyond], tell
 
-    await _save(context, claim, inbound, options.agent.prompt, now, begin, is_told=is_told, also=also)
-    if not is_addressed:
-        tell_end(turn, Outcome.LISTENED, now)
-    return is_addressed
+    def _is_command(self, message: InboundMessage) -> bool:
+        return message.is_addressed and self._commands.takes(message)
 
-
-async def store_api_question(
-    context: AgentContext,
-    claim: Claim,
-    message: InboundMessage,
-    options: RunOptions,
-    *,
-    keeps_steps: bool,
-    is_told: bool = True,
-) -> Turn:
-    """Store what a program asks, as a turn that runs, and return that.
-
-    Args:
-        is_told: Whether the program hears of it before its end is stored; by callbacks it does in any case.
-    """
-    now = options.clock()
-    is_told = is_told or not options.callbacks.is_empty
-
-    def begin(connection: Connection, system_prompt: str | None) -> int:
-        return insert_turn(
-            connection,
-            context.id,
-            API,
+    async def _obey(
+        self,
+        message: InboundMessage,
+        context: AgentContext,
+        turn: Turn,
+        claim: Claim,
+        heard: AdmittedMessages,
+        event_id: int,
+        transport: Transport,
+    ) -> CommandAnswer:
+        assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
+        options, now = self._options, self._options.clock()
+        role, is_let_in = heard.roles.get(event_id), event_id not in heard.rights
+        request = CommandRequest(
+            message.command,
+            message,
+            context,
+            turn,
+            claim,
             now,
-            status=TurnStatus.RUNNING,
-            keeps_steps=keeps_steps,
-            system_prompt=system_prompt,
+            role,
+            options.access,
+            options.budgets,
+            is_let_in,
+            tools=options.agent.tools,
+            open_topic=partial(transport.open_topic, context.context_keys) if transport.has_topics else None,
+            capabilities=transport.capabilities,
         )
+        try:
+            return await self._commands.answer(request)
+        except CommandFailed:  # what else has come with it is answered all the same
+            return CommandAnswer(say("answer.apology_with_retry", context.language))
 
-    how: dict[str, Any] = {"keeps_steps": keeps_steps, "is_told": is_told}
-    turn_id = await _save(context, claim, [(None, message)], options.agent.prompt, now, begin, **how)
-    return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps, created_at=now)
+    def _commit(
+        self, answers: Sequence[CommandAnswer], changes: Sequence[int], turn: Turn, transport: Transport
+    ) -> Write | None:
+        """Return the write that stores what commands do; neither they nor their answers enter the history."""
+        if not answers and not changes:
+            return None
+        now = self._options.clock()
+        messages = [message for answer in answers if (message := answer.as_message(now)) is not None]
+        payloads = [payload for message in messages for payload in transport.plan(message, turn.events)]
 
+        def write(connection: Connection) -> None:
+            mark_handled(connection, changes, now)
+            apply_all(connection, answers)
+            if payloads:
+                write_deliveries(connection, turn, payloads, now)
 
-async def store_task(
-    context: AgentContext,
-    claim: Claim,
-    message: InboundMessage,
-    options: RunOptions,
-    *,
-    transport: str,
-    also: Callable[[Connection], None],
-) -> None:
-    """Store a task as a running turn that no event asks for: its message was written earlier.
+        return write
 
-    Args:
-        transport: Makes the answer visible.
-        also: What is stored in the same transaction, before anything else.
-    """
-    now = options.clock()
+    async def _end_without_agent(self, turn: Turn, claim: Claim, also: Write, outcome: Outcome) -> None:
+        now = self._options.clock()
 
-    def begin(connection: Connection, system_prompt: str | None) -> int:
-        return insert_turn(
-            connection, context.id, transport, now, status=TurnStatus.RUNNING, system_prompt=system_prompt
-        )
-
-    await _save(context, claim, [(None, message)], options.agent.prompt, now, begin, is_told=True, also=also)
-
-
-async def _save(  # noqa: PLR0913 - what the three ways to begin a turn differ in
-    context: AgentContext,
-    claim: Claim,
-    inbound: Sequence[Inbound],
-    prompt: str,
-    now: datetime,
-    begin: BeginTurn,
-    *,
-    is_told: bool,
-    also: Callable[[Connection], None] | None = None,
-    keeps_steps: bool = False,
-) -> int:
-    spoken = await read_spoken(inbound, now)
-    prompt = context.system_prompt_for(prompt)
-    context.looking_at = next((each.looking_at for _, each in reversed(inbound) if each.looking_at), None)
-    context.begin_turn(prompt, task_of(spoken.asked) if spoken.is_addressed else None, keeps_steps=keeps_steps)
-    put_in = {id(step) for step in context.unsaved_steps()}
-    changes = context.records.changes([step for step in context.memory.steps if id(step) not in put_in])
-
-    def write(connection: Connection) -> tuple[int, list[Message], list[int], bool]:
-        if also is not None:
+        def end(connection: Connection) -> None:
+            mark_running(connection, turn.id, now, is_first=True, joined_events=turn.joined_events)
             also(connection)
-        turn_id = begin(connection, _store_prompt(connection, context.id, prompt if spoken.is_addressed else ""))
-        stored = store_spoken(connection, context.id, spoken, now)
-        notes = read_notes(connection, context.id, spoken.heard)
-        row_ids = context.records.apply(connection, changes, turn_id)
-        is_gone = bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
-        return turn_id, stored, row_ids, is_gone
+            finish_turn(connection, turn.id, now, outcome)
 
-    turn_id, stored, row_ids, is_gone = await context.storage.write(
-        write, fence=claim, sort_key=(context.id,), is_told=is_told
-    )
-    if is_gone:
-        await clear_forgotten(context, turn_id)
-    context.assign_turn(turn_id)
-    context.records.confirm(changes, row_ids)
-    _remember(context, spoken, stored)
-    await _check_forgotten(context, claim, turn_id, spoken, stored)
-    if put_in or context.changed_metadata() is not None:  # after the turn's own task, which is known by coming first
-        await Saver(context, claim).save()
-    return turn_id
+        await self._storage.write(end, fence=claim)
+        tell_end(turn, outcome, now)
 
 
-async def clear_forgotten(context: AgentContext, turn_id: int) -> NoReturn:
-    """Remove the rest of messages that were forgotten while a turn began with them.
-
-    Raises:
-        TurnGrew: always: the turn is read again, without them.
-    """
-    await sweep_files(context.storage)
-    context.storage.scrub_soon()
-    raise TurnGrew(f"what turn {turn_id} was about to begin with is forgotten")
-
-
-def _remember(context: AgentContext, spoken: "Spoken", stored: Sequence[Message]) -> None:
-    """Remember the newest stored message, and, of several, the one that addresses the bot."""
-    if stored:
-        context.chat_history.remember_last(stored[-1])
-    if len(stored) > 1:
-        asked = {id(each) for each in spoken.asked}
-        said = [kept for kept, each in zip(stored, spoken.new, strict=True) if id(each) in asked]
-        context.question_parts = said[:-1]
-        _note_asker(context, [kept for kept, each in zip(stored, spoken.new, strict=True) if each is spoken.addressed])
-
-
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """The messages at the beginning of a turn.
-
-    Attributes:
-        new: All that enters the history, in its order.
-        asked: What of it the turn is about; the rest was said before.
-        heard: For each of new, which event brought it.
-        addressed: The newest of them by which the bot is meant.
-        is_private: Nobody else was there.
-    """
-
-    new: Sequence[NewMessage]
-    asked: Sequence[NewMessage]
-    heard: Sequence[LateMessage | None]
-    addressed: NewMessage | None
-    is_private: bool
-
-    @property
-    def is_addressed(self) -> bool:
-        """Whether the bot is meant by any of it."""
-        return self.addressed is not None
-
-
-async def read_spoken(inbound: Sequence[Inbound], now: datetime) -> Spoken:
-    """Return what messages add to the history."""
-    new, asked, heard = list[NewMessage](), list[NewMessage](), list[LateMessage | None]()
-    addressed: NewMessage | None = None
-    for event, message in inbound:
-        new += [await _new_message(earlier, None, now) for earlier in message.before]
-        asked.append(await _new_message(message, event, now))
-        new.append(asked[-1])
-        addressed = asked[-1] if message.is_addressed else addressed
-        heard += [_heard(event, each) for each in new[len(heard) :]]
-    return Spoken(new, asked, heard, addressed=addressed, is_private=all(message.is_private for _, message in inbound))
-
-
-def store_spoken(connection: Connection, context_id: int, spoken: Spoken, now: datetime) -> list[Message]:
-    """Add messages to the history, and remember who was there."""
-    seen = [(each.author, ensure_identity(connection, each.author, now)) for each in spoken.new]
-    note_audience(connection, context_id, seen, is_private=spoken.is_private)
-    return [insert_message(connection, context_id, each) for each in spoken.new]
-
-
-def _note_asker(context: AgentContext, addressed: Sequence[Message]) -> None:
-    """Remember who asks if the last message of a turn is not the one that asks."""
-    last = context.chat_history.last_user_message
-    for message in addressed:
-        if context.asked_by is None and last is not None and message.id != last.id:
-            context.asked_by = message.author or Author()
-
-
-def _heard(event: StoredEvent | None, new: NewMessage) -> LateMessage | None:
-    return None if event is None else LateMessage(event.id, event.received_at, new.author, new.references)
-
-
-def _store_prompt(connection: Connection, context_id: int, prompt: str) -> str | None:
-    """Store the system prompt once per context; return the blob's digest, or None for an empty one."""
-    return store_blob(connection, context_id, prompt.encode("utf-8", "replace")) if prompt else None
-
-
-async def _new_message(message: InboundMessage, event: StoredEvent | None, now: datetime) -> NewMessage:
-    counter, count = await count_text(message.full_text)
-    return NewMessage(
-        role=Role.USER,
-        text=message.text,
-        created_at=message.created_at or now,
-        author=message.author,
-        attachments=message.attachments,
-        token_count=count,
-        token_encoding=counter.name,
-        external_id=message.external_id,
-        event_id=None if event is None else event.id,
-        own_text=message.own_text,
-        references=message.references,
-        is_all_own=message.is_all_own is True,
-    )
-
-
-async def _check_forgotten(
-    context: AgentContext, claim: Claim, turn_id: int, spoken: Spoken, stored: Sequence[Message]
-) -> None:
-    """Remove the words of people who were forgotten meanwhile from what a turn is asked."""
-    if not any(each.references for each in stored):
-        return
-    asked = [kept for kept, each in zip(stored, spoken.new, strict=True) if any(each is one for one in spoken.asked)]
-    if any(held.is_erased for each in asked for held in each.references):
-        await _go_on_without_forgotten(context, claim, turn_id, asked)
-
-
-async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id: int, heard: Sequence[Message]) -> None:
-    """Remove the words of a forgotten person from the question of a turn that begins again."""
-    if context.task is not None:
-        left = task_of(heard)
-        context.task.task, context.task.task_images = left.task, left.task_images
-        await Saver(context, claim).save()
-
-    def erase(connection: Connection) -> None:
-        erase_event(connection, turn_id)
-        loosen_all_files(connection, context.id)
-
-    await context.storage.write(erase, fence=claim)
-    await sweep_files(context.storage)
-    context.storage.scrub_soon()
+def _may(said: Said, heard: AdmittedMessages) -> bool:
+    """Return whether a message may still be taken: it may have been edited since its author was judged."""
+    event, message = said
+    return event.id not in heard.rights or right_of(message) is not None
 
 
 def _is_plain(message: InboundMessage) -> bool:
     """Return whether a message is for the agent, as it is."""
     return message.command is None and not message.unread
-
-
-def language_of(messages: Sequence[InboundMessage]) -> str | None:
-    """Return the author's language as two letters, or None if no message says it."""
-    spoken = next((message.language for message in messages if message.language), None)
-    return spoken and spoken.partition("-")[0].lower()
-
-
-def task_of(new: Sequence[NewMessage | Message]) -> TaskStep:
-    """Return what messages ask of the agent."""
-    images = [each for message in new for each in message.attachments if each.mime_type.startswith("image/")]
-    text = "\n".join(write_out(each.text, each.references) if each.references else each.text for each in new)
-    return TaskStep(text, task_images=images) if images else TaskStep(text)

@@ -24,7 +24,6 @@ from botservice.turns.agent_loop import AgentLoop, AskAgent, T
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.model_calls import Interruption, WorkCut, ask_model, record_answer, record_prompt
 from botservice.turns.open_step import OpenStep
-from botservice.turns.parking import Parking
 from botservice.turns.records import note_failure, note_step
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import files_for_answer
@@ -32,6 +31,7 @@ from botservice.turns.saving import Saver, new_answer, preview
 from botservice.turns.spoken_answers import speak
 from botservice.turns.sub_agents import SubAgents
 from botservice.turns.sub_work import SubWork
+from botservice.turns.suspending import Suspension
 from botservice.turns.thoughts import thinking_about
 from botservice.turns.transport import Live, Payload
 from botservice.turns.turn import Delivery, Turn, TurnStatus
@@ -174,9 +174,9 @@ class TurnWork(AgentLoop):
     def _open(self) -> OpenStep:
         """Return the object that runs the calls of steps, made at the first one: most turns have none."""
         if self._opened is None:
-            parking = Parking(self._turn, self.context, self._plan_deliveries, self._has_buttons())
+            suspension = Suspension(self._turn, self.context, self._plan_deliveries, self._has_buttons())
             self._opened = OpenStep(
-                self._options, parking, self._claim, self._saver, self._bill, self._interruption, self._call_back
+                self._options, suspension, self._claim, self._saver, self._bill, self._interruption, self._call_back
             )
             self._opened.live = self._live
         return self._opened

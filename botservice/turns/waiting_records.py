@@ -43,7 +43,7 @@ _DECIDE = _UPDATE.where(pending_calls.c.status == PendingStatus.WAITING.value, C
     pending_calls.c.id
 )
 _OPEN_OF_TURN = update(pending_calls).where(pending_calls.c.turn_id == bindparam("turn"), CALL_IS_OPEN)
-_PARK = update(turns).where(turns.c.id == bindparam("turn"))
+_SET_STATUS = update(turns).where(turns.c.id == bindparam("turn"))
 _WITHDRAWABLE = (
     select(turns.c.id)
     .join(pending_calls, pending_calls.c.turn_id == turns.c.id)
@@ -57,19 +57,21 @@ def insert_pending(connection: Connection, values: dict[str, Any]) -> int:
     return int(connection.execute(_INSERT, values).scalar_one())
 
 
-def park_turn(connection: Connection, turn_id: int, question_id: int | None) -> None:
+def suspend_turn(connection: Connection, turn_id: int, question_id: int | None) -> None:
     """Mark a turn as waiting.
 
     Args:
         question_id: The message that it answers.
     """
     values = {"turn": turn_id, "status": TurnStatus.WAITING.value, "question_id": question_id, "failures": 0}
-    connection.execute(_PARK, values)
+    connection.execute(_SET_STATUS, values)
 
 
-def unpark_turn(connection: Connection, turn_id: int, now: datetime) -> None:
+def resume_turn(connection: Connection, turn_id: int, now: datetime) -> None:
     """Mark a waiting turn as running again."""
-    connection.execute(_PARK, {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, **set_due(now, now)})
+    connection.execute(
+        _SET_STATUS, {"turn": turn_id, "status": TurnStatus.RUNNING.value, "attempts": 1, **set_due(now, now)}
+    )
     close_pending(connection, turn_id)
 
 

@@ -36,10 +36,10 @@ OTHERS = {
     "botservice/turns/edits_and_deletions.py": ({"events"}, "says which edits have taken effect"),
     "botservice/turns/unsent_parts.py": ({"deliveries"}, "gives up what cannot be delivered any more"),
     "botservice/turns/sending.py": ({"deliveries", "events"}, "stores what a program sends, and the key of that"),
-    "botservice/turns/admission.py": ({"events"}, "empties what somebody sent who is not let in"),
+    "botservice/turns/turn_admission.py": ({"events"}, "empties what somebody sent who is not let in"),
     "botservice/turns/interrupted_readings.py": ({"events"}, "says whose files are being read"),
     "botservice/turns/resuming.py": ({"pending_calls"}, "puts off the calls of a turn"),
-    "botservice/turns/waiting_records.py": ({"deliveries", "turns"}, "parks a turn with the call that it waits for"),
+    "botservice/turns/waiting_records.py": ({"deliveries", "turns"}, "suspends a turn with the call that it waits for"),
     "botservice/turns/administration.py": (
         {"events", "prompt_log", "steps", "turns"},
         "what an operator does to a turn: stops it, sets it aside, begins it anew",

@@ -28,7 +28,7 @@ async def replay(storage, *, detailed):
 @pytest.mark.parametrize(
     ("fate", "says", "why"),
     [
-        ("parked", "pay (#1) waits for a word, since 2026-06-01 00:00, until 2026-06-02 00:00 UTC", None),
+        ("suspended", "pay (#1) waits for a word, since 2026-06-01 00:00, until 2026-06-02 00:00 UTC", None),
         ("allowed", "pay (#1): allowed, 2026-06-01 00:00 UTC", "pay: worked"),
         ("denied", "pay (#1): denied, 2026-06-01 00:00 UTC", "pay: not allowed, so it was not made"),
         ("expired", "pay (#1): expired, 2026-06-02 01:00 UTC", "pay: not allowed, so it was not made"),
@@ -43,11 +43,11 @@ async def test_the_record_says_what_became_of_a_call_and_shows_no_secret(storage
             await bot.press(buttons[fate == "denied"])
         elif fate == "expired":
             clock.now += timedelta(hours=25)
-        if fate != "parked":
+        if fate != "suspended":
             await bot.shows(lambda texts: len(texts) == 2)
         shown = [await replay(storage, detailed=each) for each in (False, True)]
         await bot.say("/why")
-        texts = await bot.shows(lambda texts: len(texts) == (2 if fate == "parked" else 3))
+        texts = await bot.shows(lambda texts: len(texts) == (2 if fate == "suspended" else 3))
     assert all(says in each for each in shown)
     assert all("Call pay" in each for each in shown)
     assert not any(SECRET in each for each in [*shown, *texts])

@@ -1,4 +1,4 @@
-"""Having a turn wait: its calls, the messages that ask about them and its new state, all in one transaction."""
+"""Suspending a turn: its calls, the messages that ask about them and its new state, all in one transaction."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,14 +19,14 @@ from botservice.turns.outbox import owe
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Turn, set_due
 from botservice.turns.waiting_calls import PendingCall, PendingKind, PendingStatus
-from botservice.turns.waiting_records import insert_pending, park_turn, set_delivery
+from botservice.turns.waiting_records import insert_pending, set_delivery, suspend_turn
 
 Plan = Callable[[Message], Sequence[Payload]]
 
 
 @dataclass(frozen=True, slots=True)
-class Parking:
-    """What a turn is about to wait with.
+class Suspension:
+    """The suspension of a turn that has to wait.
 
     Attributes:
         plan: Makes messages visible.
@@ -47,7 +47,7 @@ class Parking:
         now: datetime,
         lasts: timedelta,
     ) -> ApprovalPending:
-        """Park the turn with calls, by their index in the step, and ask for a decision about them."""
+        """Suspend the turn with calls, by their index in the step, and ask for a decision about them."""
         values = {"kind": PendingKind.APPROVAL.value, "expires_at": now + lasts, **set_due(now + lasts, now)}
         numbers = {
             index: self._insert(
@@ -73,14 +73,14 @@ class Parking:
             sent = owe(connection, self.turn, self.plan(shown), now)
             if sent:
                 set_delivery(connection, [each.number for each in chosen], sent[-1].id)
-        self._park(connection)
+        self._suspend(connection)
         pending = [PendingCall(call.id, call.name, call.arguments, numbers[index]) for index, call in calls.items()]
         return approval_pending(self.turn.id, pending)
 
     def expect(
         self, connection: Connection, step_id: int, calls: Mapping[int, tuple[ToolCall, Later]], now: datetime
     ) -> ResultPending:
-        """Park the turn until results are handed in, and tell the person so."""
+        """Suspend the turn until results are handed in, and tell the person so."""
         pending = []
         for index, (call, later) in calls.items():
             until = now + timedelta(hours=later.hours)
@@ -92,7 +92,7 @@ class Parking:
             note = storable(later.note or "") if waits is None else waits.plain
             told = Message(None, Role.ASSISTANT, note, created_at=now, language=self.context.language, formatted=waits)
             owe(connection, self.turn, self.plan(told), now)
-        self._park(connection)
+        self._suspend(connection)
         return result_pending(self.turn.id, pending)
 
     def _insert(
@@ -111,9 +111,9 @@ class Parking:
         }
         return insert_pending(connection, {**of_turn, **of_call, **of_author, **state, **values})
 
-    def _park(self, connection: Connection) -> None:
+    def _suspend(self, connection: Connection) -> None:
         question = self.context.chat_history.last_user_message
-        park_turn(connection, self.turn.id, None if question is None else question.id)
+        suspend_turn(connection, self.turn.id, None if question is None else question.id)
 
 
 def approval_pending(turn_id: int, calls: Sequence[PendingCall]) -> ApprovalPending:

@@ -1,0 +1,311 @@
+"""Storing questions: a turn begins, and what it is asked enters history and memory, in one transaction."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NoReturn
+
+from sqlalchemy import Connection
+
+from botservice.conversation.context import AgentContext
+from botservice.conversation.steps import TaskStep
+from botservice.core.errors import TurnGrew
+from botservice.core.messages import Author, InboundMessage, Message, Role
+from botservice.core.references import write_out
+from botservice.history.chat_history import count_text
+from botservice.history.rows import NewMessage, insert_message
+from botservice.people.identities import ensure_identity, note_audience
+from botservice.privacy.erasing import erase_event
+from botservice.privacy.late_messages import LateMessage, erase_returning, read_notes
+from botservice.storage.blobs import store_blob
+from botservice.storage.claims import Claim
+from botservice.storage.orphaned_files import loosen_all_files, sweep_files
+from botservice.turns.message_parts import show_earlier
+from botservice.turns.records import finish_turn, insert_turn, mark_running
+from botservice.turns.run_options import RunOptions
+from botservice.turns.saving import Saver
+from botservice.turns.transport import Transport
+from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus, tell_end
+
+Inbound = tuple[StoredEvent | None, InboundMessage]
+BeginTurn = Callable[[Connection, str | None], int]
+"""Begins a turn that goes by a system prompt, which is the blob with this digest, and returns the turn's id."""
+
+Said = tuple[StoredEvent, InboundMessage]
+
+
+async def store_question(
+    context: AgentContext,
+    turn: Turn,
+    claim: Claim,
+    inbound: Sequence[Inbound],
+    options: RunOptions,
+    transport: Transport,
+    *,
+    also: Callable[[Connection], None] | None = None,
+) -> bool:
+    """Store what a turn of a transport is asked, and mark it running; return whether it is to be answered.
+
+    Args:
+        also: What is stored in the same transaction, before anything else.
+    """
+    now = options.clock()
+    is_told = transport.shows_history or also is not None or not options.callbacks.is_empty
+    is_addressed = any(message.is_addressed for _, message in inbound)
+    if any(event is not None and event.group_key for event, _ in inbound):
+        await show_earlier(context.storage, turn, claim, inbound, transport, now)
+
+    def begin(connection: Connection, system_prompt: str | None) -> int:
+        mark_running(
+            connection, turn.id, now, is_first=True, joined_events=turn.joined_events, system_prompt=system_prompt
+        )
+        if not is_addressed:
+            finish_turn(connection, turn.id, now, Outcome.LISTENED)
+        return turn.id
+
+    await _save(context, claim, inbound, options.agent.prompt, now, begin, is_told=is_told, also=also)
+    if not is_addressed:
+        tell_end(turn, Outcome.LISTENED, now)
+    return is_addressed
+
+
+async def store_api_question(
+    context: AgentContext,
+    claim: Claim,
+    message: InboundMessage,
+    options: RunOptions,
+    *,
+    keeps_steps: bool,
+    is_told: bool = True,
+) -> Turn:
+    """Store what a program asks, as a turn that runs, and return that.
+
+    Args:
+        is_told: Whether the program hears of it before its end is stored; by callbacks it does in any case.
+    """
+    now = options.clock()
+    is_told = is_told or not options.callbacks.is_empty
+
+    def begin(connection: Connection, system_prompt: str | None) -> int:
+        return insert_turn(
+            connection,
+            context.id,
+            API,
+            now,
+            status=TurnStatus.RUNNING,
+            keeps_steps=keeps_steps,
+            system_prompt=system_prompt,
+        )
+
+    how: dict[str, Any] = {"keeps_steps": keeps_steps, "is_told": is_told}
+    turn_id = await _save(context, claim, [(None, message)], options.agent.prompt, now, begin, **how)
+    return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps, created_at=now)
+
+
+async def store_task(
+    context: AgentContext,
+    claim: Claim,
+    message: InboundMessage,
+    options: RunOptions,
+    *,
+    transport: str,
+    also: Callable[[Connection], None],
+) -> None:
+    """Store a task as a running turn that no event asks for: its message was written earlier.
+
+    Args:
+        transport: Makes the answer visible.
+        also: What is stored in the same transaction, before anything else.
+    """
+    now = options.clock()
+
+    def begin(connection: Connection, system_prompt: str | None) -> int:
+        return insert_turn(
+            connection, context.id, transport, now, status=TurnStatus.RUNNING, system_prompt=system_prompt
+        )
+
+    await _save(context, claim, [(None, message)], options.agent.prompt, now, begin, is_told=True, also=also)
+
+
+async def _save(  # noqa: PLR0913 - what the three ways to begin a turn differ in
+    context: AgentContext,
+    claim: Claim,
+    inbound: Sequence[Inbound],
+    prompt: str,
+    now: datetime,
+    begin: BeginTurn,
+    *,
+    is_told: bool,
+    also: Callable[[Connection], None] | None = None,
+    keeps_steps: bool = False,
+) -> int:
+    spoken = await read_spoken(inbound, now)
+    prompt = context.system_prompt_for(prompt)
+    context.looking_at = next((each.looking_at for _, each in reversed(inbound) if each.looking_at), None)
+    context.begin_turn(prompt, task_of(spoken.asked) if spoken.is_addressed else None, keeps_steps=keeps_steps)
+    put_in = {id(step) for step in context.unsaved_steps()}
+    changes = context.records.changes([step for step in context.memory.steps if id(step) not in put_in])
+
+    def write(connection: Connection) -> tuple[int, list[Message], list[int], bool]:
+        if also is not None:
+            also(connection)
+        turn_id = begin(connection, _store_prompt(connection, context.id, prompt if spoken.is_addressed else ""))
+        stored = store_spoken(connection, context.id, spoken, now)
+        notes = read_notes(connection, context.id, spoken.heard)
+        row_ids = context.records.apply(connection, changes, turn_id)
+        is_gone = bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
+        return turn_id, stored, row_ids, is_gone
+
+    turn_id, stored, row_ids, is_gone = await context.storage.write(
+        write, fence=claim, sort_key=(context.id,), is_told=is_told
+    )
+    if is_gone:
+        await clear_forgotten(context, turn_id)
+    context.assign_turn(turn_id)
+    context.records.confirm(changes, row_ids)
+    _remember(context, spoken, stored)
+    await _check_forgotten(context, claim, turn_id, spoken, stored)
+    if put_in or context.changed_metadata() is not None:  # after the turn's own task, which is known by coming first
+        await Saver(context, claim).save()
+    return turn_id
+
+
+async def clear_forgotten(context: AgentContext, turn_id: int) -> NoReturn:
+    """Remove the rest of messages that were forgotten while a turn began with them.
+
+    Raises:
+        TurnGrew: always: the turn is read again, without them.
+    """
+    await sweep_files(context.storage)
+    context.storage.scrub_soon()
+    raise TurnGrew(f"what turn {turn_id} was about to begin with is forgotten")
+
+
+def _remember(context: AgentContext, spoken: "Spoken", stored: Sequence[Message]) -> None:
+    """Remember the newest stored message, and, of several, the one that addresses the bot."""
+    if stored:
+        context.chat_history.remember_last(stored[-1])
+    if len(stored) > 1:
+        asked = {id(each) for each in spoken.asked}
+        said = [kept for kept, each in zip(stored, spoken.new, strict=True) if id(each) in asked]
+        context.question_parts = said[:-1]
+        _note_asker(context, [kept for kept, each in zip(stored, spoken.new, strict=True) if each is spoken.addressed])
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """The messages at the beginning of a turn.
+
+    Attributes:
+        new: All that enters the history, in its order.
+        asked: What of it the turn is about; the rest was said before.
+        heard: For each of new, which event brought it.
+        addressed: The newest of them by which the bot is meant.
+        is_private: Nobody else was there.
+    """
+
+    new: Sequence[NewMessage]
+    asked: Sequence[NewMessage]
+    heard: Sequence[LateMessage | None]
+    addressed: NewMessage | None
+    is_private: bool
+
+    @property
+    def is_addressed(self) -> bool:
+        """Whether the bot is meant by any of it."""
+        return self.addressed is not None
+
+
+async def read_spoken(inbound: Sequence[Inbound], now: datetime) -> Spoken:
+    """Return what messages add to the history."""
+    new, asked, heard = list[NewMessage](), list[NewMessage](), list[LateMessage | None]()
+    addressed: NewMessage | None = None
+    for event, message in inbound:
+        new += [await _new_message(earlier, None, now) for earlier in message.before]
+        asked.append(await _new_message(message, event, now))
+        new.append(asked[-1])
+        addressed = asked[-1] if message.is_addressed else addressed
+        heard += [_heard(event, each) for each in new[len(heard) :]]
+    return Spoken(new, asked, heard, addressed=addressed, is_private=all(message.is_private for _, message in inbound))
+
+
+def store_spoken(connection: Connection, context_id: int, spoken: Spoken, now: datetime) -> list[Message]:
+    """Add messages to the history, and remember who was there."""
+    seen = [(each.author, ensure_identity(connection, each.author, now)) for each in spoken.new]
+    note_audience(connection, context_id, seen, is_private=spoken.is_private)
+    return [insert_message(connection, context_id, each) for each in spoken.new]
+
+
+def _note_asker(context: AgentContext, addressed: Sequence[Message]) -> None:
+    """Remember who asks if the last message of a turn is not the one that asks."""
+    last = context.chat_history.last_user_message
+    for message in addressed:
+        if context.asked_by is None and last is not None and message.id != last.id:
+            context.asked_by = message.author or Author()
+
+
+def _heard(event: StoredEvent | None, new: NewMessage) -> LateMessage | None:
+    return None if event is None else LateMessage(event.id, event.received_at, new.author, new.references)
+
+
+def _store_prompt(connection: Connection, context_id: int, prompt: str) -> str | None:
+    """Store the system prompt once per context; return the blob's digest, or None for an empty one."""
+    return store_blob(connection, context_id, prompt.encode("utf-8", "replace")) if prompt else None
+
+
+async def _new_message(message: InboundMessage, event: StoredEvent | None, now: datetime) -> NewMessage:
+    counter, count = await count_text(message.full_text)
+    return NewMessage(
+        role=Role.USER,
+        text=message.text,
+        created_at=message.created_at or now,
+        author=message.author,
+        attachments=message.attachments,
+        token_count=count,
+        token_encoding=counter.name,
+        external_id=message.external_id,
+        event_id=None if event is None else event.id,
+        own_text=message.own_text,
+        references=message.references,
+        is_all_own=message.is_all_own is True,
+    )
+
+
+async def _check_forgotten(
+    context: AgentContext, claim: Claim, turn_id: int, spoken: Spoken, stored: Sequence[Message]
+) -> None:
+    """Remove the words of people who were forgotten meanwhile from what a turn is asked."""
+    if not any(each.references for each in stored):
+        return
+    asked = [kept for kept, each in zip(stored, spoken.new, strict=True) if any(each is one for one in spoken.asked)]
+    if any(held.is_erased for each in asked for held in each.references):
+        await _go_on_without_forgotten(context, claim, turn_id, asked)
+
+
+async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id: int, heard: Sequence[Message]) -> None:
+    """Remove the words of a forgotten person from the question of a turn that begins again."""
+    if context.task is not None:
+        left = task_of(heard)
+        context.task.task, context.task.task_images = left.task, left.task_images
+        await Saver(context, claim).save()
+
+    def erase(connection: Connection) -> None:
+        erase_event(connection, turn_id)
+        loosen_all_files(connection, context.id)
+
+    await context.storage.write(erase, fence=claim)
+    await sweep_files(context.storage)
+    context.storage.scrub_soon()
+
+
+def language_of(messages: Sequence[InboundMessage]) -> str | None:
+    """Return the author's language as two letters, or None if no message says it."""
+    spoken = next((message.language for message in messages if message.language), None)
+    return spoken and spoken.partition("-")[0].lower()
+
+
+def task_of(new: Sequence[NewMessage | Message]) -> TaskStep:
+    """Return what messages ask of the agent."""
+    images = [each for message in new for each in message.attachments if each.mime_type.startswith("image/")]
+    text = "\n".join(write_out(each.text, each.references) if each.references else each.text for each in new)
+    return TaskStep(text, task_images=images) if images else TaskStep(text)
