@@ -29,8 +29,7 @@ from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import files_for_answer
 from botservice.turns.saving import Saver, new_answer, preview
 from botservice.turns.spoken_answers import speak
-from botservice.turns.sub_agents import SubAgents
-from botservice.turns.sub_work import SubWork
+from botservice.turns.sub_agents import SubAgents, SubWork
 from botservice.turns.suspending import Suspension
 from botservice.turns.thoughts import thinking_about
 from botservice.turns.transport import Live, Payload
