@@ -27,10 +27,10 @@ from botservice.conversation.context import ContextKeys, find_or_insert_context
 from botservice.core.errors import DeliveryError
 from botservice.llm.chat import ChatResponse
 from botservice.storage.tables.conversations import deliveries
-from botservice.turns.delivery_retries import DELIVERY_RETRIES
 from botservice.turns.due_contexts import put_off
 from botservice.turns.inbox import Inbox, insert_event
 from botservice.turns.records import insert_turn
+from botservice.turns.retry_policies import DELIVERY_RETRIES
 from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent, TurnStatus
 from botservice.turns.worker import Worker

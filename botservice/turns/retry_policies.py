@@ -1,9 +1,9 @@
-"""When a failed model call or turn is tried again: pure functions of what went wrong and for how long."""
+"""When a failed model call, turn or delivery is tried again: pure functions of what went wrong and for how long."""
 
 import math
 from dataclasses import dataclass
 
-from botservice.core.errors import LLMError
+from botservice.core.errors import DeliveryError, DeliveryRefused, LLMError
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +32,12 @@ class RetryPolicy:
 # A person is told within 30 seconds of the model's first failure.
 MODEL_RETRIES = RetryPolicy(max_attempts=5, first_delay_seconds=0.5, max_delay_seconds=8.0, total_seconds=20.0)
 TURN_RETRIES = RetryPolicy(max_attempts=4, first_delay_seconds=1.0, max_delay_seconds=60.0)
+# A platform may be away for hours: what is owed to a person stays owed for a day, which is so many tries. After the
+# first minutes, waits are about as long as the platform was away, and a quarter of an hour at most: thousands of chats
+# that nobody can reach cost little.
+DELIVERY_RETRIES = RetryPolicy(
+    max_attempts=107, first_delay_seconds=0.5, max_delay_seconds=900.0, least_seconds=86_400.0
+)
 
 # A turn that was begun so often without storing one step, message or answer takes its process down with it.
 MAX_CUT_OFF_BEGINNINGS = 20
@@ -72,3 +78,18 @@ def model_delay(policy: RetryPolicy, error: LLMError, attempt: int, elapsed_seco
         return None
     delay = max(policy.delay(attempt), error.retry_after_seconds or 0.0)
     return delay if elapsed_seconds + delay < policy.total_seconds else None
+
+
+def delivery_delay(policy: RetryPolicy, error: DeliveryError, attempt: int, age_seconds: float) -> float | None:
+    """Return the seconds to wait before a message is sent again, or None to give up.
+
+    Args:
+        attempt: How many tries have failed.
+        age_seconds: Since the message was to be sent.
+    """
+    is_tried_enough = attempt >= policy.max_attempts and age_seconds >= policy.least_seconds
+    if isinstance(error, DeliveryRefused) or is_tried_enough:
+        return None
+    if error.retry_after_seconds is not None:
+        return error.retry_after_seconds
+    return policy.delay(attempt)

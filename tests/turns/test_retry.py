@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from botservice import LLMError
 from botservice.core.errors import DeliveryError, DeliveryRefused
-from botservice.turns.delivery_retries import DELIVERY_RETRIES, delivery_delay
 from botservice.turns.retry_policies import (
+    DELIVERY_RETRIES,
     MODEL_RETRIES,
     TURN_RETRIES,
     RetryPolicy,
+    delivery_delay,
     model_delay,
     seconds_alive_first,
     turn_delay,
