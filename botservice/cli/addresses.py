@@ -4,7 +4,8 @@ from collections.abc import Mapping
 
 from botservice.core.errors import BotServiceError
 from botservice.core.messages import Author
-from botservice.devtools.conversations import check_context, list_contexts
+from botservice.devtools.conversations import list_contexts
+from botservice.devtools.queries import check_context
 from botservice.people.names import key_text, transport_of
 from botservice.storage.database import Storage
 

@@ -4,15 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
 from botservice.conversation.replay import visible
-from botservice.core.messages import Role
 from botservice.core.personas import TITLE
+from botservice.devtools.queries import find_first_words, list_named, list_speakers
 from botservice.people.names import key_text
-from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
-from botservice.storage.tables.conversations import contexts, messages
-from botservice.storage.tables.people import identities
 
 PLATFORMS: Final = {
     "telegram": "Telegram",
@@ -56,12 +53,7 @@ def platform_label(transport: str) -> str:
 
 def read_titles(connection: Connection, context_ids: Sequence[int]) -> dict[int, ChatTitle]:
     """Return the titles of conversations, by their id."""
-    query = (
-        select(contexts.c.id, contexts.c.context_keys, contexts.c.metadata, contexts.c.is_shared, identities.c.name)
-        .outerjoin(identities, identities.c.id == contexts.c.only_identity_id)
-        .where(contexts.c.id.in_(context_ids))
-    )
-    return {row.id: _title(connection, row) for row in connection.execute(query).all()}
+    return {row.id: _title(connection, row) for row in list_named(connection, context_ids)}
 
 
 def _title(connection: Connection, row: Any) -> ChatTitle:
@@ -81,10 +73,7 @@ def _title(connection: Connection, row: Any) -> ChatTitle:
 
 def _first_words(connection: Connection, context_id: int) -> str:
     """Return the beginning of what a person said first, as the list of the chat in the browser has it."""
-    of_context = messages.c.context_id == context_id
-    written = func.coalesce(func.nullif(messages.c.own_text, ""), messages.c.text)  # without what stands in files
-    query = select(func.substr(written, 1, _FIRST_WORDS + 1)).where(of_context, MESSAGE_IS_OF_A_PERSON)
-    words = connection.execute(query.order_by(messages.c.position).limit(1)).scalar_one_or_none() or ""
+    words = find_first_words(connection, context_id, _FIRST_WORDS + 1)
     return f"{words[:_FIRST_WORDS].rstrip()}…" if len(words) > _FIRST_WORDS else words
 
 
@@ -96,12 +85,6 @@ def _shown(text: str) -> str:
 
 def _speakers(connection: Connection, context_id: int) -> str:
     """Return the names of those who spoke last."""
-    query = (
-        select(messages.c.author_name)
-        .where(messages.c.context_id == context_id, messages.c.role == Role.USER.value)
-        .order_by(messages.c.position.desc())
-        .limit(_LAST_MESSAGES)
-    )
-    names = list(dict.fromkeys(name for name in connection.execute(query).scalars() if name))
+    names = list_speakers(connection, context_id, _LAST_MESSAGES)
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     return ", ".join(names[:_MOST_NAMES]) + more

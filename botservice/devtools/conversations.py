@@ -1,23 +1,23 @@
 """Conversations and their turns, one by one: listed, read, exported and deleted."""
 
 import base64
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Text, func, or_, select, type_coerce
+from sqlalchemy import Connection
 
 from botservice.conversation.items import MemoryItem
 from botservice.conversation.reminder_records import read_waiting
 from botservice.conversation.step_records import read_steps
 from botservice.core.errors import StorageError
 from botservice.core.messages import Attachment
+from botservice.devtools.queries import check_context, list_context_rows, list_turn_rows
 from botservice.history.rows import read_messages, select_messages
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage.database import Storage
-from botservice.storage.tables.conversations import contexts, messages, turns
+from botservice.storage.tables.conversations import messages
 from botservice.turns.person_waits import work_seconds
 from botservice.turns.waiting_calls import WaitingCall, say_state
 from botservice.turns.waiting_records import find_of_context
@@ -89,33 +89,9 @@ async def list_contexts(
         having: Only those one of whose keys has this value.
         after: Only those after one in the list, by its last_message_id and its id.
     """
-    # Not counted yet, after a migration that was cut off: counted here.
-    counted = select(func.count()).where(messages.c.context_id == contexts.c.id).scalar_subquery()
-    last_at = select(messages.c.created_at).where(messages.c.id == contexts.c.last_message_id).scalar_subquery()
-    query = (
-        select(
-            contexts.c.id,
-            contexts.c.context_keys,
-            func.coalesce(contexts.c.message_count, counted),
-            last_at,
-            contexts.c.last_message_id,
-        )
-        .order_by(contexts.c.last_message_id.desc(), contexts.c.id.desc())
-        .limit(limit)
-        .offset(offset)
-    )
-    if after is not None:
-        last_message_id, context_id = after
-        is_older = (contexts.c.last_message_id < last_message_id) | (contexts.c.id < context_id)
-        query = query.where(contexts.c.last_message_id <= last_message_id, is_older)
-    if having is not None:  # a name of a key is seldom the same
-        kept = type_coerce(contexts.c.context_keys, Text)
-        # A string, or another JSON value, which has no quotes around it.
-        written = [json.dumps(having), f":{having},", f":{having}}}"]
-        query = query.where(or_(*(kept.contains(each, autoescape=True) for each in written)))
 
     def read(connection: Connection) -> list[ContextSummary]:
-        return [ContextSummary(*row) for row in connection.execute(query)]
+        return [ContextSummary(*row) for row in list_context_rows(connection, limit, offset, having, after)]
 
     return await storage.read(read, is_long=True)
 
@@ -129,10 +105,7 @@ async def read_turns(storage: Storage, context_id: int, turn_id: int | None = No
 
     def query(connection: Connection) -> list[TurnRecord]:
         check_context(connection, context_id)
-        wanted = select(turns).where(turns.c.context_id == context_id).order_by(turns.c.id)
-        if turn_id is not None:
-            wanted = wanted.where(turns.c.id == turn_id)
-        rows = connection.execute(wanted).all()
+        rows = list_turn_rows(connection, context_id, turn_id)
         if turn_id is not None and not rows:
             raise StorageError(f"context {context_id} has no turn {turn_id}")
         steps: dict[int, list[MemoryItem]] = {}
@@ -208,15 +181,3 @@ async def forget_context(storage: Storage, context_id: int) -> None:
     """
     await storage.read(lambda connection: check_context(connection, context_id))
     await forget_chat(storage, context_id)
-
-
-def check_context(connection: Connection, context_id: int) -> Any:
-    """Return the row of a context.
-
-    Raises:
-        StorageError: there is no such context.
-    """
-    row = connection.execute(select(contexts).where(contexts.c.id == context_id)).one_or_none()
-    if row is None:
-        raise StorageError(f"there is no context {context_id}: `botservice contexts` lists them")
-    return row

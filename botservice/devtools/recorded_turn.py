@@ -14,7 +14,8 @@ from botservice.conversation.sub_runs import usage_of
 from botservice.core.errors import BotServiceError
 from botservice.core.messages import TokenUsage, ToolCall
 from botservice.core.personas import prompt_of
-from botservice.devtools.conversations import TurnRecord, check_context, read_turns
+from botservice.devtools.conversations import TurnRecord, read_turns
+from botservice.devtools.queries import check_context
 from botservice.devtools.replayed_answers import CallMade, ReplayedAnswer, ResultOrigin
 from botservice.llm.chat import ChatMessage
 from botservice.people.budgets import Budgets

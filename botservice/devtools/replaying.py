@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from botservice.agent.agent import Agent
 from botservice.agent.functions_based import FunctionsBasedAgent
@@ -14,6 +14,7 @@ from botservice.agent.tool import Tool
 from botservice.conversation.context import AgentContext
 from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError
+from botservice.devtools.queries import list_questions
 from botservice.devtools.recorded_results import RecordedResults
 from botservice.devtools.recorded_turn import RecordedTurn, read_record
 from botservice.devtools.replay_changes import Changes
@@ -23,7 +24,6 @@ from botservice.llm.chat import ChatLLM, ChatMessage
 from botservice.people.usage import ModelCall, Payer, record_call
 from botservice.service import AgentService
 from botservice.storage.database import Storage
-from botservice.storage.tables.conversations import events, messages
 
 AGAIN: Final = "again"
 """The name under which the usage of asking again is stored, in place of a model's; it counts for no person."""
@@ -120,9 +120,8 @@ async def rebuild_prompt(agent: Agent, storage: Storage, context_id: int, turn_i
     """Build the prompt of a turn anew, or return None if its question is not the last one of the chat."""
     context = await AgentContext.load(storage, context_id, turn_id)
     question = context.chat_history.last_user_message
-    of_turn = select(messages.c.id).join(events, events.c.id == messages.c.event_id).where(events.c.turn_id == turn_id)
-    asked = await storage.read(lambda connection: set(connection.execute(of_turn).scalars()))
-    if question is None or question.id not in asked or not isinstance(agent, FunctionsBasedAgent):
+    asked = await storage.read(lambda connection: list_questions(connection, [turn_id]))
+    if question is None or question.id not in {row.id for row in asked} or not isinstance(agent, FunctionsBasedAgent):
         return None
     return await agent.build_prompt(context)
 

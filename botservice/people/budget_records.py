@@ -17,7 +17,6 @@ from sqlalchemy import (
     exists,
     func,
     insert,
-    literal,
     select,
     text,
 )
@@ -36,6 +35,7 @@ from botservice.storage.tables.access import (
     model_usage,
     model_usage_days,
 )
+from botservice.storage.tables.conditions import TURN_IS_RUNNING
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.observing import observer_reservations
 
@@ -67,7 +67,7 @@ def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: Re
     ).where(usage.c.day >= bindparam("since"), *of_usage)
     reserved = _open_ones(budget_reservations, of_reservations).where(
         # Not joined: SQLite would look through all turns for those that run.
-        exists().where(turns.c.id == budget_reservations.c.turn_id, turns.c.status == literal("running")),
+        exists().where(turns.c.id == budget_reservations.c.turn_id, TURN_IS_RUNNING),
         budget_reservations.c.turn_id != bindparam("turn"),
     )
     every = union_all(settled, reserved, _open_ones(observer_reservations, of_reservations)).subquery()

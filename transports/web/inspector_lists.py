@@ -16,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from botservice.core.messages import storable
 from botservice.devtools.chat_titles import PLATFORMS, ChatTitle, read_titles
 from botservice.devtools.conversations import list_contexts
-from botservice.devtools.turn_details import find_context_of
+from botservice.devtools.queries import find_context_of
 from botservice.devtools.turn_search import (
     LOOKED_AT,
     FoundPage,

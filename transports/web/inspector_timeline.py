@@ -12,7 +12,7 @@ from botservice.conversation.replay import visible
 from botservice.conversation.steps import ActionStep, FailedStep, PlanningStep, TaskStep
 from botservice.conversation.unmade_calls import state_of_unmade
 from botservice.core.messages import TokenUsage
-from botservice.devtools.turn_details import TurnDetails
+from botservice.devtools.queries import TurnDetails
 from botservice.turns.person_waits import find_person_waits, sum_of_waits
 from botservice.turns.turn import Outcome, TurnStatus
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall

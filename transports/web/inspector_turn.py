@@ -19,7 +19,7 @@ from botservice.conversation.replay import visible
 from botservice.conversation.steps import TaskStep
 from botservice.devtools.chat_titles import ChatTitle, read_titles
 from botservice.devtools.conversations import TurnRecord, read_turns
-from botservice.devtools.turn_details import TurnDetails, read_details, read_said
+from botservice.devtools.queries import TurnDetails, read_details, read_said
 from botservice.llm.chat import ChatLLM
 from botservice.telemetry.logs import redact
 from botservice.turns.person_waits import person_wait_within

@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection
 
 from botservice.conversation.items import MemoryItem
 from botservice.conversation.replay import visible
-from botservice.conversation.steps import ActionStep, FailedStep, TaskStep
+from botservice.conversation.steps import ActionStep
 from botservice.core.messages import Role
 from botservice.devtools.chat_titles import ChatTitle, read_titles
+from botservice.devtools.queries import count_steps, list_answers, list_messages, list_questions, list_sent, list_tasks
 from botservice.devtools.turn_search import FoundTurn, find_with_failed_calls
 from botservice.storage.references import written_text_of
-from botservice.storage.tables.conversations import deliveries, events, messages, steps
 from botservice.turns.person_waits import work_seconds
 from botservice.turns.shown_arguments import readable
 from botservice.turns.waiting_calls import WaitingCall
@@ -21,8 +21,6 @@ from botservice.turns.waiting_records import find_of_turns
 from transports.web.inspector_previews import show_excerpt, show_preview
 from transports.web.inspector_states import TurnState, state_of, state_of_call
 from transports.web.inspector_steps import show_text
-
-_WRITTEN: Final = messages.c["text", "own_text", "attachments", "said_by_others"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +50,9 @@ def read_turn_lines(connection: Connection, found: Sequence[FoundTurn]) -> list[
     turn_ids = [each.row.id for each in found]
     titles = read_titles(connection, list({each.row.context_id for each in found}))
     questions = read_questions(connection, turn_ids)
-    answers = _read_answers(connection, turn_ids)
+    answers = {row.answers_turn_id: show_preview(row.text) for row in list_answers(connection, turn_ids)}
     answers |= _read_sent(connection, [each.row.id for each in found if each.row.is_command])
-    counts = _count_steps(connection, turn_ids)
+    counts = count_steps(connection, turn_ids)
     failed = find_with_failed_calls(connection, turn_ids)
     waits = find_of_turns(connection, turn_ids)
     return [
@@ -77,42 +75,26 @@ def read_turn_lines(connection: Connection, found: Sequence[FoundTurn]) -> list[
 
 def read_last_messages(connection: Connection, message_ids: Sequence[int]) -> dict[int, str]:
     """Return the beginnings of messages, by their conversation."""
-    query = select(messages.c.context_id, messages.c.role, *_WRITTEN).where(messages.c.id.in_(message_ids))
     return {
         row.context_id: show_excerpt(written_text_of(row)) if row.role == Role.USER.value else show_preview(row.text)
-        for row in connection.execute(query)
+        for row in list_messages(connection, message_ids)
     }
 
 
 def read_questions(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, str]:
     """Return the beginnings of what turns were asked, by the turn; of compacted ones, too."""
-    said = (
-        select(events.c.turn_id, *_WRITTEN)
-        .join(messages, messages.c.event_id == events.c.id)
-        .where(events.c.turn_id.in_(turn_ids))
-        .order_by(messages.c.id)
-    )
     written: dict[int, list[str]] = {}
-    for row in connection.execute(said):
+    for row in list_questions(connection, turn_ids):
         written.setdefault(row.turn_id, []).append(written_text_of(row))
     unwritten = [each for each in turn_ids if each not in written]  # such as what a program asked
-    tasks = select(steps.c.turn_id, steps.c.data).where(
-        steps.c.turn_id.in_(unwritten), steps.c.kind == TaskStep.__name__
-    )
-    for row in connection.execute(tasks):
+    for row in list_tasks(connection, unwritten):
         written[row.turn_id] = [show_text(MemoryItem.from_json(row.data).get_value("task"))]
     return {turn_id: show_excerpt("\n".join(texts)) for turn_id, texts in written.items()}
 
 
-def _read_answers(connection: Connection, turn_ids: Sequence[int]) -> dict[int, str]:
-    query = select(messages.c.answers_turn_id, messages.c.text).where(messages.c.answers_turn_id.in_(turn_ids))
-    return {row.answers_turn_id: show_preview(row.text) for row in connection.execute(query)}
-
-
 def _read_sent(connection: Connection, turn_ids: Sequence[int]) -> dict[int, str]:
     """Return the beginnings of what was first sent in turns that only the service itself had to do with."""
-    query = select(deliveries.c.turn_id, deliveries.c.payload).where(deliveries.c.turn_id.in_(turn_ids))
-    rows = connection.execute(query.order_by(deliveries.c.id.desc())).all()
+    rows = list_sent(connection, turn_ids)
     return {row.turn_id: show_preview(text) for row in rows for text in sent_texts([row])}
 
 
@@ -122,15 +104,6 @@ def sent_texts(sent: Iterable[Any]) -> list[str]:
     named = ([each.get(name) for name in ("text", "markdown", "plain")] for each in payloads)
     found = (next((text for text in texts if isinstance(text, str) and text), None) for texts in named)
     return [text for text in found if text is not None]
-
-
-def _count_steps(connection: Connection, turn_ids: Sequence[int]) -> Mapping[int, int]:
-    query = (
-        select(steps.c.turn_id, func.count().label("step_count"))
-        .where(steps.c.turn_id.in_(turn_ids), steps.c.step_number.is_not(None), steps.c.kind != FailedStep.__name__)
-        .group_by(steps.c.turn_id)
-    )
-    return {row.turn_id: row.step_count for row in connection.execute(query)}
 
 
 def show_waiting(
