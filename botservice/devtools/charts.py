@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, Connection, Select, case, func, literal, not_, select, type_coerce
 
+from botservice.conversation.feedback import VERDICTS
 from botservice.devtools.turn_search import IS_ASKED, IS_COMMAND
 from botservice.storage.tables.conversations import turn_figures, turns
 from botservice.storage.tables.slack import feedback
@@ -96,7 +97,7 @@ def _sums(since: datetime, until: datetime, every: timedelta, looks_at: int) -> 
             func.count(figures.first_token_ms).label("first_tokens"),
             func.coalesce(func.sum(figures.first_token_ms), 0).label("first_token_ms"),
             *(func.coalesce(func.sum(figures[name]), 0).label(name) for name in _FIGURES),
-            *(func.sum(_votes(verdict)).label(verdict) for verdict in ("good", "bad")),
+            *(func.sum(_votes(verdict)).label(verdict) for verdict in VERDICTS),
         )
         .select_from(
             newest.join(turns, turns.c.id == newest.c.id).outerjoin(turn_figures, figures.turn_id == turns.c.id)

@@ -12,8 +12,11 @@ from botservice.storage.tables.access import access_codes, access_invitations, a
 
 _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
     or_(
-        and_(access_roles.c.kind == "person", access_roles.c.subject.in_(bindparam("persons", expanding=True))),
-        and_(access_roles.c.kind == "chat", access_roles.c.subject == bindparam("chat")),
+        and_(
+            access_roles.c.kind == SubjectKind.PERSON.value,
+            access_roles.c.subject.in_(bindparam("persons", expanding=True)),
+        ),
+        and_(access_roles.c.kind == SubjectKind.CHAT.value, access_roles.c.subject == bindparam("chat")),
     )
 )
 _INVITER = select(access_invitations.c.person).where(access_invitations.c.chat == bindparam("chat"))
@@ -87,18 +90,20 @@ def note_invitation(connection: Connection, chat: str, person: str, now: datetim
 def note_departure(connection: Connection, chat: str) -> None:
     """Take note that the service was removed from a chat: the next inviter answers for it."""
     connection.execute(delete(access_invitations).where(access_invitations.c.chat == chat))
-    was_let_in = and_(access_roles.c.kind == "chat", access_roles.c.subject == chat)
+    was_let_in = and_(access_roles.c.kind == SubjectKind.CHAT.value, access_roles.c.subject == chat)
     connection.execute(delete(access_roles).where(was_let_in, access_roles.c.role != AccessRole.BLOCKED.value))
     connection.execute(
-        delete(access_refusals).where(access_refusals.c.kind == "chat", access_refusals.c.subject == chat)
+        delete(access_refusals).where(
+            access_refusals.c.kind == SubjectKind.CHAT.value, access_refusals.c.subject == chat
+        )
     )
 
 
 def move_chat(connection: Connection, old: str, new: str) -> None:
     """Have what was decided about a chat count under its new name, unless something was decided about that already."""
     for column, is_chat in (
-        (access_roles.c.subject, access_roles.c.kind == "chat"),
-        (access_refusals.c.subject, access_refusals.c.kind == "chat"),
+        (access_roles.c.subject, access_roles.c.kind == SubjectKind.CHAT.value),
+        (access_refusals.c.subject, access_refusals.c.kind == SubjectKind.CHAT.value),
         (access_invitations.c.chat, true()),
     ):
         is_there = connection.execute(select(column).where(column == new, is_chat)).first() is not None

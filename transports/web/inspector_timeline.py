@@ -14,7 +14,7 @@ from botservice.conversation.unmade_calls import state_of_unmade
 from botservice.core.messages import TokenUsage
 from botservice.devtools.queries import TurnDetails
 from botservice.turns.person_waits import find_person_waits, sum_of_waits
-from botservice.turns.turn import Outcome, TurnStatus
+from botservice.turns.turn import DeliveryStatus, Outcome, TurnStatus
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
 from transports.web.inspector_spans import SHORTEST_GAP, SpanKind, TimeSpan, with_gaps
 from transports.web.inspector_steps import number_actions
@@ -81,7 +81,7 @@ class _Timeline:
             0.0,
             end,
             "turn",
-            is_bad=row.outcome == "failed",
+            is_bad=row.outcome == Outcome.FAILED,
             usage=usage,
             cost=sum(costs) if figures is None or not figures.cost else figures.cost,
             waited=waited,
@@ -154,7 +154,7 @@ class _Timeline:
                 end,
                 f"delivery-{place}",
                 f"{each.status} after {tries}",
-                each.status == "failed",
+                each.status == DeliveryStatus.FAILED,
             )
 
     def _step(self, place: int, number: int, step: MemoryItem, cost: float) -> TimeSpan | None:
