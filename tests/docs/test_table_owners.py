@@ -114,6 +114,15 @@ def test_what_is_only_read_is_not_written(tmp_path: Path):
     assert [*Module(path).written()] == []
 
 
+def test_the_statements_of_a_transport_stand_in_its_queries():
+    paths = [path for path in (ROOT / "transports").rglob("*.py") if path.name != "queries.py"]
+    imports = {
+        path: re.findall(r"^\s*from sqlalchemy import ([^#\n]+)", path.read_text(), re.MULTILINE) for path in paths
+    }
+    strange = {str(path.relative_to(ROOT)): names for path, names in imports.items() if {*names} - {"Connection"}}
+    assert strange == {}, "make it a function of queries.py"
+
+
 CONDITIONS = [each for each in vars(conditions).values() if isinstance(each, TextClause)]
 
 

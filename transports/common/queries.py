@@ -1,11 +1,13 @@
-"""The statements that several transports need: the buttons under a message, and who was asked."""
+"""The statements that several transports need: the buttons under a message, who was asked, and files."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, select
 
+from botservice.conversation.context import ContextKeys, find_context
 from botservice.core.messages import Button
+from botservice.storage.blobs import read_blobs
 from botservice.storage.tables.conditions import DELIVERY_HAS_BUTTONS, DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, events
 from botservice.turns.buttons import read_buttons
@@ -59,3 +61,9 @@ def find_offered(connection: Connection, context_id: int, transport: str, messag
     if row is None:
         return None
     return Offered(read_buttons(row.buttons), connection.execute(_ASKED_BY, {"turn": row.turn_id}).scalars().all())
+
+
+def find_file(connection: Connection, keys: ContextKeys, digest: str) -> bytes | None:
+    """Return the bytes of a file of a conversation, or None if they are not kept."""
+    context_id = find_context(connection, keys)
+    return None if context_id is None else read_blobs(connection, context_id, [digest]).get(digest)

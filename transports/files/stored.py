@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection
-
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context import ContextKeys
 from botservice.core.errors import DeliveryError, DeliveryRefused
 from botservice.core.messages import Attachment
-from botservice.storage.blobs import digest_of, read_blobs
+from botservice.storage.blobs import digest_of
 from botservice.storage.database import Storage
+from transports.common.queries import find_file
 
 
 def name_file(attachment: Attachment) -> dict[str, Any]:
@@ -34,12 +33,7 @@ async def read_stored_file(storage: Storage | None, context_keys: Mapping[str, s
     if storage is None:
         raise DeliveryError("the transport has not started yet")
     keys, digest = ContextKeys.of(context_keys), str(file["sha256"])
-
-    def query(connection: Connection) -> bytes | None:
-        context_id = find_context(connection, keys)
-        return None if context_id is None else read_blobs(connection, context_id, [digest]).get(digest)
-
-    data = await storage.read(query)
+    data = await storage.read(lambda connection: find_file(connection, keys, digest))
     if data is None:
         raise DeliveryRefused("the file is not kept any more")
     return data

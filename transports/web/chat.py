@@ -6,13 +6,11 @@ from collections.abc import Callable, Collection
 from typing import Final
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Table
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.types import Send
 
 from botservice.core.messages import Attachment, Author
-from botservice.storage.tables.conversations import deliveries, messages
 from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.turn import InboundEvent
 from transports.common.suggested_questions import find_starters, preferred_language
@@ -20,7 +18,7 @@ from transports.files.size_limits import BROWSER_FILES, BROWSER_FILES_BYTES
 from transports.web import inbound_events
 from transports.web.authentication import path_number
 from transports.web.backend import Backend, Refusal
-from transports.web.conversation_list import find_chat_of, find_mine
+from transports.web.conversation_list import find_mine
 from transports.web.inbound_events import FIRST, chat_of, session_in
 from transports.web.outbound import SHOWN_IMAGES
 from transports.web.owner_token import Mode, PageAccess
@@ -54,9 +52,6 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")  # in the name of a file that i
 
 _GONE: Final = "This file is not there any more."
 _UNKNOWN: Final = "There is no such conversation in this browser: it was deleted, or it is another person's."
-
-ReadFile = Callable[[Connection, str, int, int], Attachment | None]
-"""Returns a file of a row by its place in it."""
 
 
 class ChatEndpoints:
@@ -157,20 +152,14 @@ class ChatEndpoints:
 
     async def file(self, request: Request) -> Response:
         """Answer with a file of a message: an image to be shown, anything else to be saved."""
-        return _give(await self._find_file(request, "message", messages, read_file))
+        place = session_of_request(request), path_number(request, "message"), path_number(request, "index")
+        return _give(await self._backend.storage.read(lambda connection: read_file(connection, *place)))
 
     async def notice_file(self, request: Request) -> Response:
         """Answer with a file that came with what is no part of the conversation, to be saved under its name."""
-        return _give(await self._find_file(request, "notice", deliveries, read_notice_file), is_shown=False)
-
-    async def _find_file(self, request: Request, kind: str, table: Table, read: ReadFile) -> Attachment | None:
-        session, row_id, index = session_of_request(request), path_number(request, kind), path_number(request, "index")
-
-        def find(connection: Connection) -> Attachment | None:
-            chat = find_chat_of(connection, session, table, row_id)
-            return None if chat is None else read(connection, chat, row_id, index)
-
-        return await self._backend.storage.read(find)
+        place = session_of_request(request), path_number(request, "notice"), path_number(request, "index")
+        found = await self._backend.storage.read(lambda connection: read_notice_file(connection, *place))
+        return _give(found, is_shown=False)
 
     async def _conversation(self, request: Request, session: str) -> str:
         """Return which conversation a page shows: the one that its address names, or the newest."""

@@ -10,21 +10,17 @@ from starlette.responses import JSONResponse, Response
 from botservice.commands.command import Command
 from botservice.commands.why import explain, read_sources
 from botservice.conversation.feedback import VERDICTS
-from botservice.conversation.feedback import write_feedback as write_feedback_of
 from botservice.conversation.step_records import read_steps
 from botservice.core.formatted_text import FormattedText
-from botservice.core.messages import Author
 from botservice.privacy.forgetting import forget_chat
-from botservice.storage.database import Storage
 from botservice.texts.formatted import Value, say
 from botservice.turns.exchanges import find_attempt
 from transports.web.backend import Backend, Refusal
 from transports.web.conversation_list import LONGEST_SEARCH, PAGE, Listed, find_mine, rename
 from transports.web.files import parse_text
-from transports.web.inbound_events import NAME, session_in
 from transports.web.outbound import iso
 from transports.web.pages import HEADERS
-from transports.web.queries import find_answered_turn, find_chat
+from transports.web.queries import find_chat, store_verdict
 from transports.web.requests import chat_of_fields, chat_of_request, read_fields, row_number, session_of_request
 from transports.web.search import to_json
 from transports.web.sessions import browser_of
@@ -32,17 +28,6 @@ from transports.web.streaming import Hub
 
 _NO_CONVERSATION: Final = "This conversation is not there, or not any more."
 _NO_ANSWER: Final = "This answer is not there, or nothing is kept of how it was made."
-
-
-async def write_feedback(storage: Storage, chat: str, message_id: int, verdict: str | None) -> bool:
-    """Store the rating of an answer in a chat, or with None delete it; return whether there is such an answer."""
-    author = Author(NAME, session_in(chat))
-
-    def write(connection: Connection) -> bool:
-        turn_id = find_answered_turn(connection, chat, message_id)
-        return turn_id is not None and write_feedback_of(connection, turn_id, author, verdict, storage.now())
-
-    return await storage.write(write)
 
 
 def _say(key: str, /, **values: Value) -> FormattedText:
@@ -110,7 +95,8 @@ class Conversations:
         verdict = parse_text(fields, "verdict")
         if verdict is not None and verdict not in VERDICTS:
             raise Refusal(400, '"verdict" must be "good", "bad" or null.')
-        if not await write_feedback(self._backend.storage, chat, message_id, verdict):
+        storage, now = self._backend.storage, self._backend.storage.now()
+        if not await storage.write(lambda connection: store_verdict(connection, chat, message_id, verdict, now)):
             raise Refusal(404, _NO_ANSWER)
         return _json({"ok": True})
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection
 
 from botservice.conversation.context import set_metadata
 from botservice.core.messages import Author
@@ -18,8 +18,8 @@ from botservice.core.personas import TITLE
 from botservice.core.quoting import in_one_line
 from botservice.people.identities import find_identity
 from transports.web.files import without_contents
-from transports.web.inbound_events import FIRST, NAME, chat_in
-from transports.web.queries import find_chat, find_keys_of, find_saying, list_conversations
+from transports.web.inbound_events import FIRST, NAME
+from transports.web.queries import find_chat, find_saying, list_conversations
 from transports.web.search import Hit, find_told, is_in, read_hits, words_of
 
 PAGE: Final = 50
@@ -79,12 +79,6 @@ def _list(row: Any, hit: Hit | None) -> Listed:
 def is_mine(keys: Mapping[str, str], session: str) -> bool:
     """Return whether a context is a conversation of a session."""
     return keys.get("transport") == NAME and keys.get("session_id") == session
-
-
-def find_chat_of(connection: Connection, session: str, table: Table, row_id: int) -> str | None:
-    """Return the chat of a row of messages or deliveries, or None if it is none of the session's."""
-    keys = find_keys_of(connection, table, row_id)
-    return chat_in(keys) if keys is not None and is_mine(keys, session) else None
 
 
 def rename(connection: Connection, chat: str, title: str) -> bool:

@@ -24,6 +24,8 @@ from sqlalchemy import (
 )
 
 from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.feedback import write_feedback
+from botservice.core.messages import Author
 from botservice.history.rows import IS_SAID, OF_CONTEXT, select_messages
 from botservice.storage.statements import upserting
 from botservice.storage.tables.access import ended_logins
@@ -32,7 +34,7 @@ from botservice.storage.tables.conversations import contexts, deliveries, events
 from botservice.storage.tables.slack import feedback
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
-from transports.web.inbound_events import NAME, context_keys
+from transports.web.inbound_events import NAME, context_keys, session_in
 from transports.web.outbound import ASIDE
 
 PAGE: Final = 100  # messages
@@ -99,10 +101,10 @@ def list_conversations(
     return connection.execute(query, {"identity": identity_id}).all()
 
 
-def find_keys_of(connection: Connection, table: Table, row_id: int) -> Mapping[str, str] | None:
-    """Return the keys of the conversation that a row of messages or deliveries belongs to."""
-    query = select(contexts.c.context_keys).join(table, table.c.context_id == contexts.c.id)
-    return connection.execute(query.where(table.c.id == row_id)).scalar_one_or_none()
+def find_context_of_row(connection: Connection, table: Table, row_id: int) -> Any | None:
+    """Return the id and the keys of the conversation that a row of messages or deliveries belongs to."""
+    query = select(contexts.c.id, contexts.c.context_keys).join(table, table.c.context_id == contexts.c.id)
+    return connection.execute(query.where(table.c.id == row_id)).one_or_none()
 
 
 def find_chat(connection: Connection, chat: str) -> int | None:
@@ -110,11 +112,12 @@ def find_chat(connection: Connection, chat: str) -> int | None:
     return find_context(connection, ContextKeys.of(context_keys(chat)))
 
 
-def find_answered_turn(connection: Connection, chat: str, message_id: int) -> int | None:
-    """Return the turn that a message of a chat answers."""
+def store_verdict(connection: Connection, chat: str, message_id: int, verdict: str | None, now: datetime) -> bool:
+    """Store the rating of an answer in a chat, or with None delete it; return whether there is such an answer."""
     query = select(messages.c.answers_turn_id).where(messages.c.id == message_id)
     in_chat = query.where(messages.c.context_id == find_chat(connection, chat))
-    return connection.execute(in_chat).scalar_one_or_none()
+    turn_id = connection.execute(in_chat).scalar_one_or_none()
+    return turn_id is not None and write_feedback(connection, turn_id, Author(NAME, session_in(chat)), verdict, now)
 
 
 # Searching them

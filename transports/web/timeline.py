@@ -10,7 +10,9 @@ from sqlalchemy import Connection
 from botservice.core.messages import Attachment
 from botservice.history.rows import find_position, read_messages
 from botservice.storage.blobs import read_blobs
+from botservice.storage.tables.conversations import deliveries, messages
 from botservice.turns.turn import StoredEvent
+from transports.web.conversation_list import is_mine
 from transports.web.inbound_events import read_event
 from transports.web.notices import read_notices
 from transports.web.outbound import Shown, iso, show_message
@@ -19,6 +21,7 @@ from transports.web.queries import (
     AFTER_POSITION,
     BEFORE_POSITION,
     find_chat_state,
+    find_context_of_row,
     find_first_waiting,
     find_notice_payload,
     find_place,
@@ -146,18 +149,18 @@ def read_earlier(connection: Connection, session: str, before_id: int) -> RunSpa
 
 
 def read_file(connection: Connection, session: str, message_id: int, index: int) -> Attachment | None:
-    """Return a file of a message of this session."""
-    context = find_chat_state(connection, session)
-    if context is None:
+    """Return a file of a message in any conversation of a session."""
+    context = find_context_of_row(connection, messages, message_id)
+    if context is None or not is_mine(context.context_keys, session):
         return None
     found = read_messages(connection, context.id, list_message(connection, context.id, message_id))
     return found[0].attachments[index] if found and index < len(found[0].attachments) else None
 
 
 def read_notice_file(connection: Connection, session: str, notice_id: int, index: int) -> Attachment | None:
-    """Return a file of what this session was told that is no part of the conversation, such as an export."""
-    context = find_chat_state(connection, session)
-    if context is None:
+    """Return a file of what a session was told that is no part of a conversation, such as an export."""
+    context = find_context_of_row(connection, deliveries, notice_id)
+    if context is None or not is_mine(context.context_keys, session):
         return None
     files = find_notice_payload(connection, context.id, notice_id).get("files", ())
     if index >= len(files):
