@@ -32,6 +32,7 @@ class AgentLoop(ABC):
         context: What the agent sees.
         memory: Its steps.
         run: What checks and callbacks are given as agent.
+        last_acted: The step whose calls ended last, also where a callback took it out of the memory.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class AgentLoop(ABC):
         self.context = context
         self.memory = context.memory
         self.run: object = None
+        self.last_acted: ActionStep | None = None
         self._max_steps = max_steps
         self._clock = clock
         self._interruption = interruption
@@ -68,7 +70,8 @@ class AgentLoop(ABC):
         started_at = self._clock()
         action = await self._ask(self.agent.next_action, started_at)
         if isinstance(action, Action):
-            return await self.act(action, started_at)
+            self.last_acted = await self.act(action, started_at)
+            return self.last_acted
         refusal = await self._find_refusal(action)
         if refusal is None:
             return await self.keep_answer(self.with_files(action), started_at)
@@ -125,8 +128,8 @@ class AgentLoop(ABC):
 
     async def _find_given(self) -> FinishAction | None:
         """Return the answer that a final tool gave; one that does not pass its checks is an observation from now on."""
-        done = reversed(self.context.completed_steps)
-        step = next((each for each in done if each.is_final_answer and self.is_own(each)), None)
+        done = [*self.context.completed_steps, *([] if self.last_acted is None else [self.last_acted])]
+        step = next((each for each in reversed(done) if each.is_final_answer and self.is_own(each)), None)
         if step is None:
             return None
         given = final_answer(step, await self.agent.tools_for(self.context))

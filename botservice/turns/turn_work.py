@@ -160,7 +160,10 @@ class TurnWork(AgentLoop):
         if self._is_new:
             await self._announce_task()
         begun = None if opened is None else await opened.finish()
-        return await self.next_step() if begun is None else begun
+        if begun is None:
+            return await self.next_step()
+        self.last_acted = begun
+        return begun
 
     async def act(self, action: Action, started_at: datetime) -> ActionStep:
         """Open the step that the agent wants to take, and run its calls once none needs approval.

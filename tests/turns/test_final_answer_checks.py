@@ -224,3 +224,18 @@ async def test_whoever_stops_listening_leaves_the_turn_open(context, storage):
     await stream.aclose()
     run = await service.resume(context)
     assert (await run.finish()).text == "done"
+
+
+async def test_what_a_final_tool_gave_is_the_answer_although_a_callback_takes_its_step_away(context, storage):
+    @tool(is_final=True)
+    async def hand_in(number: int) -> int:
+        """Hand the result in."""
+        return number
+
+    def clear(step, agent):
+        if isinstance(step, ActionStep):
+            agent.memory.steps.clear()
+
+    service, llm = make_service(storage, [call("hand_in", number=3)], tools=[hand_in], step_callbacks=[clear])
+    assert (await service.prompt(context, "go")).text == "3"
+    assert len(llm.prompts) == 1
