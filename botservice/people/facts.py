@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delet
 
 from botservice.core.messages import Author, storable
 from botservice.people.fact_sources import find_source, own_words_of
-from botservice.people.identities import find_identity
+from botservice.people.identities import find_identity, ids_of
 from botservice.people.own_words import fitting_topic, is_said_in
 from botservice.people.refused_facts import BY_PERSON, refuse
 from botservice.storage.chunks import chunks, select_among
@@ -282,17 +282,11 @@ def delete_facts(connection: Connection, person_id: int, fact_ids: Sequence[int]
 def _meant(connection: Connection, person_id: int, fact_ids: Sequence[int]) -> ColumnElement[bool]:
     topics = [row.topic for row in connection.execute(_chosen(person_id, fact_ids))]
     is_meant = or_(facts.c.id.in_(list(fact_ids)), and_(facts.c.topic.in_(topics), not_(_IS_CURRENT)))
-    return is_meant & facts.c.identity_id.in_(_identities_of(person_id))
+    return is_meant & facts.c.identity_id.in_(ids_of(person_id))
 
 
 def _chosen(person_id: int, fact_ids: Sequence[int]) -> Select[Any]:
-    return select(*_REFUSED_COLUMNS).where(
-        facts.c.id.in_(list(fact_ids)), facts.c.identity_id.in_(_identities_of(person_id))
-    )
-
-
-def _identities_of(person_id: int) -> Select[Any]:
-    return select(identities.c.id).where(identities.c.person_id == person_id)
+    return select(*_REFUSED_COLUMNS).where(facts.c.id.in_(list(fact_ids)), facts.c.identity_id.in_(ids_of(person_id)))
 
 
 def facts_from(connection: Connection, context_id: int, message_ids: Collection[int] | None = None) -> list[Known]:
@@ -333,7 +327,7 @@ def drop_unsaid(connection: Connection, message_ids: Collection[int]) -> list[Kn
 
 
 def _change(connection: Connection, person_id: int, fact_id: int, values: Mapping[str, Any]) -> bool:
-    of_person = _identities_of(person_id)
+    of_person = ids_of(person_id)
     chosen = update(facts).where(facts.c.id == fact_id, facts.c.identity_id.in_(of_person), _IS_CURRENT)
     return connection.execute(chosen.values(values)).rowcount > 0
 

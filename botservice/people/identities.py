@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, delete, exists, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, delete, exists, insert, select, update
 
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Author, Role, storable
@@ -76,6 +76,11 @@ def identities_of(connection: Connection, person_id: int) -> list[Identity]:
     """Return the identities of a person, oldest first."""
     query = IDENTITIES.where(identities.c.person_id == person_id).order_by(identities.c.id)
     return [Identity(*row) for row in connection.execute(query)]
+
+
+def ids_of(person_id: int) -> Select[int]:
+    """Return the query for the ids of a person's identities."""
+    return select(identities.c.id).where(identities.c.person_id == person_id)
 
 
 def join_identities(connection: Connection, first: Identity, second: Identity) -> None:

@@ -13,7 +13,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, Update, delete, func, insert, or_, select, update
 
 from botservice.core.messages import Author
-from botservice.people.identities import IDENTITIES, Identity, ensure_identity, identities_of, join_identities
+from botservice.people.identities import IDENTITIES, Identity, ensure_identity, identities_of, ids_of, join_identities
 from botservice.people.names import browser_account, is_browser_account
 from botservice.storage.tables.people import identities, web_links, web_logins
 
@@ -110,7 +110,7 @@ def close_browser(connection: Connection, cookie: str) -> None:
 
 def close_browsers(connection: Connection, person_id: int) -> None:
     """Log a person out everywhere, and void the links that were given to them."""
-    theirs = select(identities.c.id).where(identities.c.person_id == person_id)
+    theirs = ids_of(person_id)
     logins = or_(web_logins.c.identity_id.in_(theirs), web_logins.c.account_id.in_(theirs))
     connection.execute(delete(web_logins).where(logins))
     connection.execute(delete(web_links).where(web_links.c.identity_id.in_(theirs)))
