@@ -12,14 +12,18 @@ from botservice.config.settings import Settings
 from botservice.core.errors import BotServiceError
 from botservice.core.messages import Author, InboundMessage
 from botservice.core.policies import AccessMode, is_identity
-from botservice.people.access_codes import Owe, as_code, issue_code, read_code, take_code
 from botservice.people.access_records import (
-    ANYBODY_BLOCKED,
+    Owe,
+    as_code,
     grant,
+    is_anybody_blocked,
+    issue_code,
     list_entries,
+    read_code,
     read_inviter,
     read_names,
     read_roles,
+    take_code,
     tell_once,
 )
 from botservice.people.access_values import AccessEntry, AccessRole, Notice, Ruling, Subject, SubjectKind
@@ -55,7 +59,7 @@ class Access:
         self._allowed = allowed
         self._looked_at = float("-inf")
         self._looking = asyncio.Lock()
-        self._is_anybody_blocked = False
+        self.is_anybody_blocked = False
 
     @classmethod
     def of(cls, settings: Settings) -> "Access":
@@ -69,9 +73,9 @@ class Access:
         if self._has_to_look():
             async with self._looking:
                 if self._has_to_look():  # nobody else has, in the meantime
-                    self._is_anybody_blocked = await storage.read(_is_anybody_blocked, is_short=True)
+                    self.is_anybody_blocked = await storage.read(is_anybody_blocked, is_short=True)
                     self._looked_at = time.monotonic()
-        return not self._is_anybody_blocked
+        return not self.is_anybody_blocked
 
     def _has_to_look(self) -> bool:
         return time.monotonic() - self._looked_at > _LOOK_SECONDS
@@ -206,7 +210,7 @@ class Access:
             return False
         _, of_channel = read_roles(connection, [], name)
         is_let_in = name != chat and (of_channel in (AccessRole.OWNER, AccessRole.MEMBER) or name in self._allowed)
-        return not is_let_in and (of_channel is AccessRole.BLOCKED or _is_anybody_blocked(connection))
+        return not is_let_in and (of_channel is AccessRole.BLOCKED or is_anybody_blocked(connection))
 
     def _judge_person(
         self,
@@ -257,10 +261,6 @@ class Access:
         return next(
             (role for role in (AccessRole.BLOCKED, AccessRole.OWNER, AccessRole.MEMBER) if role in stored), None
         ), of_chat
-
-
-def _is_anybody_blocked(connection: Connection) -> bool:
-    return connection.execute(ANYBODY_BLOCKED).first() is not None
 
 
 def _is_own(platform: str | None, name: str | None) -> bool:

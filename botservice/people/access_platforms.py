@@ -4,11 +4,10 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from botservice.core.errors import SettingsError
-from botservice.storage.tables.access import access_roles
-from botservice.storage.tables.people import identities
+from botservice.people.access_records import is_platform_seen
 
 BUILT_IN: Final = ("telegram", "slack", "web", "terminal")
 _LIKENESS: Final = 0.8
@@ -21,9 +20,7 @@ def platform_of(name: str) -> str:
 
 def is_heard_of(connection: Connection, platform: str) -> bool:
     """Return whether a platform is built in, or somebody there has written or is named: own transports have others."""
-    seen = select(identities.c.id).where(identities.c.platform == platform).limit(1)
-    named = select(access_roles.c.subject).where(access_roles.c.subject.startswith(f"{platform}:", autoescape=True))
-    return platform in BUILT_IN or any(connection.execute(each).first() is not None for each in (seen, named.limit(1)))
+    return platform in BUILT_IN or is_platform_seen(connection, platform)
 
 
 def nearest_platform(platform: str) -> str | None:

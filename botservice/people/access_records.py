@@ -1,14 +1,21 @@
-"""How access lies in its tables: roles, refusals and invitations."""
+"""Every statement of access: roles, refusals, invitations, and the codes that newcomers show the owner."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from sqlalchemy import Connection, and_, bindparam, delete, or_, select, true, update
 
 from botservice.people.access_values import AccessEntry, AccessRole, Subject, SubjectKind
+from botservice.people.linking import LENGTH, LETTERS, spell
 from botservice.people.names import PERSON_NAMES, person_parts
 from botservice.storage.statements import of_each_database, upserting
 from botservice.storage.tables.access import access_codes, access_invitations, access_refusals, access_roles
+from botservice.storage.tables.people import identities
+
+CODE_LASTS: Final = timedelta(hours=1)
+Owe = Callable[[Connection, int, Sequence[Any], datetime], None]
+"""Has messages sent in the chat of a turn; the moment is the present one."""
 
 _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
     or_(
@@ -20,12 +27,16 @@ _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
     )
 )
 _INVITER = select(access_invitations.c.person).where(access_invitations.c.chat == bindparam("chat"))
-ANYBODY_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
+_ANYBODY_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
 _tell = of_each_database(
     lambda insert: insert(access_refusals).on_conflict_do_nothing().returning(access_refusals.c.subject)
 )
 _grant = upserting(access_roles, "kind", "subject")
 _invite = upserting(access_invitations, "chat")
+_CODE = select(access_codes.c.code).where(
+    access_codes.c.person == bindparam("person"), access_codes.c.expires_at > bindparam("now")
+)
+_issue = upserting(access_codes, "person")
 
 
 def read_names(connection: Connection, person: str) -> list[str]:
@@ -109,3 +120,62 @@ def move_chat(connection: Connection, old: str, new: str) -> None:
         is_there = connection.execute(select(column).where(column == new, is_chat)).first() is not None
         if not is_there:
             connection.execute(update(column.table).where(column == old, is_chat).values({column.name: new}))
+
+
+def is_anybody_blocked(connection: Connection) -> bool:
+    """Return whether anybody is blocked at all."""
+    return connection.execute(_ANYBODY_BLOCKED).first() is not None
+
+
+def is_platform_seen(connection: Connection, platform: str) -> bool:
+    """Return whether somebody on a platform has written, or has a role."""
+    seen = select(identities.c.id).where(identities.c.platform == platform)
+    named = select(access_roles.c.subject).where(access_roles.c.subject.startswith(f"{platform}:", autoescape=True))
+    return any(connection.execute(each.limit(1)).first() is not None for each in (seen, named))
+
+
+def read_code(connection: Connection, person: str, now: datetime) -> str | None:
+    """Return the valid code of a person, or None."""
+    return connection.execute(_CODE, {"person": person, "now": now}).scalar_one_or_none()
+
+
+def as_code(text: str) -> str | None:
+    """Return a typed text as a code, or None if it is none."""
+    letters = text.upper().replace("-", "").replace(" ", "")
+    return spell(letters) if len(letters) == LENGTH and set(letters) <= set(LETTERS) else None
+
+
+def issue_code(
+    connection: Connection,
+    person: str,
+    code: str,
+    name: str | None,
+    turn_id: int,
+    welcome: Sequence[Any],
+    now: datetime,
+) -> bool:
+    """Store a code for a person; return False if another one was issued to them meanwhile."""
+    connection.execute(delete(access_codes).where(access_codes.c.expires_at <= now))
+    known = read_code(connection, person, now)
+    if known is not None and known != code:
+        return False
+    values = {
+        "person": person,
+        "code": code,
+        "name": name,
+        "turn_id": turn_id,
+        "welcome": list(welcome),
+        "expires_at": now + CODE_LASTS,
+    }
+    connection.execute(_issue(connection), values)
+    return True
+
+
+def take_code(connection: Connection, code: str, now: datetime, owe: Owe) -> AccessEntry | None:
+    """Use up a code; return its newcomer, and send them a welcome in the chat in which they were refused."""
+    is_good = (access_codes.c.code == code, access_codes.c.expires_at > now)
+    row = connection.execute(delete(access_codes).where(*is_good).returning(access_codes)).one_or_none()
+    if row is None:
+        return None
+    owe(connection, row.turn_id, row.welcome, now)
+    return AccessEntry(Subject(SubjectKind.PERSON, row.person), None, name=row.name)

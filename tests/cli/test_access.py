@@ -11,7 +11,7 @@ import pytest
 
 from botservice import AgentContext, Author, Storage, TokenUsage
 from botservice.core.policies import parse_prices
-from botservice.people.access_codes import issue_code
+from botservice.people.access_records import issue_code
 from botservice.people.budgets import Budgets
 from botservice.people.identities import ensure_identity
 from botservice.people.usage import Payer, record_call
