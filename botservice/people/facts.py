@@ -1,26 +1,29 @@
 """Facts about persons: kept by the agent, and shown to that person alone.
 
 Every function here names whose facts it is about, and where they are to be shown: what was said in private never
-leaves the private chats of its person.
+leaves the private chats of its person. Facts that people deleted or corrected are remembered as digests, so that they
+do not come back.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, insert, not_, or_, select, update
 
 from botservice.core.messages import Author, storable
+from botservice.history.notes import digest_of_words
 from botservice.people.fact_sources import find_source, own_words_of
 from botservice.people.identities import find_identity, ids_of
 from botservice.people.own_words import fitting_topic, is_said_in
-from botservice.people.refused_facts import BY_PERSON, refuse
 from botservice.storage.chunks import chunks, select_among
 from botservice.storage.tables.conversations import contexts, messages
-from botservice.storage.tables.people import facts, identities, persons
+from botservice.storage.tables.people import facts, identities, persons, refused_facts
 
+BY_PERSON: Final = "person"
+BY_OBSERVER: Final = "observer"
 MAX_FACTS = 200  # of one person
 MAX_TEXT = 500  # characters
 MAX_TOPIC = 60
@@ -343,3 +346,36 @@ def _with_sources() -> Select[Any]:
 
 def _tidy(text: str) -> str:
     return " ".join(storable(text).split())
+
+
+def refuse(connection: Connection, rows: Iterable[Any], now: datetime) -> None:
+    """Store the digests of facts that their person does not want, given as rows."""
+    values = [
+        {
+            "identity_id": row.identity_id,
+            "digest": digest_of_words(row.text, row.identity_id),
+            "topic_digest": digest_of_words(row.topic, row.identity_id),
+            "message_id": row.source_message_id,
+            "refused_at": now,
+        }
+        for row in rows
+    ]
+    if values:
+        connection.execute(insert(refused_facts), values)
+
+
+def is_refused(
+    connection: Connection, person_id: int, *, topic: str, text: str, message_id: int, said_at: datetime
+) -> bool:
+    """Return whether a person has refused a fact, by its words, its message, or its topic since then."""
+    query = (
+        select(refused_facts)
+        .join(identities, identities.c.id == refused_facts.c.identity_id)
+        .where(identities.c.person_id == person_id)
+    )
+    return any(
+        row.message_id == message_id
+        or row.digest == digest_of_words(text, row.identity_id)
+        or (said_at <= row.refused_at and row.topic_digest == digest_of_words(topic, row.identity_id))
+        for row in connection.execute(query).all()
+    )

@@ -9,6 +9,8 @@ from sqlalchemy import Connection
 
 from botservice.core.messages import Author
 from botservice.people.facts import (
+    BY_OBSERVER,
+    BY_PERSON,
     MAX_FACTS,
     Fact,
     drop_facts,
@@ -16,11 +18,11 @@ from botservice.people.facts import (
     facts_of,
     insert_fact,
     is_private,
+    is_refused,
     lock_person,
 )
 from botservice.people.identities import ensure_identity, find_identity
 from botservice.people.own_words import is_said_in
-from botservice.people.refused_facts import BY_OBSERVER, BY_PERSON, is_refused
 
 # Of these a person has one at a time: the newer takes the place of the older.
 SINGLE_TOPICS: Final = ("name", "age", "birthday", "home", "origin", "job", "employer", "school", "family_status")
