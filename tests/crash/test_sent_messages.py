@@ -27,6 +27,12 @@ def program(url: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
 
 
+def list_unnoted(storage_url: str) -> list[int]:
+    """Return the deliveries that the platform may have, and of which that is not stored yet."""
+    with create_engine(_driver(storage_url), poolclass=NullPool).connect() as connection:
+        return list(connection.execute(text("SELECT id FROM deliveries WHERE status <> 'delivered'")).scalars())
+
+
 def test_kills_of_the_program_and_of_the_bot_lose_no_message_and_repeat_none(storage_url: str, tmp_path: Path) -> None:
     chats = range(FIRST, FIRST + CHATS)
     with BotApi.running() as api:
@@ -54,6 +60,7 @@ def test_kills_of_the_program_and_of_the_bot_lose_no_message_and_repeat_none(sto
                 said, _ = sending.communicate(timeout=120)
             ids.append(set(said.split()))
             api.wait_until(lambda: told() == CHATS, timeout=60, what="everyone is told")
+            api.wait_until(lambda: not list_unnoted(storage_url), timeout=60, what="each delivery is noted")
         visible = {chat: [each.partition("\n")[0] for each in api.visible_texts(chat)] for chat in chats}
     assert {chat: set(texts) for chat, texts in visible.items()} == {chat: {f"news for {chat}"} for chat in chats}
     repeats = sum(len(texts) - 1 for texts in visible.values())
