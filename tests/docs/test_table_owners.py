@@ -11,7 +11,7 @@ from sqlalchemy import TextClause
 from botservice.storage.tables import conditions
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
-OWNERS = PAGE.partition("## Who owns which table")[2].partition("\n## ")[0]
+OWNERS = PAGE.partition("## Table owners")[2].partition("\n## ")[0]
 ALL = set(TABLES.values()) | {ANY}
 
 # Who writes to tables of others, and why. A room with its slash is all of its modules.

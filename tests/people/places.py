@@ -83,8 +83,8 @@ PLACES: Final = (
     Place(
         "deliveries",
         ("payload", "buttons", "external_id", "error"),
-        "what was sent, or is owed",
-        "what was sent as steps; what is owed and repeats it is answered anew, the rest goes once it is sent",
+        "sent and pending messages",
+        "sent ones as steps; a pending one that repeats the words is answered again, the others go after sending",
         f"{_RACES}::test_an_answer_to_another_that_is_still_owed_is_given_anew_without_what_is_forgotten",
     ),
     Place("reminders", ("text", "key", *_AUTHOR), "reminders", "with the chat or the person, or as steps", _PLANTED),
@@ -100,7 +100,7 @@ PLACES: Final = (
         "notes",
         ("text",),
         "what is noted of a chat",
-        "with any message that was read for it; the rest is read anew. With the chat; or whenever you want",
+        "with any message that was read for it; the rest is read again. With the chat; or whenever you want",
         "observer/test_forgetting.py",
     ),
     Place(
@@ -156,7 +156,7 @@ PLACES: Final = (
         "model_usage",
         ("person", "chat"),
         "how many tokens somebody used, by day",
-        "the name with the person; that of the current month when it is over, by upkeep",
+        "the name with the person; that of the current month when it is over, by maintenance",
         f"{_FORGETTING}::test_forgetting_refills_no_budget_and_the_name_goes_when_the_month_is_over",
     ),
     Place("budget_reservations", ("person", "chat"), "whose call is under way", "when it ends", _PLANTED),
@@ -164,7 +164,7 @@ PLACES: Final = (
         "observer_reservations",
         ("person", "chat"),
         "whose chat is being read",
-        "when that ends; after a kill by upkeep",
+        "when that ends; after a kill by maintenance",
         _PLANTED,
     ),
     Place("budget_rates", ("subject",), "how much somebody wrote in a minute", "with the person", _PLANTED),
@@ -172,7 +172,7 @@ PLACES: Final = (
     Place(
         "access_refusals",
         ("kind", "subject"),
-        "who was told that they are not let in, or has used a right all the same; who was forgotten while something "
+        "who was told that they have no access, or used a right without it; who was forgotten while something "
         "that names them had not been read yet",
         "with the person; that a right was used, after a day; who was forgotten, an hour after that is read",
         "people/test_late_messages.py::test_a_quote_that_waits_is_not_kept_and_its_question_is_answered",
@@ -181,7 +181,7 @@ PLACES: Final = (
     Place(
         "access_roles",
         ("subject", "granted_by"),
-        "whom the owner let in or took out",
+        "people whom the owner approved or blocked",
         "never by forgetting: the owner decides it (botservice access)",
         _PLANTED,
     ),
@@ -217,28 +217,28 @@ PLACES: Final = (
         "files of botservice backup and botservice export --archive",
         (),
         "what was there when they were made",
-        "by whoever made them: they are the owner's",
+        "by the person who made them: they belong to the owner",
         "cli/test_people.py",
     ),
     Place(
         "the history of botservice chat",
         (),
         "what was typed on the terminal, for the arrow keys",
-        "by whoever typed it: a file in their home, with mode 0600; --no-history keeps none",
+        "by the person who typed it: a file in their home, with mode 0600; --no-history keeps none",
         "transports/test_terminal_screens.py::test_the_history_is_read_by_its_owner_alone",
     ),
     Place(
         "logs",
         (),
         "numbers of chats and turns; no words, no names",
-        "by whoever keeps the logs",
+        "by the person who keeps the logs",
         "attacks/test_read_out_of_logs.py",
     ),
     Place(
         "memory of the process",
         (),
         "search indexes, vectors of questions, names that Slack gave, what somebody has open there",
-        "indexes at the next look at the chat; the rest makes room for newer, and is in no prompt of anybody else",
+        "indexes at the next look at the chat; the rest is replaced by newer data, and is in no prompt of anybody else",
         "history/test_search.py::test_a_forgotten_context_leaves_memory",
     ),
 )
