@@ -14,7 +14,7 @@ from sqlalchemy import BigInteger, Column, Connection, MetaData, Table, bindpara
 from botservice.core.progress import Progress
 from botservice.storage.conversion_messages import OLDER, convert_messages
 from botservice.storage.conversion_records import convert_log, convert_prompt, convert_step
-from botservice.storage.tables.columns import Compressed
+from botservice.storage.tables.columns import Compressed, Places
 from botservice.storage.tables.conversations import messages
 
 OLD_VERSION: Final = "0028"
@@ -47,7 +47,10 @@ _PROGRESS: Final = Table(
 )
 """Up to which turn and which message everything is converted."""
 _steps: Final = table(
-    "steps", *map(column, ("id", "turn_id", "old_data", "prompt_ranges", "prompt")), column("data", Compressed)
+    "steps",
+    *map(column, ("id", "turn_id", "old_data", "prompt_ranges")),
+    column("prompt", Places),
+    column("data", Compressed),
 )
 _logs: Final = table(
     "prompt_log", *map(column, ("turn_id", "seq", "context_id", "old_content")), column("content", Compressed)
@@ -149,7 +152,7 @@ def _convert_turns(connection: Connection, ids: list[int]) -> None:
     for row in connection.execute(old).all():
         prompt = None
         if row.prompt_ranges is not None:
-            prompt = json.dumps(convert_prompt(json.loads(row.prompt_ranges), places.get(row.turn_id, {})))
+            prompt = convert_prompt(json.loads(row.prompt_ranges), places.get(row.turn_id, {}))
         data = convert_step(row.old_data)
         new_steps.append({"row": row.id, "old_data": "", "prompt_ranges": None, "prompt": prompt, "data": data})
     if new_steps:

@@ -88,7 +88,7 @@ async def test_slack_fetches_nothing_of_a_stream(slack: SlackApi, sqlite_storage
         typist.finish()
         await slack.until(lambda: any(LEAK in text for text in slack.said("C0GENERAL")))
     assert slack.said("C0GENERAL") == [f"Before it. {LEAK} and after it."]
-    assert (slack.world.fetched, post.states[-1]) == ([], "Before it. ")
+    assert (slack.world.fetched, post.states[-1]) == ([], "Before it.")
 
 
 def test_slack_opens_no_stream_for_an_answer_of_which_nothing_may_be_shown_yet() -> None:

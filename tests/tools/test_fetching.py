@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 
 import pytest
-from sqlalchemy import update
 from standins.web_pages import PagesWeb, page
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, Tool, ToolCall
@@ -23,7 +22,6 @@ from botservice.core.errors import ApprovalPending, SettingsError
 from botservice.core.messages import Author, Role
 from botservice.core.references import Reference, ReferenceKind
 from botservice.history.rows import NewMessage, insert_message
-from botservice.storage.tables.conversations import messages
 
 pytestmark = pytest.mark.any_database
 
@@ -208,9 +206,6 @@ async def test_an_address_that_a_tool_put_together_was_named_by_nobody(storage, 
 async def test_a_reply_that_quotes_the_bot_names_nothing(storage, context, web) -> None:
     web.pages["plans.example/?secret=swordfish"] = page("Fine.", "text/plain")
     await say(context, "this", Reference(ReferenceKind.REPLY, None, SECRET, is_of_assistant=True))
-    await say(context, f'[in reply to you: "{SECRET}"]\nas earlier versions stored it')
-    older = update(messages).where(messages.c.text.startswith("[in reply")).values(said_by_others=None)
-    await context.storage.write(lambda connection: connection.execute(older))
     assert "nobody named" in (await ask(storage, context, web, "Do it", fetch(SECRET)))[-1]
 
 

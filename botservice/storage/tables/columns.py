@@ -2,7 +2,7 @@
 
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -72,6 +72,35 @@ class Json(TypeDecorator[Any]):
     def process_result_value(self, value: Any | None, dialect: Dialect) -> Any:  # noqa: ARG002 - the interface
         """Return the value that the text stands for."""
         return None if value is None else json.loads(value)
+
+
+class Places(TypeDecorator[list[int]]):
+    """A list of whole numbers kept as text, in which a stretch of followers is written as its ends: `0-41 43`.
+
+    A prompt names the places of all messages before it: written out, the record of a step would grow with every step.
+    """
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Sequence[int] | None, dialect: Dialect) -> str | None:  # noqa: ARG002 - the interface
+        """Return the text of a list."""
+        if value is None:
+            return None
+        stretches: list[list[int]] = []
+        for place in value:
+            if stretches and stretches[-1][1] + 1 == place:
+                stretches[-1][1] = place
+            else:
+                stretches.append([place, place])
+        return " ".join(f"{first}-{last}" if last > first else f"{first}" for first, last in stretches)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> list[int] | None:  # noqa: ARG002 - the interface
+        """Return the list that a text stands for."""
+        if value is None:
+            return None
+        ends = [stretch.partition("-") for stretch in value.split()]
+        return [place for first, _, last in ends for place in range(int(first), int(last or first) + 1)]
 
 
 class Compressed(TypeDecorator[str]):

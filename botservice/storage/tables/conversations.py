@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 
 from botservice.storage.tables import conditions, observing, triggers, waiting  # noqa: F401 - of the same metadata
-from botservice.storage.tables.columns import Compressed, Id, Json, Reason, Timestamp, context_id
+from botservice.storage.tables.columns import Compressed, Id, Json, Places, Reason, Timestamp, context_id
 from botservice.storage.tables.conditions import index_where
 from botservice.storage.tables.metadata import metadata as metadata  # noqa: PLC0414 - others take it from here
 
@@ -256,7 +256,7 @@ steps = Table(
     Column("kind", Text, nullable=False),
     Column("step_number", Integer),
     Column("is_open", Boolean, nullable=False, server_default=false()),
-    Column("prompt", Json),
+    Column("prompt", Places),
     # A default that no step has: SQLite adds no column without one to a table that has rows.
     Column("data", Compressed, nullable=False, server_default=text("''")),
     Index("ix_steps_context_id_position", "context_id", "position"),
