@@ -124,7 +124,7 @@ async def test_a_run_of_200_steps_takes_little_space_for_each(sqlite_storage, sq
         sizes.append(await asyncio.to_thread(size_of, sqlite_url))
     sent = sum(len(json.dumps(prompt)) for prompt in llm.prompts)
     first, last = sizes[99] - sizes[9], sizes[199] - sizes[109]
-    assert last / 90 < 2_000  # bytes for each step as compressed JSON, indexes and all
+    assert last / 90 < 1_500  # bytes for each step, indexes and all
     assert last < first * 1.5
     assert sent > 25 * (sizes[-1] - sizes[0])
     context = await AgentContext.get_or_create(sqlite_storage, {"chat_id": "1"})
