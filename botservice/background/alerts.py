@@ -172,7 +172,7 @@ class FailureAlerts:
         return alert
 
     async def _find_language(self) -> str | None:
-        """Find the language of whoever wrote in the chat last; None where nothing says it."""
+        """Find the language of the person who wrote in the chat last; None if it is unknown."""
 
         def newest(connection: Connection) -> list[tuple[str, StoredEvent]]:
             number = self._chat.number or find_context(connection, ContextKeys.of(self._chat.keys))

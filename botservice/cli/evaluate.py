@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def evaluate(
     file: Annotated[
-        Path | None, typer.Argument(metavar="[FILE]", help="Cases in YAML; see docs/trying-again.md.")
+        Path | None, typer.Argument(metavar="[FILE]", help="Cases in YAML; see docs/guides/trying-again.md.")
     ] = None,
     *,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="In the place of the agent's model.")] = None,

@@ -23,7 +23,7 @@ _SECRET_VALUES: Final = re.compile(
     r"\b(?:sk-[\w-]{16,}|gh[pousr]_\w{20,}|xox[abeprs]-[\w-]{10,}|AKIA[A-Z0-9]{12,}|Bearer\s+[\w.~+/-]{12,}=*"
     r"|\d{6,}:[\w-]{30,})|(?<![\w-])eyJ[\w-]{8,}+\.[\w-]{8,}+\.[\w-]+|(?<=//)[^/\s:@]++:(?P<password>[^@\s/]++)(?=@)"
 )
-# A model chooses the words: what could be a command, or is longer than keys are, has to be seen by whoever allows it.
+# A model chooses the words: possible commands, and values longer than keys are, stay visible to those who decide.
 _MAY_RUN: Final = re.compile(r"[`;|&<>(\n]|\$\{")
 _LONGEST_GUESS: Final = 256
 _LONGEST_ENDS: Final = 4  # signs that are shown at either end: a model can choose words that look like a secret

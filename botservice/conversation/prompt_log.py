@@ -42,7 +42,7 @@ _LONG_TEXT: Final = 512  # characters; longer ones, such as what is known of a p
 _RECURRING: Final = 128  # likewise of what stands in front of records: it is the same all day
 _HALVES: Final = re.compile("[\ud800-\udfff]")
 _NOTHING: Final[Mapping[str, bytes]] = MappingProxyType({})
-# Made once: making it anew for every call takes SQLAlchemy longer than running it.
+# Made once: making it again for every call takes SQLAlchemy longer than running it.
 _INSERT: Final = insert(prompt_log)
 _SYSTEM_PROMPT: Final = select(turns.c.system_prompt).where(turns.c.id == bindparam("turn"))
 

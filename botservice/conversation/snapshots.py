@@ -185,7 +185,7 @@ def turns_in_view(connection: Connection, context_id: int, turn_id: int | None =
     """Return the turns whose steps are in view, the newest first: back to the last one that began anew."""
     in_view: list[int] = []
     sought = {"context": context_id, "before": _MOST_ID if turn_id is None else turn_id + 1, "most": 1}
-    while rows := connection.execute(_NEWEST_TURNS, sought).all():  # nearly always there is one: most begin anew
+    while rows := connection.execute(_NEWEST_TURNS, sought).all():  # nearly always one round: most begin again
         for row in rows:
             in_view.append(row.id)
             if not row.keeps_steps:

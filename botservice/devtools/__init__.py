@@ -1,1 +1,1 @@
-"""For whoever makes a bot: asking again from the record, evaluation, and what the inspector shows."""
+"""For developers of a bot: replay, evaluation, and the queries of the inspector."""

@@ -65,7 +65,7 @@ def tell_once(connection: Connection, subject: Subject, now: datetime) -> bool:
 
 
 def grant(connection: Connection, subject: Subject, role: AccessRole, by: str, now: datetime) -> None:
-    """Give a person or chat a role; one that is blocked later is told so anew."""
+    """Give a person or chat a role; one that is blocked later is told so again."""
     values = {
         "kind": subject.kind.value,
         "subject": subject.name,
