@@ -9,13 +9,13 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy import bindparam, delete, select
 
 from botservice.conversation.kept_out import forget_kept_out
 from botservice.core.errors import BotServiceError
 from botservice.llm.chat import ChatLLM
 from botservice.llm.openai.options import REMEMBERED_SECONDS, ServerLimits
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.statements import upserting
 from botservice.storage.tables.models import model_refusals
 

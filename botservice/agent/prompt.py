@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from botservice.agent.fitting import Pieces, Scales, count_left_out, fit
 from botservice.conversation.agent_memory import RenderedStep, start_of_work
@@ -52,6 +52,7 @@ from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.people.facts import ARE_KNOWN, Fact, visible_facts
 from botservice.people.facts_in_prompt import describe_person
 from botservice.people.names import is_guest
+from botservice.storage.database import Connection
 
 _TOKENS_AROUND_A_MESSAGE = 4
 _MARGIN_PERCENT = 110  # servers put words of their own around messages and tools, and encodings differ a little

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
 
-from sqlalchemy import Connection
-
 from botservice.agent.tool import tool
 from botservice.conversation.context import AgentContext, note_untrusted
 from botservice.core.messages import Author
@@ -16,6 +14,7 @@ from botservice.llm.tokens import counter_for
 from botservice.people.facts import Refused, delete_facts, keep_fact, visible_facts
 from botservice.people.identities import find_identity
 from botservice.privacy.export_records import drop_exports_of
+from botservice.storage.database import Connection
 
 _MOST = 24
 _MOST_QUERIES = 6

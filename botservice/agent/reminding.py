@@ -9,8 +9,6 @@ from datetime import datetime, timedelta
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import Connection
-
 from botservice.agent.tool import Tool
 from botservice.conversation.context import AgentContext
 from botservice.conversation.reminder import LATEST, LONGEST_TEXT, MAX_WAITING, Reminder, Repeats
@@ -26,6 +24,7 @@ from botservice.conversation.reminder_records import (
 )
 from botservice.conversation.reminder_times import find_zone, read_moment, spell
 from botservice.people.names import transport_of
+from botservice.storage.database import Connection
 
 _UTC = ZoneInfo("UTC")
 _NO_ZONE = (

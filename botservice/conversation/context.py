@@ -9,7 +9,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from botservice.conversation.agent_memory import AgentMemory, completed_steps
@@ -25,7 +25,7 @@ from botservice.core.personas import PROMPT, prompt_of, system_prompt
 from botservice.history.chat_history import ChatHistory
 from botservice.history.notes import Note, read_notes
 from botservice.llm.chat import BeforeCall, TextSink
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conversations import contexts
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.

@@ -3,12 +3,13 @@
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, delete, insert
+from sqlalchemy import bindparam, delete, insert
 
 from botservice.core.messages import Author
 from botservice.people.access_records import read_names, read_roles
 from botservice.people.access_values import AccessRole
 from botservice.people.names import person_name
+from botservice.storage.database import Connection
 from botservice.storage.tables.slack import feedback
 
 VERDICTS: Final = ("good", "bad")

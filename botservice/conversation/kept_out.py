@@ -5,10 +5,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, Exists, bindparam, delete, select, update
+from sqlalchemy import Exists, bindparam, delete, select, update
 
 from botservice.core.messages import Message
 from botservice.history.shown import mention
+from botservice.storage.database import Connection
 from botservice.storage.statements import upserting
 from botservice.storage.tables.models import refused_messages
 

@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from botservice.conversation.field_codec import UnknownValue, decode, loads
 from botservice.conversation.field_values import ToolResult
 from botservice.conversation.readable import listed
 from botservice.core.messages import ToolCall
+from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import steps
 
 # A sum, so that no index is chosen by it: SQLite would look through all steps of the context in their order.

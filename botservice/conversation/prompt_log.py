@@ -23,7 +23,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, bindparam, insert, select
+from sqlalchemy import bindparam, insert, select
 
 from botservice.conversation.data_urls import read_data_url, write_data_url
 from botservice.conversation.field_codec import dumps
@@ -33,6 +33,7 @@ from botservice.history.excerpts import Excerpt
 from botservice.history.rows import read_shown
 from botservice.history.shown import FORMS, Records, Source
 from botservice.storage.blobs import digest_of, read_blobs, store_blob
+from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import prompt_log, turns
 
 _SYSTEM: Final[Mapping[str, Any]] = {"system": True}  # as JSON has it

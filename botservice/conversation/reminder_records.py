@@ -5,11 +5,12 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, func, select, update
 
 from botservice.conversation.reminder import Reminder, ReminderStatus, Repeats
 from botservice.conversation.reminder_times import find_zone, next_time
 from botservice.core.messages import Author, storable
+from botservice.storage.database import Connection
 from botservice.storage.postgres_clock import CLOCKS_DIFFER
 from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conditions import REMINDER_IS_WAITING

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, exists, select
+from sqlalchemy import bindparam, exists, select
 
 from botservice.conversation.prompt_log import PromptLog, read_prompt_log
 from botservice.conversation.step_records import (
@@ -19,6 +19,7 @@ from botservice.core.errors import StorageError
 from botservice.core.messages import Author, Message
 from botservice.history.rows import BY_ID, LAST_OF_A_PERSON, read_messages
 from botservice.storage.blobs import read_blobs
+from botservice.storage.database import Connection
 from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN, TURN_IS_RUNNING
 from botservice.storage.tables.conversations import contexts, turns
 from botservice.storage.tables.waiting import pending_calls

@@ -5,10 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection
-
 from botservice.conversation.field_codec import dumps, loads
 from botservice.storage.blobs import digest_of, read_blobs
+from botservice.storage.database import Connection
 
 _BYTES: Final = "$bytes"
 _BLOB: Final = "$blob"

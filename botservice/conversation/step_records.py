@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from botservice.conversation.items import MemoryItem, checked_item, revision_of
 from botservice.conversation.prompt_log import PromptLog, Unsaved, read_prompt_log
 from botservice.conversation.step_files import StepData, attach_files, detach_files
 from botservice.storage.blobs import store_blob
+from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import steps
 
 # Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.

@@ -5,12 +5,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Boolean, Connection, and_, bindparam, delete, or_, select, update
+from sqlalchemy import Boolean, and_, bindparam, delete, or_, select, update
 
 from botservice.core.messages import Attachment, storable
 from botservice.core.references import Reference, keep_files
 from botservice.history.rows import delete_rows, store_attachment
 from botservice.history.word_blocks import forget_words
+from botservice.storage.database import Connection
 from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.references import decode_references, keep_references, storable_references
 from botservice.storage.tables.conditions import MESSAGE_IS_EDITED, MESSAGE_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON

@@ -10,9 +10,6 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection
-from sqlalchemy.exc import SQLAlchemyError
-
 from botservice.core.messages import Attachment, Author, Message, Role
 from botservice.history.documents import question_of, searchable_text
 from botservice.history.questions import Question, SearchHit, TimeRange, merge_hits
@@ -34,9 +31,9 @@ from botservice.history.rows import (
 from botservice.history.shown import Room
 from botservice.history.window import CONVERSATION, MessageSelector, StoredMessages, is_quick
 from botservice.llm.tokens import TokenCounter, count_aside, counter_for
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.orphaned_files import sweep_files
-from botservice.storage.readers import NotInPlace, leave_to_thread
+from botservice.storage.readers import READ_ERRORS, leave_to_thread
 from botservice.storage.tables.conversations import messages
 
 if TYPE_CHECKING:
@@ -320,7 +317,7 @@ class ChatHistory:
             if sum(len(hit.message.text) for hit in found) > _READ_INLINE:
                 leave_to_thread(connection)
             return room.fill(found, question.text)
-        except (SQLAlchemyError, NotInPlace):
+        except READ_ERRORS:
             raise
         except Exception:
             logger.exception("search.failed", extra={"context": self._context_id})

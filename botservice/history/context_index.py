@@ -5,7 +5,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam
+from sqlalchemy import bindparam
 
 from botservice.history.documents import MESSAGES, documents_of, read_documents
 from botservice.history.long_chats import LongChats
@@ -16,6 +16,7 @@ from botservice.history.word_blocks import WordBlock, find_stretches
 from botservice.search.documents import Document
 from botservice.search.index import SearchIndex
 from botservice.search.scoring import Ranking
+from botservice.storage.database import Connection, Row
 from botservice.storage.readers import leave_to_thread
 from botservice.storage.tables.conversations import messages
 

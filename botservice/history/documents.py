@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from sqlalchemy import Row, bindparam, select
+from sqlalchemy import bindparam, select
 
 from botservice.core.messages import Author, Message, Role
 from botservice.core.references import write_out
@@ -13,6 +13,7 @@ from botservice.history.rows import COLUMNS
 from botservice.llm.demo import SELF
 from botservice.search.documents import Document
 from botservice.search.people import author_key
+from botservice.storage.database import Row
 from botservice.storage.references import decode_references
 from botservice.storage.tables.conversations import messages
 

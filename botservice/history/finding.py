@@ -10,8 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from sqlalchemy import Connection, Row, bindparam, select
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import bindparam, select
 
 from botservice.history.context_index import ContextIndex
 from botservice.history.long_chats import DEFAULT_LONG_CHATS, LongChats, rank, search_long_chat
@@ -24,8 +23,8 @@ from botservice.history.word_blocks import WordBlock, write_stretch
 from botservice.llm.tokens import TokenCounter
 from botservice.search.query import split_questions
 from botservice.search.scoring import Ranking, merge_rankings
-from botservice.storage.database import Storage
-from botservice.storage.readers import NotInPlace, leave_to_thread
+from botservice.storage.database import Connection, Row, Storage
+from botservice.storage.readers import READ_ERRORS, leave_to_thread
 from botservice.storage.tables.conversations import contexts
 
 if TYPE_CHECKING:
@@ -204,7 +203,7 @@ class SearchIndexes:
                 self._full[entry.context_id, entry.full.first_position] = entry.full
             yield entry, state if is_current else None
             size = entry.index.size_bytes + _ENTRY_BYTES
-        except (SQLAlchemyError, NotInPlace):
+        except READ_ERRORS:
             raise  # nothing was taken in: the index is as it was
         except BaseException:
             self.forget(context_id)  # it may be half of what it was to be

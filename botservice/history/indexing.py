@@ -8,8 +8,6 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, Self
 
-from sqlalchemy import Row
-
 from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, ClaimLost, DatabaseInUse, LLMError
 from botservice.core.messages import Role
@@ -20,7 +18,7 @@ from botservice.history.finding import SearchIndexes
 from botservice.history.question_vectors import QuestionVectors
 from botservice.history.vectors import as_unit_rows, find_missing, find_newest, find_newest_vector, write_vectors
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Row, Storage
 from botservice.storage.references import full_text_of
 
 logger = logging.getLogger(__name__)

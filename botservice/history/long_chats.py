@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from botservice.core.messages import Role
 from botservice.history.documents import MESSAGES, read_documents
@@ -25,6 +25,7 @@ from botservice.search.index import SearchIndex
 from botservice.search.scoring import Ranking
 from botservice.search.weights import DEFAULT
 from botservice.storage.chunks import chunks
+from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import messages
 
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from botservice.core.messages import Author, Message
 from botservice.history.questions import SearchHit
@@ -14,6 +14,7 @@ from botservice.history.rows import COLUMNS, IS_SAID, read_message, read_message
 from botservice.history.window import CONVERSATION
 from botservice.llm.tokens import TokenCounter
 from botservice.search.documents import is_question
+from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import messages
 
 _SHORT: Final = 40  # characters: what is longer says by itself what it is about

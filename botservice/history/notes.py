@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, bindparam, delete, insert, select, update
+from sqlalchemy import Select, bindparam, delete, insert, select, update
 
 from botservice.config.settings import NOTES_TOKENS as NOTES_TOKENS  # noqa: PLC0414 - others take it from here
 from botservice.core.quoting import quote_text
+from botservice.storage.database import Connection
 from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.observing import notes, observed, refused_notes

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
-from sqlalchemy import Connection, Row, bindparam
+from sqlalchemy import bindparam
 
 from botservice.core.messages import Message, Role
 from botservice.history.rows import NEWEST_FIRST, OF_CONTEXT, read_message
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Row, Storage
 from botservice.storage.tables.conversations import messages
 
 Kept = Message | Row[*tuple[Any, ...]]

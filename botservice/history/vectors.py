@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sqlalchemy import Connection, Row, and_, bindparam, delete, func, insert, or_, select
+from sqlalchemy import and_, bindparam, delete, func, insert, or_, select
 
 from botservice.core.messages import Role
 from botservice.storage.chunks import chunks
+from botservice.storage.database import Connection, Row
 from botservice.storage.tables.conversations import messages, vectors
 
 _KEPT_AS = np.dtype("<f2")  # half floats: half the bytes rank the same

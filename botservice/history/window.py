@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import overload
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import func, select
 
 from botservice.core.messages import Message, Role
 from botservice.history.recent import Kept, Recent
 from botservice.history.rows import NEWEST_FIRST, NEWEST_FIRST_BEFORE, read_message, read_messages
 from botservice.llm.tokens import TokenCounter, counter_for
+from botservice.storage.database import Connection
 from botservice.storage.readers import leave_to_thread
 from botservice.storage.tables.conversations import messages
 

@@ -9,10 +9,11 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, delete, insert, select
+from sqlalchemy import bindparam, delete, insert, select
 
 from botservice.search.block_format import BLOCKS, FORMAT
 from botservice.storage.chunks import chunks
+from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import contexts, messages, word_blocks
 
 LARGEST_ID: Final = 2**63 - 1

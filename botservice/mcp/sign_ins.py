@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, exists, insert, select, update
+from sqlalchemy import delete, exists, insert, select, update
 
 from botservice.conversation.context import AgentContext
 from botservice.core.errors import StorageError
 from botservice.people.facts import is_private
 from botservice.people.identities import find_identity
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.encryption import Cipher
 from botservice.storage.tables.people import identities
 from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins

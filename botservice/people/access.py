@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.config.settings import Settings
 from botservice.core.errors import BotServiceError
 from botservice.core.messages import Author, InboundMessage
@@ -29,7 +27,7 @@ from botservice.people.access_records import (
 from botservice.people.access_values import AccessEntry, AccessRole, Notice, Ruling, Subject, SubjectKind
 from botservice.people.linking import new_code
 from botservice.people.names import chat_name, is_browser_account, is_direct_topic, is_guest, person_name, transport_of
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 
 # Who types here runs the service, or has shown ADMIN_TOKEN; or came by a link, which the name of the account says.
 _OWN_PLATFORMS: Final = frozenset({"terminal", "web"})

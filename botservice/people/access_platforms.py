@@ -4,10 +4,9 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.core.errors import SettingsError
 from botservice.people.access_records import is_platform_seen
+from botservice.storage.database import Connection
 
 BUILT_IN: Final = ("telegram", "slack", "web", "terminal")
 _LIKENESS: Final = 0.8

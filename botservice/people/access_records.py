@@ -4,11 +4,12 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, and_, bindparam, delete, or_, select, true, update
+from sqlalchemy import and_, bindparam, delete, or_, select, true, update
 
 from botservice.people.access_values import AccessEntry, AccessRole, Subject, SubjectKind
 from botservice.people.linking import LENGTH, LETTERS, spell
 from botservice.people.names import PERSON_NAMES, person_parts
+from botservice.storage.database import Connection
 from botservice.storage.statements import of_each_database, upserting
 from botservice.storage.tables.access import access_codes, access_invitations, access_refusals, access_roles
 from botservice.storage.tables.people import identities

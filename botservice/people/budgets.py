@@ -7,8 +7,6 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.config.known_prices import KNOWN_CURRENCY, KNOWN_PRICES
 from botservice.config.settings import OPENAI_API_URL, Settings
 from botservice.core.errors import BudgetExceeded, SettingsError
@@ -29,7 +27,7 @@ from botservice.people.budget_records import (
     write_reservation,
 )
 from botservice.people.usage import ModelCall, Payer, record_call
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 
 logger = logging.getLogger(__name__)
 

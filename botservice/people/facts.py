@@ -11,7 +11,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, delete, insert, not_, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, insert, not_, or_, select, update
 
 from botservice.core.messages import Author, storable
 from botservice.history.notes import digest_of_words
@@ -19,6 +19,7 @@ from botservice.people.fact_sources import find_source, own_words_of
 from botservice.people.identities import find_identity, ids_of
 from botservice.people.own_words import fitting_topic, is_said_in
 from botservice.storage.chunks import chunks, select_among
+from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import facts, identities, persons, refused_facts
 

@@ -4,11 +4,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, Select, bindparam, delete, exists, insert, select, update
+from sqlalchemy import Select, bindparam, delete, exists, insert, select, update
 
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Author, Role, storable
 from botservice.people.names import browser_account
+from botservice.storage.database import Connection
 from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import identities, persons

@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from sqlalchemy import Connection, Row, and_, delete, insert, or_, select, update
+from sqlalchemy import and_, delete, insert, or_, select, update
 
 from botservice.people.identities import IDENTITIES, Identity, join_identities
+from botservice.storage.database import Connection, Row
 from botservice.storage.tables.people import identities, link_codes, persons
 
 CODE_LIFETIME: Final = timedelta(minutes=10)

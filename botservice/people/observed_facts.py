@@ -5,8 +5,6 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.core.messages import Author
 from botservice.people.facts import (
     BY_OBSERVER,
@@ -23,6 +21,7 @@ from botservice.people.facts import (
 )
 from botservice.people.identities import ensure_identity, find_identity
 from botservice.people.own_words import is_said_in
+from botservice.storage.database import Connection
 
 # Of these a person has one at a time: the newer takes the place of the older.
 SINGLE_TOPICS: Final = ("name", "age", "birthday", "home", "origin", "job", "employer", "school", "family_status")

@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Self
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import delete, func, select
 
 from botservice.config.known_prices import SEARCHES
 from botservice.core.messages import Author, TokenUsage
 from botservice.core.policies import NANO, Period, Prices, price_of
 from botservice.people.budget_periods import period_start
 from botservice.people.names import chat_name, is_chat_name, person_name
+from botservice.storage.database import Connection
 from botservice.storage.statements import of_each_database
 from botservice.storage.tables.access import model_usage, model_usage_days
 from botservice.storage.tables.people import identities

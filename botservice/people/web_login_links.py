@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, Update, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Update, delete, func, insert, or_, select, update
 
 from botservice.core.messages import Author
 from botservice.people.identities import IDENTITIES, Identity, ensure_identity, identities_of, ids_of, join_identities
 from botservice.people.names import browser_account, is_browser_account
+from botservice.storage.database import Connection
 from botservice.storage.tables.people import identities, web_links, web_logins
 
 PLATFORM: Final = "web"

@@ -150,6 +150,10 @@ class NotInPlace(Exception):
     """A read is not done where it was asked for: a thread does it."""
 
 
+READ_ERRORS = (SQLAlchemyError, NotInPlace)
+"""What a failed read raises inside a query. Whoever asked sees other errors: `Storage.read` names them."""
+
+
 def leave_to_thread(connection: Connection) -> None:
     """Return if a reader's thread calls this: long work besides SQL is not done on the event loop.
 
