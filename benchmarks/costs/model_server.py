@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import contextlib
+import itertools
 import json
 import multiprocessing
 
@@ -10,6 +11,8 @@ import httpx2
 from model_calls import MODEL, chat_stream, responses_stream, whole_chat, whole_response
 
 TOOL, ARGUMENTS = "add", {"a": 2, "b": 3}
+# Each call gets an id of its own, as a model gives it: some frameworks take a repeated id for the same call.
+CALL_ID = "call_000000"
 _MOST_KEPT = 20
 
 
@@ -42,6 +45,7 @@ def serve(port, pieces, calls):
     """Answer every request: as a stream where one is asked for, else at once."""
     answers = _answers(pieces)
     asked = collections.deque(maxlen=_MOST_KEPT)
+    numbers = itertools.count(1)
 
     async def answer(reader, writer):
         try:
@@ -58,7 +62,10 @@ def serve(port, pieces, calls):
                 request = json.loads(body)
                 is_call = bool(request.get("tools")) and _results(request) < calls
                 kind = "text/event-stream" if request.get("stream") else "application/json"
-                _send(writer, kind, answers[path, bool(request.get("stream")), is_call])
+                body = answers[path, bool(request.get("stream")), is_call]
+                if is_call:
+                    body = body.replace(CALL_ID.encode(), b"call_%06d" % next(numbers))
+                _send(writer, kind, body)
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
@@ -103,14 +110,14 @@ def _answers(pieces):
 def _chat_call():
     function = {"name": TOOL, "arguments": json.dumps(ARGUMENTS)}
     message = {"role": "assistant", "content": None}
-    message |= {"tool_calls": [{"id": "call_1", "type": "function", "function": function}]}
+    message |= {"tool_calls": [{"id": CALL_ID, "type": "function", "function": function}]}
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls"}
     return whole_chat(9) | {"choices": [choice]}
 
 
 def _chat_call_stream():
     around = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": MODEL}
-    first = {"index": 0, "id": "call_1", "type": "function", "function": {"name": TOOL, "arguments": ""}}
+    first = {"index": 0, "id": CALL_ID, "type": "function", "function": {"name": TOOL, "arguments": ""}}
     given = json.dumps(ARGUMENTS)
     parts = [{"index": 0, "function": {"arguments": given[at : at + 4]}} for at in range(0, len(given), 4)]
     choices = [{"index": 0, "delta": {"tool_calls": [part]}, "finish_reason": None} for part in (first, *parts)]
@@ -121,7 +128,7 @@ def _chat_call_stream():
 
 
 def _responses_call():
-    call = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": TOOL, "status": "completed"}
+    call = {"type": "function_call", "id": "fc_1", "call_id": CALL_ID, "name": TOOL, "status": "completed"}
     answer = whole_response(9)
     return answer | {"output": [answer["output"][0], call | {"arguments": json.dumps(ARGUMENTS)}]}
 
