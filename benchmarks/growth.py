@@ -26,7 +26,8 @@ from botservice.core.policies import Scope, parse_limits
 from botservice.devtools.conversations import list_contexts, read_turns
 from botservice.llm.chat import ChatResponse
 from botservice.people.budgets import Budgets
-from botservice.people.usage import Payer, UsageBy, list_usage
+from botservice.people.usage import Payer, UsageBy
+from botservice.people.usage_queries import list_usage
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import turns
 from botservice.turns.administration import list_turns

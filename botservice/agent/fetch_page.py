@@ -17,7 +17,7 @@ from botservice.conversation.steps import ActionStep
 from botservice.core.errors import PageRefused
 from botservice.core.messages import ToolCall
 from botservice.core.quoting import quote_name, quote_text
-from botservice.people.fact_sources import own_texts
+from botservice.people.fact_queries import own_texts
 from botservice.people.names import chat_name, person_name
 
 _RATE_SECONDS: Final = 60.0

@@ -49,8 +49,8 @@ from botservice.history.shown import (
 from botservice.history.window import MessageSelector
 from botservice.llm.chat import CachedPrompt, ChatMessage, SaidMessage, ToolSchema
 from botservice.llm.tokens import TokenCounter, counter_for
-from botservice.people.facts import ARE_KNOWN, Fact, visible_facts
-from botservice.people.facts_in_prompt import describe_person
+from botservice.people.fact_queries import ARE_KNOWN, visible_facts
+from botservice.people.facts import Fact, describe_person
 from botservice.people.names import is_guest
 from botservice.storage.database import Connection
 

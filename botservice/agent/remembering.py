@@ -11,8 +11,10 @@ from botservice.history.namesakes import shared_names
 from botservice.history.questions import SearchHit, TimeRange
 from botservice.history.shown import authors_of, describe_records, records_of, room_for_records
 from botservice.llm.tokens import counter_for
-from botservice.people.facts import Refused, delete_facts, keep_fact, visible_facts
-from botservice.people.identities import find_identity
+from botservice.people.fact_keeping import keep_fact
+from botservice.people.fact_queries import delete_facts, visible_facts
+from botservice.people.facts import Refused
+from botservice.people.queries import find_identity
 from botservice.privacy.export_records import drop_exports_of
 from botservice.storage.database import Connection
 

@@ -27,8 +27,7 @@ from botservice.conversation.reminder_records import mend_schedules
 from botservice.core.errors import BotServiceError
 from botservice.core.progress import Progress as Report
 from botservice.core.progress import unwatched
-from botservice.people.budget_records import drop_expired
-from botservice.people.usage import find_strangers, forget_usage
+from botservice.people.usage_queries import drop_expired, find_strangers, forget_usage
 from botservice.privacy.export_records import drop_old_exports
 from botservice.privacy.late_messages import drop_notes
 from botservice.privacy.names_left import release_forgotten

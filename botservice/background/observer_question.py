@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from botservice.background.observer_stretch import ObservedMessage, Stretch
 from botservice.llm.chat import AnswerSchema, ChatMessage
-from botservice.people.observed_facts import SINGLE_TOPICS, TOPICS, TOPICS_BY_SUBJECT
+from botservice.people.fact_keeping import SINGLE_TOPICS, TOPICS, TOPICS_BY_SUBJECT
 
 _LONGEST_SAID: Final = 6_000  # characters of one message
 _CUT: Final = " [… cut]"

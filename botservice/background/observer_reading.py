@@ -24,8 +24,8 @@ from botservice.llm.asking import ask
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse
 from botservice.llm.tokens import count_aside, counter_for
 from botservice.people.budgets import Budgets
+from botservice.people.fact_keeping import keep_found
 from botservice.people.facts import Fact
-from botservice.people.observed_facts import keep_found
 from botservice.people.usage import ModelCall, Payer
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage

@@ -14,10 +14,9 @@ from botservice.core.messages import Author, Role
 from botservice.core.quoting import quote_name
 from botservice.history.notes import StoredNote, read_notes, refused_digests
 from botservice.history.rows import IS_SAID, OF_CONTEXT
-from botservice.people.fact_sources import own_words_in
-from botservice.people.facts import visible_facts
+from botservice.people.fact_keeping import TOPICS_BY_SUBJECT
+from botservice.people.fact_queries import own_words_in, visible_facts
 from botservice.people.names import is_chat_name
-from botservice.people.observed_facts import TOPICS_BY_SUBJECT
 from botservice.storage.references import full_text_of
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import identities

@@ -89,7 +89,7 @@ def usage(
     as_json: JsonLinesOption = False,
 ) -> None:
     """List what models were asked, by person, chat, model or day (UTC)."""
-    from botservice.people.usage import list_usage
+    from botservice.people.usage_queries import list_usage
 
     subject, start = _usage_by(by), _day(since)
 
@@ -129,7 +129,7 @@ def _usage_by(text: str) -> "UsageBy":
 
 def _day(text: str | None) -> datetime:
     from botservice.core.policies import Period
-    from botservice.people.budget_periods import period_start
+    from botservice.people.usage import period_start
 
     if text is None:
         return period_start(Period.MONTH, datetime.now(UTC))
@@ -147,7 +147,8 @@ def _access() -> "Access":
 
 def _check_platform(who: str) -> bool:
     """Return whether anybody was heard of on the platform of a name; a bot's own transport may have any."""
-    from botservice.people.access_platforms import is_heard_of, nearest_platform, platform_of
+    from botservice.people.access_queries import is_heard_of
+    from botservice.people.names import nearest_platform, platform_of
 
     platform = platform_of(who)
     if ":" not in who or with_storage(lambda storage: storage.read(lambda each: is_heard_of(each, platform))):

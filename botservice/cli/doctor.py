@@ -32,8 +32,8 @@ from botservice.llm.configured import configured_llm
 from botservice.llm.model_notices import NOTICE_DAYS
 from botservice.llm.tls import tls_context
 from botservice.llm.tokens import find_encoding
-from botservice.people.access_platforms import check_platforms
 from botservice.people.budgets import Budgets
+from botservice.people.names import check_platforms
 from botservice.server.serving import listen, throwaway_storage
 from botservice.service import AgentService
 from botservice.storage.blobs import check_readable, count_plain

@@ -9,10 +9,10 @@ from botservice.core.errors import BotServiceError
 from botservice.core.formatted_text import FormattedText
 from botservice.core.policies import is_identity
 from botservice.core.quoting import shortened
-from botservice.people.access_platforms import is_heard_of, platform_of
-from botservice.people.access_records import as_code
+from botservice.people.access_queries import is_heard_of
 from botservice.people.access_values import AccessEntry, AccessRole, SubjectKind
-from botservice.people.names import chat_name, person_name, transport_of
+from botservice.people.identities import as_code
+from botservice.people.names import chat_name, person_name, platform_of, transport_of
 from botservice.texts.formatted import below, bulleted, line, quoted
 from botservice.texts.formatted import code as code_span
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest

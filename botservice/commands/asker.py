@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
-from botservice.people.facts import is_private
-from botservice.people.identities import Identity, ensure_identity, find_identity, note_audience
+from botservice.people.fact_queries import is_private
+from botservice.people.identities import Identity
+from botservice.people.queries import ensure_identity, find_identity, note_audience
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 

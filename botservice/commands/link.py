@@ -7,18 +7,17 @@ from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Button
-from botservice.people.identities import Identity, identities_of, is_browser_of, part_identity
-from botservice.people.linking import (
-    CODE_LIFETIME,
-    LinkProblem,
+from botservice.people.identities import CODE_LIFETIME, Identity, LinkProblem, is_browser_of, new_code
+from botservice.people.names import is_browser_account
+from botservice.people.queries import (
     accept_offer,
     confirm_offer,
-    new_code,
+    identities_of,
     offer_link,
     offer_of,
+    part_identity,
     take_code,
 )
-from botservice.people.names import is_browser_account
 from botservice.texts.formatted import Value, below, command, line
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 

@@ -13,9 +13,10 @@ from botservice.commands.notes import delete_asked_note, list_notes
 from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Button
 from botservice.core.quoting import shortened
-from botservice.people.facts import MAX_TEXT, Fact, correct_fact, delete_facts, facts_of, share_fact, texts_going
-from botservice.people.identities import identities_of
+from botservice.people.fact_queries import correct_fact, delete_facts, facts_of, share_fact, texts_going
+from botservice.people.facts import MAX_TEXT, Fact
 from botservice.people.names import transport_of
+from botservice.people.queries import identities_of
 from botservice.privacy.export_records import drop_exports_of
 from botservice.privacy.records import clear_quotes, erase_quotes
 from botservice.texts.formatted import Value, below, bulleted, line, quoted

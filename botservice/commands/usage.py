@@ -8,10 +8,10 @@ from sqlalchemy import Connection
 from botservice.commands.command import Command
 from botservice.core.formatted_text import FormattedText
 from botservice.core.policies import NANO, Period, Scope, Unit
-from botservice.people.access_records import read_names
-from botservice.people.budget_periods import period_start
+from botservice.people.access_queries import read_names
 from botservice.people.budgets import Standing
-from botservice.people.usage import Payer, UsageLine, list_usage
+from botservice.people.usage import Payer, UsageLine, period_start
+from botservice.people.usage_queries import list_usage
 from botservice.texts.formatted import below, bulleted
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 

@@ -8,15 +8,9 @@ from sqlalchemy import Connection
 from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.core.formatted_text import Span
+from botservice.people.identities import LINK_LIFETIME, new_secret
 from botservice.people.names import is_browser_account
-from botservice.people.web_login_links import (
-    LINK_LIFETIME,
-    close_browsers,
-    count_browsers,
-    has_enough_links,
-    new_secret,
-    offer_browser,
-)
+from botservice.people.queries import close_browsers, count_browsers, has_enough_links, offer_browser
 from botservice.texts.formatted import below
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 

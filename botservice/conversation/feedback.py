@@ -6,7 +6,7 @@ from typing import Final
 from sqlalchemy import bindparam, delete, insert
 
 from botservice.core.messages import Author
-from botservice.people.access_records import read_names, read_roles
+from botservice.people.access_queries import read_names, read_roles
 from botservice.people.access_values import AccessRole
 from botservice.people.names import person_name
 from botservice.storage.database import Connection

@@ -21,7 +21,8 @@ from botservice.devtools.replay_changes import Changes
 from botservice.devtools.replay_loop import ReplayDialog
 from botservice.devtools.replayed_answers import Comparison
 from botservice.llm.chat import ChatLLM, ChatMessage
-from botservice.people.usage import ModelCall, Payer, record_call
+from botservice.people.usage import ModelCall, Payer
+from botservice.people.usage_queries import record_call
 from botservice.service import AgentService
 from botservice.storage.database import Storage
 

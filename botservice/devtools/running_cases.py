@@ -30,8 +30,9 @@ from botservice.devtools.replayed_answers import ReplayedAnswer
 from botservice.devtools.replaying import ask_again, model_of, offered_tools
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse
 from botservice.llm.demo import DemoChatLLM
-from botservice.people.facts import Fact, Refused, keep_fact
-from botservice.people.identities import ensure_identity, note_audience
+from botservice.people.fact_keeping import keep_fact
+from botservice.people.facts import Fact, Refused
+from botservice.people.queries import ensure_identity, note_audience
 from botservice.service import AgentService
 from botservice.storage.database import Storage
 

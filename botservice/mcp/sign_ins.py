@@ -12,8 +12,8 @@ from sqlalchemy import delete, exists, insert, select, update
 
 from botservice.conversation.context import AgentContext
 from botservice.core.errors import StorageError
-from botservice.people.facts import is_private
-from botservice.people.identities import find_identity
+from botservice.people.fact_queries import is_private
+from botservice.people.queries import find_identity
 from botservice.storage.database import Connection, Storage
 from botservice.storage.encryption import Cipher
 from botservice.storage.tables.people import identities

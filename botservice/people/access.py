@@ -10,9 +10,8 @@ from botservice.config.settings import Settings
 from botservice.core.errors import BotServiceError
 from botservice.core.messages import Author, InboundMessage
 from botservice.core.policies import AccessMode, is_identity
-from botservice.people.access_records import (
+from botservice.people.access_queries import (
     Owe,
-    as_code,
     grant,
     is_anybody_blocked,
     issue_code,
@@ -25,7 +24,7 @@ from botservice.people.access_records import (
     tell_once,
 )
 from botservice.people.access_values import AccessEntry, AccessRole, Notice, Ruling, Subject, SubjectKind
-from botservice.people.linking import new_code
+from botservice.people.identities import as_code, new_code
 from botservice.people.names import chat_name, is_browser_account, is_direct_topic, is_guest, person_name, transport_of
 from botservice.storage.database import Connection, Storage
 

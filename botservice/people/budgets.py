@@ -10,11 +10,12 @@ from typing import Final
 from botservice.config.known_prices import KNOWN_CURRENCY, KNOWN_PRICES
 from botservice.config.settings import OPENAI_API_URL, Settings
 from botservice.core.errors import BudgetExceeded, SettingsError
+from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import TokenUsage
 from botservice.core.policies import ANY_MODEL, NANO, Limit, Period, Prices, Scope, Unit, price_of
 from botservice.llm.openai.options import is_openai
-from botservice.people.budget_periods import period_end, period_start
-from botservice.people.budget_records import (
+from botservice.people.usage import ModelCall, Payer, period_end, period_start
+from botservice.people.usage_queries import (
     Used,
     count_message,
     delete_reservation,
@@ -22,12 +23,14 @@ from botservice.people.budget_records import (
     note_once,
     read_messages_sent,
     read_used,
+    record_call,
     release_observer,
     write_observer_reservation,
     write_reservation,
 )
-from botservice.people.usage import ModelCall, Payer, record_call
 from botservice.storage.database import Connection, Storage
+from botservice.texts import in_language
+from botservice.texts.formatted import say
 
 logger = logging.getLogger(__name__)
 
@@ -353,3 +356,29 @@ def _subjects(payer: Payer) -> list[tuple[Scope, str]]:
     """Return the scopes and subjects of a payer's budgets; without an identity there is no personal one."""
     person = [(Scope.PERSON, payer.person)] if payer.person else []
     return [*person, (Scope.CHAT, payer.chat), (Scope.SERVICE, "")]
+
+
+_WHOSE: Final[Mapping[str, str]] = {
+    Scope.PERSON: "budgets.person",
+    Scope.CHAT: "budgets.chat",
+    Scope.SERVICE: "budgets.service",
+}
+
+
+def used_up_text(scope: str, ends_at: datetime, language: str | None) -> FormattedText:
+    """Return the text for a question that would take more than is left."""
+    return _said("budgets.used_up", scope, f"{ends_at:%Y-%m-%d %H:%M}", language)
+
+
+def too_fast_text(ends_at: datetime, language: str | None) -> FormattedText:
+    """Return the text for messages beyond the rate limit."""
+    return say("budgets.too_fast", language, when=f"{ends_at:%H:%M}")
+
+
+def nearly_used_text(scope: str, ends_at: datetime, language: str | None) -> FormattedText:
+    """Return the line below an answer when most of a budget is used."""
+    return _said("budgets.nearly", scope, f"{ends_at:%Y-%m-%d %H:%M}", language)
+
+
+def _said(key: str, scope: str, when: str, language: str | None) -> FormattedText:
+    return say(key, language, whose=in_language(_WHOSE[scope], language), when=when)

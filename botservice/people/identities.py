@@ -1,27 +1,19 @@
-"""Identities: accounts on platforms, and the persons behind them."""
+"""Accounts on platforms, and the codes and links that show that two of them belong to one person.
 
-from collections.abc import Iterable
+A display name proves nothing. A code is shown in one account alone, and that account then sees who gave it before
+anything is joined.
+"""
+
+import secrets
 from dataclasses import dataclass
-from datetime import datetime
-
-from sqlalchemy import Select, bindparam, delete, exists, insert, select, update
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
 
 from botservice.core.formatted_text import FormattedText
-from botservice.core.messages import Author, Role, storable
+from botservice.core.messages import Author
 from botservice.people.names import browser_account
-from botservice.storage.database import Connection
-from botservice.storage.statements import of_each_database
-from botservice.storage.tables.conversations import contexts, messages
-from botservice.storage.tables.people import identities, persons
 from botservice.texts.formatted import code, line, quoted
-
-IDENTITIES = select(*identities.c["id", "person_id", "platform", "platform_id", "name"])
-"""Of each row, what an Identity is made of."""
-_FIND = IDENTITIES.where(
-    identities.c.platform == bindparam("platform"), identities.c.platform_id == bindparam("platform_id")
-)
-_identify = of_each_database(lambda insert: insert(identities).on_conflict_do_nothing().returning(identities.c.id))
-_AUDIENCE = select(contexts.c.is_shared, contexts.c.only_identity_id).where(contexts.c.id == bindparam("context"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,126 +43,87 @@ class Identity:
         return Author(self.platform, self.platform_id, self.name)
 
 
-def find_identity(connection: Connection, author: Author | None) -> Identity | None:
-    """Return the identity of an author, or None if they have no account or never wrote."""
-    if author is None or not author.platform or not author.id:
-        return None
-    sought = {"platform": storable(author.platform), "platform_id": storable(author.id)}
-    row = connection.execute(_FIND, sought).one_or_none()
-    return None if row is None else Identity(*row)
-
-
-def ensure_identity(connection: Connection, author: Author | None, now: datetime) -> Identity | None:
-    """Return the identity of an author, stored at the first message, or None if they have no account."""
-    if author is None or not author.platform or not author.id:
-        return None
-    name = author.name and storable(author.name)
-    known = find_identity(connection, author)
-    if known is None:
-        return _insert(connection, author, name, now)
-    if name is not None and name != known.name:
-        connection.execute(update(identities).where(identities.c.id == known.id).values(name=name))
-    return known
-
-
-def identities_of(connection: Connection, person_id: int) -> list[Identity]:
-    """Return the identities of a person, oldest first."""
-    query = IDENTITIES.where(identities.c.person_id == person_id).order_by(identities.c.id)
-    return [Identity(*row) for row in connection.execute(query)]
-
-
-def ids_of(person_id: int) -> Select[int]:
-    """Return the query for the ids of a person's identities."""
-    return select(identities.c.id).where(identities.c.person_id == person_id)
-
-
-def join_identities(connection: Connection, first: Identity, second: Identity) -> None:
-    """Join the persons of two identities into one, with the facts of both."""
-    older, newer = sorted((first.person_id, second.person_id))
-    if older != newer:
-        connection.execute(update(identities).where(identities.c.person_id == newer).values(person_id=older))
-
-
-def part_identity(connection: Connection, identity: Identity, now: datetime) -> bool:
-    """Give an identity a person of its own again, with its facts and its browsers.
-
-    Return whether it was linked.
-    """
-    known = identities_of(connection, identity.person_id)
-    own = [each.id for each in known if each.id == identity.id or is_browser_of(each, identity)]
-    if len(known) == len(own):
-        return False
-    person_id = _insert_person(connection, now)
-    connection.execute(update(identities).where(identities.c.id.in_(own)).values(person_id=person_id))
-    return True
-
-
 def is_browser_of(account: Identity, identity: Identity) -> bool:
     """Return whether an account is the one that an identity has in browsers."""
     return (account.platform, account.platform_id) == ("web", browser_account(identity.id))
 
 
-def note_audience(
-    connection: Connection, context_id: int, heard: Iterable[tuple[Author | None, Identity | None]], *, is_private: bool
-) -> None:
-    """Record who is seen in a context: private facts must not be told where others listen.
+CODE_LIFETIME: Final = timedelta(minutes=10)
 
-    Args:
-        heard: Who said something just now, with their identities.
-        is_private: Whether the platform says that nobody else listens.
+MAX_GUESSES: Final = 5  # wrong codes of one person in GUESSING
+
+GUESSING: Final = timedelta(hours=1)
+
+LETTERS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # pragma: allowlist secret - none looks like another
+
+LENGTH: Final = 8  # 40 bits, for ten minutes
+
+
+class LinkProblem(StrEnum):
+    """Why a code was not taken."""
+
+    UNKNOWN = "unknown"  # wrong, used, or too old: which of them is nobody's business
+    GUESSING = "guessing"  # too many wrong ones
+    SAME = "same"  # both accounts are one person already
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A code that waits.
+
+    Attributes:
+        asker: Whose code it is.
+        giver: Who gave it; None until a person does.
     """
-    # Somebody without a name is the program itself, such as one that reminds; a name without identity is a stranger.
-    seen = [(author, identity) for author, identity in heard if author is not None]
-    if is_private and not seen:
-        return
-    state = connection.execute(_AUDIENCE, {"context": context_id}).one_or_none()
-    if state is None or state.is_shared:
-        return
-    ids = {None if identity is None else identity.id for _, identity in seen}
-    if not is_private or len(ids) > 1:
-        _share(connection, context_id)
-    elif ids and ids != {state.only_identity_id}:
-        ((author, identity), *_) = seen
-        if state.only_identity_id is not None or _is_known_to_others(connection, context_id, author):
-            _share(connection, context_id)
-        elif identity is not None:
-            change = update(contexts).where(contexts.c.id == context_id)
-            connection.execute(change.values(only_identity_id=identity.id))
+
+    id: int
+    asker: Identity
+    giver: Identity | None
+    is_accepted: bool
 
 
-def _share(connection: Connection, context_id: int) -> None:
-    connection.execute(update(contexts).where(contexts.c.id == context_id).values(is_shared=True))
+def new_code() -> str:
+    """Return a code to be shown once that nobody can guess, such as "ABCD-EFGH"."""
+    return spell("".join(secrets.choice(LETTERS) for _ in range(LENGTH)))
 
 
-def _is_known_to_others(connection: Connection, context_id: int, author: Author | None) -> bool:
-    """Return whether other people ever wrote in a context; asked once, when its first identity is recorded."""
-    if author is None or author.id is None:
-        return False
-    platform, author_id = storable(author.platform or ""), storable(author.id)
-    is_theirs = (messages.c.author_platform == platform) & (messages.c.author_id == author_id)
-    others = select(messages.c.id).where(
-        messages.c.context_id == context_id,
-        messages.c.role == Role.USER.value,
-        messages.c.author_id.is_not(None) | messages.c.author_name.is_not(None),
-        messages.c.author_id.is_(None) | ~is_theirs,
-    )
-    return bool(connection.execute(select(exists(others))).scalar_one())
+def spell(letters: str) -> str:
+    """Return the letters of a code in a form that can be read out."""
+    return f"{letters[:4]}-{letters[4:]}"
 
 
-def _insert(connection: Connection, author: Author, name: str | None, now: datetime) -> Identity | None:
-    person_id = _insert_person(connection, now)
-    values = {
-        "person_id": person_id,
-        "platform": storable(author.platform or ""),
-        "platform_id": storable(author.id or ""),
-        "name": name,
-        "created_at": now,
-    }
-    if connection.execute(_identify(connection), values).scalar_one_or_none() is None:
-        # Another replica made it at the same moment.
-        connection.execute(delete(persons).where(persons.c.id == person_id))
-    return find_identity(connection, author)
+PLATFORM: Final = "web"
+
+LINK_LIFETIME: Final = timedelta(minutes=10)
+
+LOGIN_LIFETIME: Final = timedelta(days=30)
+
+MOST_LINKS: Final = 5  # that an account is given in LINK_LIFETIME
+
+MOST_LOGINS: Final = 10  # of an account; a new one takes the place of the oldest
+
+_SECRET_BYTES: Final = 32
 
 
-def _insert_person(connection: Connection, now: datetime) -> int:
-    return int(connection.execute(insert(persons).values(created_at=now).returning(persons.c.id)).scalar_one())
+@dataclass(frozen=True, slots=True)
+class Browser:
+    """A browser that is logged in.
+
+    Attributes:
+        asker: Who wrote /web.
+        account: What they are called in browsers, such as "p42".
+    """
+
+    asker: Identity
+    account: str
+
+
+def new_secret() -> str:
+    """Return a new secret for a link or a cookie: 256 random bits."""
+    return secrets.token_urlsafe(_SECRET_BYTES)
+
+
+def as_code(text: str) -> str | None:
+    """Return a typed text as a code, or None if it is none."""
+    letters = text.upper().replace("-", "").replace(" ", "")
+    return spell(letters) if len(letters) == LENGTH and set(letters) <= set(LETTERS) else None

@@ -2,13 +2,12 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any, Final
 
-from sqlalchemy import Text, bindparam, select
-
+from botservice.core.errors import SettingsError
 from botservice.core.messages import Author, storable
-from botservice.storage.tables.people import identities
 
 DIRECT_TOPIC: Final = "direct_messages_topic_id"
 """The context key of one person's topic in the direct messages of a channel."""
@@ -19,23 +18,6 @@ GUEST: Final = "guest"
 """The context key of one question in a chat that the bot is no member of: the platform's id of that question."""
 
 _FIRST: Final = "team_id"  # a Slack channel has a name only within its team
-
-# The names of a person on all linked platforms; the name on this platform is always among them.
-PERSON_NAMES: Final = select(bindparam("person", type_=Text).label("name")).union_all(
-    select(identities.c.platform + ":" + identities.c.platform_id).where(
-        identities.c.person_id.in_(
-            select(identities.c.person_id).where(
-                identities.c.platform == bindparam("platform"), identities.c.platform_id == bindparam("platform_id")
-            )
-        )
-    )
-)
-
-
-def person_parts(person: str) -> dict[str, str]:
-    """Return what `PERSON_NAMES` takes."""
-    platform, _, platform_id = person.partition(":")
-    return {"person": person, "platform": platform, "platform_id": platform_id}
 
 
 def person_name(author: Author | None) -> str:
@@ -85,3 +67,35 @@ def chat_name(context_keys: Mapping[str, Any]) -> str:
     """Return a chat's name, such as "telegram:-100" or "slack:T1:C2": the same in all of its threads."""
     names = sorted((name for name in context_keys if name not in _OF_A_THREAD), key=lambda name: (name != _FIRST, name))
     return storable(":".join([transport_of(context_keys), *(key_text(context_keys[name]) for name in names)]))
+
+
+BUILT_IN: Final = ("telegram", "slack", "web", "terminal")
+
+_LIKENESS: Final = 0.8
+
+
+def platform_of(name: str) -> str:
+    """Return the platform of a person or a chat, such as "telegram" of "telegram:42"."""
+    return name.partition(":")[0]
+
+
+def nearest_platform(platform: str) -> str | None:
+    """Return the built-in platform whose name is nearly this one."""
+    return next(iter(get_close_matches(platform, BUILT_IN, n=1, cutoff=_LIKENESS)), None)
+
+
+def check_platforms(names: Iterable[str], platforms: Collection[str]) -> None:
+    """Check the settings of a bot without transports of its own.
+
+    Args:
+        platforms: Those that there are.
+
+    Raises:
+        SettingsError: a person or a chat is named on another one.
+    """
+    wrong = sorted(name for name in names if platform_of(name) not in platforms)
+    if wrong:
+        raise SettingsError(
+            f"OWNERS and ALLOWED: {', '.join(wrong)} would be nobody: there are the platforms {', '.join(platforms)}, "
+            "and those of a bot's own transports (--app)"
+        )

@@ -8,10 +8,11 @@ from sqlalchemy import Connection, Text, cast, delete, not_, select, update
 
 from botservice.core.messages import Author
 from botservice.core.personas import PERSONA, TITLE, Persona
-from botservice.people.facts import facts_of
-from botservice.people.identities import Identity, find_identity, identities_of
+from botservice.people.fact_queries import facts_of
+from botservice.people.identities import Identity
 from botservice.people.names import person_name
-from botservice.people.usage import forget_usage
+from botservice.people.queries import find_identity, identities_of
+from botservice.people.usage_queries import forget_usage
 from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.names_left import forget_notices
 from botservice.privacy.own_messages import contexts_of

@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, and_, bindparam, delete, exists, insert, or_, select, update
 
 from botservice.core.errors import TurnGrew
-from botservice.people.facts import lock_person
+from botservice.people.fact_queries import lock_person
 from botservice.people.identities import Identity
 from botservice.privacy.erasing import ask_anew, erase_shown, is_owed
 from botservice.storage.orphaned_files import loosen_files

@@ -23,9 +23,10 @@ from botservice.core.progress import Progress, unwatched
 from botservice.core.references import Reference, keep_files, write_out_for
 from botservice.history.notes import Note, read_notes
 from botservice.history.rows import read_messages, select_messages
-from botservice.people.facts import Fact, facts_of
-from botservice.people.identities import find_identity
+from botservice.people.fact_queries import facts_of
+from botservice.people.facts import Fact
 from botservice.people.names import key_text, person_name, transport_of
+from botservice.people.queries import find_identity
 from botservice.privacy.accounts import accounts_of, personas_of, titles_of
 from botservice.privacy.own_messages import contexts_of
 from botservice.storage.chunks import chunks

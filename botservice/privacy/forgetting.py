@@ -10,8 +10,8 @@ from sqlalchemy import Connection, bindparam, delete, select
 
 from botservice.core.errors import StorageError
 from botservice.core.messages import Author
-from botservice.people.facts import drop_unsaid, facts_from
-from botservice.people.identities import find_identity
+from botservice.people.fact_queries import drop_unsaid, facts_from
+from botservice.people.queries import find_identity
 from botservice.privacy.accounts import accounts_of, contexts_with, forget_whom
 from botservice.privacy.affected_turns import find_left
 from botservice.privacy.clearing_long_chats import clear_work, empty_chat, forget_work, last_said

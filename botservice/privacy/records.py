@@ -26,8 +26,9 @@ from sqlalchemy import (
 
 from botservice.core.messages import Author, Role
 from botservice.history.shown import FORMS
-from botservice.people.facts import Known, drop_facts, put_aside
-from botservice.people.identities import identities_of
+from botservice.people.fact_queries import drop_facts, put_aside
+from botservice.people.facts import Known
+from botservice.people.queries import identities_of
 from botservice.privacy.clearing_long_chats import bites
 from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.own_messages import contexts_of

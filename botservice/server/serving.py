@@ -28,7 +28,7 @@ from botservice.app import GRACE_SECONDS, Application, running
 from botservice.background.model_watch import watching_models
 from botservice.config.settings import Settings
 from botservice.core.errors import SettingsError
-from botservice.people.access_platforms import check_platforms
+from botservice.people.names import check_platforms
 from botservice.server.connection_limits import (
     MOST_QUEUED,
     GuardedConnection,

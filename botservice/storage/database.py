@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from sqlalchemy import Connection as Connection  # noqa: PLC0414 - packages take it from here
 from sqlalchemy import Engine, text
 from sqlalchemy import Row as Row  # noqa: PLC0414
+from sqlalchemy.exc import IntegrityError as IntegrityError  # noqa: PLC0414
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.core.errors import SchemaMismatch, StorageError, StorageUnavailable, UnsuitableDatabase

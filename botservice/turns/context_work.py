@@ -28,7 +28,7 @@ from botservice.core.errors import (
     TurnGrew,
     TurnWaiting,
 )
-from botservice.people.budget_notices import used_up_text
+from botservice.people.budgets import used_up_text
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.ranges import is_of

@@ -14,7 +14,7 @@ from botservice.core.messages import Author, InboundMessage, Message, Role
 from botservice.core.references import write_out
 from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, insert_message
-from botservice.people.identities import ensure_identity, note_audience
+from botservice.people.queries import ensure_identity, note_audience
 from botservice.privacy.erasing import erase_event
 from botservice.privacy.late_messages import LateMessage, erase_returning, read_notes
 from botservice.storage.blobs import store_blob

@@ -13,8 +13,7 @@ from sqlalchemy import Connection, bindparam, update
 from botservice.conversation.context import AgentContext
 from botservice.core.messages import InboundMessage
 from botservice.people.access_values import AccessRole, Notice, Ruling
-from botservice.people.budget_notices import too_fast_text
-from botservice.people.budgets import Standing
+from botservice.people.budgets import Standing, too_fast_text
 from botservice.people.usage import Payer
 from botservice.privacy.rights import Right, may_use, right_of, use_right
 from botservice.storage.claims import Claim

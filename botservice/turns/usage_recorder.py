@@ -16,9 +16,9 @@ from botservice.core.policies import Scope, Unit
 from botservice.llm.asking import count_searches
 from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.llm.tokens import count_aside, counter_for
-from botservice.people.budget_notices import nearly_used_text
-from botservice.people.budgets import Reservation, Standing
-from botservice.people.usage import ModelCall, Payer, record_call
+from botservice.people.budgets import Reservation, Standing, nearly_used_text
+from botservice.people.usage import ModelCall, Payer
+from botservice.people.usage_queries import record_call
 from botservice.storage.blobs import store_blob
 from botservice.telemetry.measuring import take_paid
 from botservice.turns.model_calls import ModelAttempts, add_figures

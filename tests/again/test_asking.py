@@ -24,7 +24,8 @@ from botservice.core.policies import Scope, parse_limits, parse_prices
 from botservice.devtools.replay_changes import Changes
 from botservice.devtools.replaying import ask_again, prompt_again
 from botservice.people.budgets import Budgets
-from botservice.people.usage import Payer, UsageBy, list_usage
+from botservice.people.usage import Payer, UsageBy
+from botservice.people.usage_queries import list_usage
 from botservice.storage.tables.conversations import metadata
 
 ran: list[tuple[int, int]] = []

@@ -11,8 +11,8 @@ from botservice.core.quoting import found_records
 from botservice.history.namesakes import account_mark, shared_names
 from botservice.history.shown import as_record_of_namesake, mark_of, room_for_found, size_of
 from botservice.llm.tokens import counter_for
-from botservice.people.facts import keep_fact
-from botservice.people.identities import ensure_identity
+from botservice.people.fact_keeping import keep_fact
+from botservice.people.queries import ensure_identity
 
 pytestmark = pytest.mark.any_database
 

@@ -11,10 +11,11 @@ import pytest
 
 from botservice import AgentContext, Author, Storage, TokenUsage
 from botservice.core.policies import parse_prices
-from botservice.people.access_records import issue_code
+from botservice.people.access_queries import issue_code
 from botservice.people.budgets import Budgets
-from botservice.people.identities import ensure_identity
-from botservice.people.usage import Payer, record_call
+from botservice.people.queries import ensure_identity
+from botservice.people.usage import Payer
+from botservice.people.usage_queries import record_call
 from botservice.turns.records import insert_turn
 
 Run = Callable[..., tuple[int, str, str]]

@@ -23,9 +23,10 @@ from botservice.background.observer_answer import sentence_with
 from botservice.core.messages import Author, Role, TokenUsage
 from botservice.history.rows import NewMessage, insert_message
 from botservice.llm.chat import ChatResponse
-from botservice.people.facts import facts_of
-from botservice.people.identities import find_identity
-from botservice.people.usage import UsageBy, list_usage
+from botservice.people.fact_queries import facts_of
+from botservice.people.queries import find_identity
+from botservice.people.usage import UsageBy
+from botservice.people.usage_queries import list_usage
 from botservice.storage.tables.conversations import messages
 
 NOTHING = '{"notes": [], "facts": []}'

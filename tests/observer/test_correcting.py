@@ -7,8 +7,8 @@ from observer.observing import ALICE, BOB, fact, first_words, noting, observer_o
 from people.conversing import NOW, command
 
 from botservice.commands.standard import standard_commands
-from botservice.people.facts import facts_of
-from botservice.people.identities import find_identity
+from botservice.people.fact_queries import facts_of
+from botservice.people.queries import find_identity
 
 COMMANDS = standard_commands()
 

@@ -25,8 +25,8 @@ from sqlalchemy import select, update
 from botservice import AgentContext, ScriptedChatLLM
 from botservice.commands.notes import erase_note
 from botservice.history.changes import NewWords, change_message
-from botservice.people.facts import facts_of
-from botservice.people.identities import find_identity
+from botservice.people.fact_queries import facts_of
+from botservice.people.queries import find_identity
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.storage.tables.conversations import messages

@@ -20,9 +20,10 @@ from botservice.core.policies import AccessMode, Scope, parse_limits, parse_pric
 from botservice.llm.chat import ChatResponse
 from botservice.people.access import Access
 from botservice.people.budgets import Budgets
-from botservice.people.facts import visible_facts
-from botservice.people.identities import find_identity
-from botservice.people.usage import ModelCall, Payer, UsageBy, list_usage, record_call
+from botservice.people.fact_queries import visible_facts
+from botservice.people.queries import find_identity
+from botservice.people.usage import ModelCall, Payer, UsageBy
+from botservice.people.usage_queries import list_usage, record_call
 from botservice.storage.tables.observing import observer_reservations
 from botservice.storage.tables.people import facts
 from botservice.turns.notices import owe_in_turn

@@ -26,8 +26,8 @@ from botservice.background.observer_answer import sentence_with
 from botservice.core.messages import Attachment, Author, Role
 from botservice.core.references import Reference, ReferenceKind
 from botservice.history.rows import NewMessage, insert_message
-from botservice.people.facts import facts_of, visible_facts
-from botservice.people.identities import find_identity
+from botservice.people.fact_queries import facts_of, visible_facts
+from botservice.people.queries import find_identity
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.people import facts as facts_table

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 from observer.observing import ALICE, BOB, NOON, fact, noting, observer_of, open_chat, say, told
 
-from botservice.people.facts import correct_fact, facts_of
-from botservice.people.identities import find_identity
+from botservice.people.fact_queries import correct_fact, facts_of
+from botservice.people.queries import find_identity
 
 
 async def facts(storage, author=ALICE):

@@ -23,8 +23,8 @@ from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
 from botservice.commands.memory import MEMORY
 from botservice.llm.chat import ChatResponse
-from botservice.people.facts import facts_of, visible_facts
-from botservice.people.identities import find_identity
+from botservice.people.fact_queries import facts_of, visible_facts
+from botservice.people.queries import find_identity
 from botservice.privacy.exported_data import as_values, make_archive, read_person
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.inbox import Inbox, Pressure

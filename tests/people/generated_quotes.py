@@ -16,7 +16,8 @@ from botservice import AgentContext, Author, FunctionsBasedAgent, MessageWindowM
 from botservice.core.messages import Role
 from botservice.history.changes import NewWords, change_message
 from botservice.history.rows import NewMessage, insert_message
-from botservice.people.facts import Refused, keep_fact
+from botservice.people.fact_keeping import keep_fact
+from botservice.people.facts import Refused
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.storage.tables.conversations import messages

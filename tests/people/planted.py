@@ -21,7 +21,7 @@ from standins.slack_api import SlackApi
 from botservice import AgentService, Author, Button, Storage, Tool, ToolCall
 from botservice.agent.remembering import remember
 from botservice.agent.reminding import Reminders
-from botservice.people.identities import find_identity, join_identities
+from botservice.people.queries import find_identity, join_identities
 from botservice.storage.tables.conversations import deliveries, events, messages, turns
 
 PATIENCE_SECONDS = 60

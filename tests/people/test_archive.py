@@ -9,8 +9,8 @@ from people.crowd import crowded
 
 from botservice import Attachment, Author
 from botservice.llm.chat import ChatResponse
-from botservice.people.facts import keep_fact
-from botservice.people.identities import find_identity, join_identities
+from botservice.people.fact_keeping import keep_fact
+from botservice.people.queries import find_identity, join_identities
 from botservice.privacy.exported_data import as_values, make_archive, read_person
 
 PERSON = Author("messenger", "alice")

@@ -12,9 +12,9 @@ from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
 from botservice.commands.link import LINK, UNLINK
 from botservice.commands.memory import MEMORY
-from botservice.people.facts import facts_of, visible_facts
-from botservice.people.identities import find_identity
-from botservice.people.linking import MAX_GUESSES
+from botservice.people.fact_queries import facts_of, visible_facts
+from botservice.people.identities import MAX_GUESSES
+from botservice.people.queries import find_identity
 
 SECRET = "swordfish"
 COMMANDS = Catalogue([EXPORT, FORGET, LINK, UNLINK, MEMORY])

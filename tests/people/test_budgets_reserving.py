@@ -13,8 +13,9 @@ from botservice.core.errors import BudgetExceeded, SettingsError
 from botservice.core.messages import TokenUsage
 from botservice.core.policies import Scope, parse_limits, parse_prices
 from botservice.people.budgets import Budgets
-from botservice.people.identities import ensure_identity, join_identities
-from botservice.people.usage import ModelCall, Payer, UsageBy, list_usage, record_call
+from botservice.people.queries import ensure_identity, join_identities
+from botservice.people.usage import ModelCall, Payer, UsageBy
+from botservice.people.usage_queries import list_usage, record_call
 from botservice.turns.records import finish_turn, insert_turn
 from botservice.turns.turn import Outcome, TurnStatus
 

@@ -32,9 +32,9 @@ from botservice.commands.standard import standard_commands
 from botservice.config.settings import Settings
 from botservice.core.errors import BudgetExceeded
 from botservice.core.policies import Scope, parse_limits, parse_prices
-from botservice.people.budget_notices import nearly_used_text, used_up_text
-from botservice.people.budgets import Budgets
-from botservice.people.usage import UsageBy, UsageLine, list_usage
+from botservice.people.budgets import Budgets, nearly_used_text, used_up_text
+from botservice.people.usage import UsageBy, UsageLine
+from botservice.people.usage_queries import list_usage
 from botservice.storage.tables.access import budget_reservations
 from botservice.storage.tables.conversations import messages
 from botservice.texts import in_language

@@ -4,19 +4,10 @@ import pytest
 from people.conversing import ALICE, BOB, NOW, make_service, open_chat, see
 
 from botservice import Author, ToolCall
-from botservice.people.facts import (
-    MAX_FACTS,
-    Refused,
-    correct_fact,
-    delete_facts,
-    facts_of,
-    keep_fact,
-    put_aside,
-    share_fact,
-    visible_facts,
-)
-from botservice.people.facts_in_prompt import describe_person
-from botservice.people.identities import find_identity
+from botservice.people.fact_keeping import keep_fact
+from botservice.people.fact_queries import correct_fact, delete_facts, facts_of, put_aside, share_fact, visible_facts
+from botservice.people.facts import MAX_FACTS, Refused, describe_person
+from botservice.people.queries import find_identity
 
 
 async def tell(storage, context, author, said, *, topic="t", text=None):

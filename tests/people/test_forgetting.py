@@ -24,9 +24,11 @@ from botservice.agent.remembering import remember
 from botservice.background.maintenance import Maintenance
 from botservice.core.references import Reference, ReferenceKind
 from botservice.llm.chat import ChatResponse
-from botservice.people.facts import facts_of, keep_fact
-from botservice.people.identities import find_identity
-from botservice.people.usage import ModelCall, Payer, record_call
+from botservice.people.fact_keeping import keep_fact
+from botservice.people.fact_queries import facts_of
+from botservice.people.queries import find_identity
+from botservice.people.usage import ModelCall, Payer
+from botservice.people.usage_queries import record_call
 from botservice.privacy.clearing_long_chats import clear_work, forget_work
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.privacy.quotes import find_quotes

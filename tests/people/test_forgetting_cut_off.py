@@ -12,8 +12,10 @@ from turns.answered import answer_often, work_with
 from botservice import AgentContext, Author, Storage, StorageError
 from botservice.core.errors import StorageUnavailable
 from botservice.core.references import Reference, ReferenceKind
-from botservice.people.facts import Fact, keep_fact, share_fact
-from botservice.people.identities import find_identity
+from botservice.people.fact_keeping import keep_fact
+from botservice.people.fact_queries import share_fact
+from botservice.people.facts import Fact
+from botservice.people.queries import find_identity
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.storage.tables.conversations import messages
 

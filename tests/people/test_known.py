@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from botservice.people.facts import Fact
-from botservice.people.facts_in_prompt import MAX_TOKENS, describe_person
+from botservice.people.facts import MAX_TOKENS, Fact, describe_person
 
 START = datetime(2026, 1, 1, 9, tzinfo=UTC)
 

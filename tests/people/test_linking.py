@@ -11,13 +11,13 @@ from people.conversing import ALICE, ALICE_ON_SLACK, BOB, NOW, OTHER_ALICE, comm
 from botservice import Storage, ToolCall
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.link import LINK, UNLINK
-from botservice.people.identities import ensure_identity, find_identity, identities_of
-from botservice.people.linking import (
-    MAX_GUESSES,
-    LinkProblem,
+from botservice.people.identities import MAX_GUESSES, LinkProblem, new_code
+from botservice.people.queries import (
     accept_offer,
     confirm_offer,
-    new_code,
+    ensure_identity,
+    find_identity,
+    identities_of,
     offer_link,
     take_code,
 )

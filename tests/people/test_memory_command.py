@@ -11,7 +11,7 @@ from botservice import Author, ToolCall
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.memory import MEMORY
 from botservice.core.messages import CommandCall, InboundMessage
-from botservice.people.facts import facts_of
+from botservice.people.fact_queries import facts_of
 from botservice.privacy.records import _spellings, _without
 from botservice.texts import LANGUAGES
 from botservice.turns.command_parsing import CommandRequest

@@ -13,7 +13,8 @@ from botservice.config.settings import Settings
 from botservice.core.errors import SettingsError
 from botservice.core.policies import NANO, Price, parse_prices, price_of
 from botservice.people.budgets import Budgets
-from botservice.people.usage import Payer, UsageBy, list_usage, record_call
+from botservice.people.usage import Payer, UsageBy
+from botservice.people.usage_queries import list_usage, record_call
 from botservice.storage.database import Storage
 
 MILLION = 1_000_000

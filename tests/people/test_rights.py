@@ -14,7 +14,7 @@ from turns.messenger import PATIENCE_SECONDS
 from botservice import Author, Storage
 from botservice.background.maintenance import Maintenance
 from botservice.core.policies import AccessMode
-from botservice.people.identities import find_identity
+from botservice.people.queries import find_identity
 from botservice.privacy.exported_data import read_person
 from botservice.storage.tables.access import access_refusals
 from botservice.texts import in_language

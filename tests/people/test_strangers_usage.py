@@ -7,7 +7,8 @@ from people.conversing import ALICE, open_chat
 from sqlalchemy import select
 
 from botservice.background.maintenance import Maintenance
-from botservice.people.usage import PEOPLE_AT_ONCE, ModelCall, Payer, find_strangers, record_call
+from botservice.people.usage import ModelCall, Payer
+from botservice.people.usage_queries import PEOPLE_AT_ONCE, find_strangers, record_call
 from botservice.storage.tables.access import model_usage
 
 

@@ -26,7 +26,7 @@ from botservice import (
 from botservice.agent.prompt import Prompt
 from botservice.core.messages import Message
 from botservice.llm.tokens import counter_for
-from botservice.people.identities import ensure_identity, note_audience
+from botservice.people.queries import ensure_identity, note_audience
 
 _UNREAD, _UNREAD_IF_QUIET, _QUIET = 1500, 300, timedelta(minutes=10)
 _ROUNDING = 90  # tokens: windows consist of whole messages, and searching alone is to have rather more than less

@@ -6,7 +6,8 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from botservice import AgentContext, Storage
 from botservice.devtools.conversations import list_contexts
-from botservice.people.usage import ModelCall, Payer, UsageBy, list_usage, record_call
+from botservice.people.usage import ModelCall, Payer, UsageBy
+from botservice.people.usage_queries import list_usage, record_call
 from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import contexts, messages
 

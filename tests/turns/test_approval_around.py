@@ -9,7 +9,7 @@ from sqlalchemy import update
 from botservice import Author, tool
 from botservice.core.policies import Scope, parse_limits
 from botservice.people.budgets import Budgets
-from botservice.people.identities import ensure_identity, join_identities
+from botservice.people.queries import ensure_identity, join_identities
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import turns

@@ -31,7 +31,8 @@ from botservice import (
 from botservice.core.errors import BudgetExceeded
 from botservice.core.policies import Scope, parse_limits
 from botservice.people.budgets import Budgets
-from botservice.people.usage import UsageBy, list_usage
+from botservice.people.usage import UsageBy
+from botservice.people.usage_queries import list_usage
 from botservice.storage.tables.access import budget_reservations
 
 LEAST = {"search_k": 3, "prompt": "You research"}

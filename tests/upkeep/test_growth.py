@@ -7,7 +7,8 @@ from storage.effort import Efforts
 
 from botservice import Storage
 from botservice.background.maintenance import Maintenance
-from botservice.people.usage import ModelCall, Payer, record_call
+from botservice.people.usage import ModelCall, Payer
+from botservice.people.usage_queries import record_call
 from botservice.storage.tables.people import identities, persons
 
 NOW = datetime(2026, 6, 15, 12, tzinfo=UTC)

@@ -7,10 +7,9 @@ from collections.abc import Callable, Hashable
 from typing import ClassVar, Final, Generic, TypeVar
 
 from cachetools import FIFOCache
-from sqlalchemy.exc import IntegrityError
 
 from botservice.core.errors import BotServiceError
-from botservice.storage.database import Storage
+from botservice.storage.database import IntegrityError, Storage
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from typing import Any
 from botservice.config.setting_choices import SlackListen
 from botservice.conversation.context import ContextKeys, find_context
 from botservice.core.errors import StorageUnavailable
-from botservice.people.access_records import note_departure, note_invitation
+from botservice.people.access_queries import note_departure, note_invitation
 from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import EventKind, InboundEvent

@@ -10,10 +10,10 @@ from sqlalchemy import Connection, bindparam, delete, distinct, exists, func, in
 from botservice.conversation.context import ContextKeys, find_context
 from botservice.conversation.feedback import write_feedback
 from botservice.core.messages import Author
-from botservice.people.access_records import read_names, read_roles
+from botservice.people.access_queries import read_names, read_roles
 from botservice.people.access_values import AccessRole
-from botservice.people.facts import facts_of
-from botservice.people.identities import find_identity
+from botservice.people.fact_queries import facts_of
+from botservice.people.queries import find_identity
 from botservice.storage.statements import of_each_database, upserting
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED, EVENT_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns

@@ -9,7 +9,7 @@ from telegram.error import TelegramError
 
 from botservice.core.errors import InboxFull, StorageUnavailable
 from botservice.core.messages import Author
-from botservice.people.access_records import note_departure, note_invitation
+from botservice.people.access_queries import note_departure, note_invitation
 from botservice.people.names import chat_name, person_name
 from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, exists, select
 from botservice.conversation.context import ContextKeys, find_context, rename_context
 from botservice.conversation.feedback import write_feedback
 from botservice.core.messages import Author, Button
-from botservice.people.access_records import move_chat
+from botservice.people.access_queries import move_chat
 from botservice.people.names import chat_name
 from botservice.storage.statements import upserting
 from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_HAS_BUTTONS, DELIVERY_IS_OWED

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -13,6 +12,7 @@ from botservice.conversation.feedback import VERDICTS
 from botservice.conversation.step_records import read_steps
 from botservice.core.formatted_text import FormattedText
 from botservice.privacy.forgetting import forget_chat
+from botservice.storage.database import Connection
 from botservice.texts.formatted import Value, say
 from botservice.turns.exchanges import find_attempt
 from transports.web.backend import Backend, Refusal

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection
-
 from botservice.conversation.context import set_metadata
 from botservice.core.messages import Author
 from botservice.core.personas import TITLE
 from botservice.core.quoting import in_one_line
-from botservice.people.identities import find_identity
+from botservice.people.queries import find_identity
+from botservice.storage.database import Connection
 from transports.web.files import without_contents
 from transports.web.inbound_events import FIRST, NAME
 from transports.web.queries import find_chat, find_saying, list_conversations

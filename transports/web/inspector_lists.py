@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Any, Final, TypeVar
 from urllib.parse import urlencode
 
-from sqlalchemy import Connection
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -28,6 +27,7 @@ from botservice.devtools.turn_search import (
     find_turns,
 )
 from botservice.history.notes import read_notes
+from botservice.storage.database import Connection
 from botservice.turns.waiting_records import list_waiting
 from transports.web.authentication import path_number
 from transports.web.backend import Refusal

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
@@ -21,6 +20,7 @@ from botservice.devtools.chat_titles import ChatTitle, read_titles
 from botservice.devtools.conversations import TurnRecord, read_turns
 from botservice.devtools.queries import TurnDetails, read_details, read_said
 from botservice.llm.chat import ChatLLM
+from botservice.storage.database import Connection
 from botservice.telemetry.logs import redact
 from botservice.turns.person_waits import person_wait_within
 from botservice.turns.turn import Outcome, TurnStatus

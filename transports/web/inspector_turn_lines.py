@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection
-
 from botservice.conversation.items import MemoryItem
 from botservice.conversation.replay import visible
 from botservice.conversation.steps import ActionStep
@@ -13,6 +11,7 @@ from botservice.core.messages import Role
 from botservice.devtools.chat_titles import ChatTitle, read_titles
 from botservice.devtools.queries import count_steps, list_answers, list_messages, list_questions, list_sent, list_tasks
 from botservice.devtools.turn_search import FoundTurn, find_with_failed_calls
+from botservice.storage.database import Connection
 from botservice.storage.references import written_text_of
 from botservice.turns.person_waits import work_seconds
 from botservice.turns.shown_arguments import readable

@@ -8,8 +8,8 @@ from typing import Any, Final
 from starlette.requests import HTTPConnection
 
 from botservice.core.errors import StorageError
-from botservice.people.identities import Identity
-from botservice.people.web_login_links import Browser, asker_of, close_browser, find_browser, new_secret, open_browser
+from botservice.people.identities import Browser, Identity, new_secret
+from botservice.people.queries import asker_of, close_browser, find_browser, open_browser
 from transports.web.backend import Backend
 from transports.web.owner_token import PageAccess
 

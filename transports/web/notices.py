@@ -4,9 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection
-
 from botservice.core.formatted_text import FormattedText
+from botservice.storage.database import Connection
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import Outcome
 from transports.web.formatted import render_formatted

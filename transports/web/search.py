@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection
-
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Role
 from botservice.core.quoting import in_one_line
+from botservice.storage.database import Connection
 from transports.web.files import without_contents
 from transports.web.notices import plain_text_of
 from transports.web.queries import list_messages, list_told

@@ -13,7 +13,7 @@ from typing import Final
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
-from botservice.people.web_login_links import Browser
+from botservice.people.identities import Browser
 from transports.web.backend import Backend
 from transports.web.owner_token import LOGIN_SECONDS, cookie_name
 from transports.web.queries import is_login_ended, store_ended_login

@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
-from sqlalchemy import Connection
-
 from botservice.core.messages import Attachment
 from botservice.history.rows import find_position, read_messages
 from botservice.storage.blobs import read_blobs
+from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import deliveries, messages
 from botservice.turns.turn import StoredEvent
 from transports.web.conversation_list import is_mine

@@ -6,8 +6,7 @@ from people.planted import ALICE, MARK, Town
 from sqlalchemy import Connection, insert, select, update
 
 from botservice.core.messages import Author
-from botservice.people.identities import find_identity
-from botservice.people.web_login_links import offer_browser, open_browser
+from botservice.people.queries import find_identity, offer_browser, open_browser
 from botservice.search.block_format import BLOCKS, FORMAT
 from botservice.storage.tables.access import (
     access_codes,

@@ -19,7 +19,7 @@ from botservice.mcp.allowed_networks import Reach
 from botservice.mcp.failures import ServerDown
 from botservice.mcp.oauth import _check_link
 from botservice.mcp.sign_ins import TokenGrant
-from botservice.people.identities import ensure_identity, note_audience
+from botservice.people.queries import ensure_identity, note_audience
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
 

@@ -18,8 +18,8 @@ from botservice.core.messages import Author, Message, Role
 from botservice.core.policies import AccessMode, Scope, parse_limits
 from botservice.people.access import Access
 from botservice.people.budgets import Budgets
-from botservice.people.facts import facts_of, share_fact
-from botservice.people.identities import find_identity
+from botservice.people.fact_queries import facts_of, share_fact
+from botservice.people.queries import find_identity
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import contexts, deliveries, messages
 from botservice.texts import in_language

@@ -17,7 +17,8 @@ from starlette.routing import Route
 
 from botservice import AgentContext, Storage
 from botservice.llm.openai.text_to_speech import OpenAISpeaker
-from botservice.people.usage import UsageBy, list_usage
+from botservice.people.usage import UsageBy
+from botservice.people.usage_queries import list_usage
 from botservice.storage.tables.conversations import deliveries
 
 OGG = b"OggS" + bytes(40)

@@ -16,8 +16,8 @@ from starlette.routing import Route
 from botservice import Author
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.web import web_command
-from botservice.people.identities import find_identity
-from botservice.people.web_login_links import MOST_LINKS, MOST_LOGINS
+from botservice.people.identities import MOST_LINKS, MOST_LOGINS
+from botservice.people.queries import find_identity
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.people import web_links

@@ -7,7 +7,7 @@ from sqlalchemy import select
 
 from botservice.core.policies import AccessMode
 from botservice.people.access import Access as PeopleAccess
-from botservice.people.identities import find_identity, join_identities
+from botservice.people.queries import find_identity, join_identities
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.people import web_links, web_logins
 from transports.web.server_sent_events import StreamPace

@@ -7,14 +7,15 @@ from typing import Any, Final
 from sqlalchemy import and_, bindparam, delete, or_, select, true, update
 
 from botservice.people.access_values import AccessEntry, AccessRole, Subject, SubjectKind
-from botservice.people.linking import LENGTH, LETTERS, spell
-from botservice.people.names import PERSON_NAMES, person_parts
+from botservice.people.names import BUILT_IN
+from botservice.people.queries import PERSON_NAMES, person_parts
 from botservice.storage.database import Connection
 from botservice.storage.statements import of_each_database, upserting
 from botservice.storage.tables.access import access_codes, access_invitations, access_refusals, access_roles
 from botservice.storage.tables.people import identities
 
 CODE_LASTS: Final = timedelta(hours=1)
+
 Owe = Callable[[Connection, int, Sequence[Any], datetime], None]
 """Has messages sent in the chat of a turn; the moment is the present one."""
 
@@ -27,16 +28,23 @@ _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
         and_(access_roles.c.kind == SubjectKind.CHAT.value, access_roles.c.subject == bindparam("chat")),
     )
 )
+
 _INVITER = select(access_invitations.c.person).where(access_invitations.c.chat == bindparam("chat"))
+
 _ANYBODY_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
+
 _tell = of_each_database(
     lambda insert: insert(access_refusals).on_conflict_do_nothing().returning(access_refusals.c.subject)
 )
+
 _grant = upserting(access_roles, "kind", "subject")
+
 _invite = upserting(access_invitations, "chat")
+
 _CODE = select(access_codes.c.code).where(
     access_codes.c.person == bindparam("person"), access_codes.c.expires_at > bindparam("now")
 )
+
 _issue = upserting(access_codes, "person")
 
 
@@ -140,12 +148,6 @@ def read_code(connection: Connection, person: str, now: datetime) -> str | None:
     return connection.execute(_CODE, {"person": person, "now": now}).scalar_one_or_none()
 
 
-def as_code(text: str) -> str | None:
-    """Return a typed text as a code, or None if it is none."""
-    letters = text.upper().replace("-", "").replace(" ", "")
-    return spell(letters) if len(letters) == LENGTH and set(letters) <= set(LETTERS) else None
-
-
 def issue_code(
     connection: Connection,
     person: str,
@@ -180,3 +182,8 @@ def take_code(connection: Connection, code: str, now: datetime, owe: Owe) -> Acc
         return None
     owe(connection, row.turn_id, row.welcome, now)
     return AccessEntry(Subject(SubjectKind.PERSON, row.person), None, name=row.name)
+
+
+def is_heard_of(connection: Connection, platform: str) -> bool:
+    """Return whether a platform is built in, or somebody there has written or is named: own transports have others."""
+    return platform in BUILT_IN or is_platform_seen(connection, platform)

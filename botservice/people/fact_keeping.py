@@ -1,4 +1,4 @@
-"""Storing the facts that the observer finds: typed, dated, and for their person to correct or delete."""
+"""Which facts are kept: those that a person has an agent remember, and those that the observer finds."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -6,31 +6,75 @@ from enum import StrEnum
 from typing import Final
 
 from botservice.core.messages import Author
-from botservice.people.facts import (
-    BY_OBSERVER,
-    BY_PERSON,
-    MAX_FACTS,
-    Fact,
+from botservice.people.fact_queries import (
     drop_facts,
     end_facts,
     facts_of,
+    find_source,
     insert_fact,
     is_private,
     is_refused,
     lock_person,
+    tidied,
 )
-from botservice.people.identities import ensure_identity, find_identity
-from botservice.people.own_words import is_said_in
+from botservice.people.facts import BY_OBSERVER, BY_PERSON, MAX_FACTS, MAX_TEXT, MAX_TOPIC, Fact, Refused
+from botservice.people.own_words import fitting_topic, is_said_in
+from botservice.people.queries import ensure_identity, find_identity
 from botservice.storage.database import Connection
+
+
+def keep_fact(
+    connection: Connection, context_id: int, author: Author | None, topic: str, text: str, now: datetime
+) -> Fact | Refused:
+    """Keep a fact about an author, in the place of the one on the same topic; or say why it is not kept.
+
+    All of it must be what the author said themselves, in one of their newest messages of this context: what was
+    recalled from elsewhere, or said by others, is not theirs. A topic with other words than theirs and the common ones
+    is left out: it would stand in prompts. Where others listen, only what was said there gives way.
+    """
+    identity = find_identity(connection, author)
+    text, topic = tidied(text), tidied(topic)[:MAX_TOPIC].casefold()
+    if identity is None:
+        return Refused.NOBODY
+    if not text:
+        return Refused.EMPTY
+    if len(text) > MAX_TEXT:
+        return Refused.TOO_LONG
+    found = find_source(connection, context_id, identity.author, text)
+    if found is None:
+        return Refused.NOT_SAID
+    source, own = found
+    topic = fitting_topic(topic, own) or text[:MAX_TOPIC].casefold()
+    lock_person(connection, identity.person_id)
+    known = facts_of(connection, identity.person_id)
+    is_alone = is_private(connection, context_id, author)
+    in_reach = [each for each in known if is_alone or each.context_id == context_id]
+    same = [each for each in in_reach if each.topic == topic or each.text.casefold() == text.casefold()]
+    if not same and len(known) >= MAX_FACTS:
+        return Refused.TOO_MANY
+    values = {
+        "identity_id": identity.id,
+        "context_id": context_id,
+        "source_message_id": source,
+        "topic": topic,
+        "text": text,
+    }
+    kept = insert_fact(connection, values | dict.fromkeys(("created_at", "updated_at", "valid_from"), now))
+    end_facts(connection, [each.id for each in same], by=kept.id, valid_to=now, now=now)
+    return kept
+
 
 # Of these a person has one at a time: the newer takes the place of the older.
 SINGLE_TOPICS: Final = ("name", "age", "birthday", "home", "origin", "job", "employer", "school", "family_status")
+
 # Of these a person has many, one for each subject: a bad knee does not end an allergy.
 TOPICS_BY_SUBJECT: Final = (
     *("language", "diet", "health", "goal", "style", "taste", "hobby", "pet", "relative", "friend", "possession"),
     *("project", "plan", "habit", "event", "skill", "other"),
 )
+
 TOPICS: Final = (*SINGLE_TOPICS, *TOPICS_BY_SUBJECT)
+
 _MOST_ENDED: Final = 400  # of one person: what does not hold any more is bounded, too
 
 
@@ -102,7 +146,7 @@ def keep_found(connection: Connection, context_id: int, found: Found, now: datet
     if not same and sum(each.is_current for each in every) >= MAX_FACTS:
         return Unkept.TOO_MANY
     newer = min((each for each in same if each.since > found.said_at), key=lambda each: each.since, default=None)
-    return _insert(connection, context_id, identity.id, found, same, newer, now)
+    return _insert_found(connection, context_id, identity.id, found, same, newer, now)
 
 
 def _why_not(found: Found, every: list[Fact]) -> Unkept | None:
@@ -124,7 +168,7 @@ def _why_not(found: Found, every: list[Fact]) -> Unkept | None:
     return None
 
 
-def _insert(
+def _insert_found(
     connection: Connection,
     context_id: int,
     identity_id: int,

@@ -1,31 +1,17 @@
-"""Reading and writing the tables of budgets: use, reservations, rates and notices."""
+"""Every statement of use: of models, one row for each day, conversation, person and model; and of budgets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Select,
-    Table,
-    Text,
-    bindparam,
-    case,
-    delete,
-    exists,
-    func,
-    insert,
-    select,
-    text,
-)
+from sqlalchemy import ColumnElement, Select, Table, Text, bindparam, case, delete, exists, func, insert, select, text
 from sqlalchemy.sql import literal_column, union_all
 
 from botservice.core.policies import Limit, Period, Scope, Unit
-from botservice.people.budget_periods import period_start
-from botservice.people.names import PERSON_NAMES, person_parts
-from botservice.people.usage import Payer, day_of
+from botservice.people.queries import PERSON_NAMES, person_parts
+from botservice.people.usage import ModelCall, Payer, Strangers, UsageBy, UsageLine, day_of, period_start
+from botservice.storage.database import Connection
 from botservice.storage.postgres_advisory_locks import lock_space
 from botservice.storage.statements import of_each_database, upserting
 from botservice.storage.tables.access import (
@@ -38,11 +24,99 @@ from botservice.storage.tables.access import (
 from botservice.storage.tables.conditions import TURN_IS_RUNNING
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.observing import observer_reservations
+from botservice.storage.tables.people import identities
+
+_KEY = ("day", "context_id", "person", "model")
+
+PEOPLE_AT_ONCE = 200
+
+_TAKEN = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "cost")
+
+_SUMS = ("calls", *_TAKEN)
+
+
+@of_each_database
+def _add(insert: Callable[..., Any]) -> Any:
+    new = insert(model_usage)
+    return new.on_conflict_do_update(
+        index_elements=list(_KEY), set_={name: model_usage.c[name] + new.excluded[name] for name in _SUMS}
+    )
+
+
+def record_call(connection: Connection, payer: Payer, call: ModelCall, now: datetime) -> None:
+    """Add a call to the use of its day."""
+    whose = {"context_id": payer.context_id, "person": payer.person, "chat": payer.chat, "model": call.model}
+    taken = {name: getattr(call, name) for name in _TAKEN}
+    connection.execute(_add(connection), {"day": day_of(now), "calls": 1, **whose, **taken})
+
+
+def list_usage(
+    connection: Connection, by: UsageBy | None, since: datetime, *, persons: Sequence[str] | None = None
+) -> list[UsageLine]:
+    """Return the use since the beginning of a day, most tokens first; days in their order.
+
+    Args:
+        by: What to sum up by; None for one line with all of it.
+        persons: Only what these people used.
+    """
+    # Sums by day and model are kept; those by person and chat are as many as there are people and chats.
+    is_kept = persons is None and by in (None, UsageBy.MODEL, UsageBy.DAY)
+    usage = model_usage_days if is_kept else model_usage
+    sums = [func.coalesce(func.sum(usage.c[name]), 0).label(name) for name in _SUMS]
+    query = select(*sums).where(usage.c.day >= day_of(since))
+    if persons is not None:
+        query = query.where(model_usage.c.person.in_(persons))
+    if by is None:
+        return [UsageLine(None, *map(int, connection.execute(query).one()))]
+    subject = usage.c[by.value]
+    query = query.add_columns(subject.label("subject")).group_by(subject)
+    rows = connection.execute(query).all()
+    lines = [UsageLine(row.subject, *(int(getattr(row, name)) for name in _SUMS)) for row in rows]
+    if by is UsageBy.DAY:
+        return sorted(lines, key=lambda line: line.subject or "")
+    return sorted(lines, key=lambda line: (-line.input_tokens - line.output_tokens, line.subject or ""))
+
+
+def find_strangers(connection: Connection, after: str, now: datetime) -> Strangers:
+    """Return the next people who used something before this month and are not known any more."""
+    used = (
+        select(model_usage.c.person)
+        .where(model_usage.c.person > after, model_usage.c.day < day_of(period_start(Period.MONTH, now)))
+        .distinct()
+        .order_by(model_usage.c.person)
+        .limit(PEOPLE_AT_ONCE)
+    )
+    people = connection.execute(used).scalars().all()
+    by_platform: dict[str, list[str]] = {}
+    for person in people:
+        platform, _, platform_id = person.partition(":")
+        by_platform.setdefault(platform, []).append(platform_id)
+    known: set[str] = set()
+    for platform, ids in by_platform.items():  # pairs of both would be looked for in every row by SQLite
+        of_platform = (identities.c.platform == platform) & identities.c.platform_id.in_(ids)
+        found = connection.execute(select(identities.c.platform_id).where(of_platform)).scalars()
+        known.update(f"{platform}:{each}" for each in found)
+    names = [person for person in people if person not in known]
+    return Strangers(names, people[-1] if people else after, is_last=len(people) < PEOPLE_AT_ONCE)
+
+
+def forget_usage(connection: Connection, names: Sequence[str], now: datetime) -> None:
+    """Remove people's names from their use before this month; the sums of the service stay.
+
+    This month's sums keep them until the month is over: forgetting refills no budget.
+    """
+    for name in names:
+        is_over = (model_usage.c.person == name) & (model_usage.c.day < day_of(period_start(Period.MONTH, now)))
+        for row in connection.execute(delete(model_usage).where(is_over).returning(model_usage)).mappings().all():
+            # A private chat is called as its person is: what is nobody's has no chat either.
+            connection.execute(_add(connection), {**row, "context_id": 0, "person": "", "chat": ""})
+
 
 RESERVED_FOR = timedelta(hours=1)  # far longer than a call takes: what a killed process had reserved is free then
-_NOTICES_KEPT = timedelta(days=62)  # longer than the longest period
-_LOCK = text(f"SELECT pg_advisory_xact_lock({lock_space('budgets', offset=1)}, 0)")  # claims have theirs
 
+_NOTICES_KEPT = timedelta(days=62)  # longer than the longest period
+
+_LOCK = text(f"SELECT pg_advisory_xact_lock({lock_space('budgets', offset=1)}, 0)")  # claims have theirs
 
 Reserved = Callable[[Table], list[ColumnElement[bool]]]
 """Says which of the reservations in a table count."""
@@ -90,8 +164,8 @@ _USED = {
     ),
     Scope.SERVICE: _used(model_usage_days, [], lambda _: []),
 }
-_RELEASE = delete(budget_reservations).where(budget_reservations.c.turn_id == bindparam("turn"))
 
+_RELEASE = delete(budget_reservations).where(budget_reservations.c.turn_id == bindparam("turn"))
 
 _reserve = upserting(budget_reservations, "turn_id")
 
@@ -109,6 +183,7 @@ def _count(insert: Callable[..., Any]) -> Any:
 _note = of_each_database(
     lambda insert: insert(budget_notices).on_conflict_do_nothing().returning(budget_notices.c.notice)
 )
+
 _MESSAGES = select(budget_rates.c.messages).where(
     budget_rates.c.scope == bindparam("scope"),
     budget_rates.c.subject == bindparam("subject"),
