@@ -38,6 +38,7 @@ from .conversation.sub_runs import sub_runs as sub_runs
 from .core.capabilities import Capabilities as Capabilities
 from .core.errors import ApprovalPending as ApprovalPending
 from .core.errors import BotServiceError as BotServiceError
+from .core.errors import ChatRefused as ChatRefused
 from .core.errors import ClaimLost as ClaimLost
 from .core.errors import ContextOverflow as ContextOverflow
 from .core.errors import DatabaseInUse as DatabaseInUse

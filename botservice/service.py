@@ -30,7 +30,7 @@ from botservice.core.errors import (
     TurnInProgress,
     TurnWaiting,
 )
-from botservice.core.messages import Attachment, Author, Button, InboundMessage, Message, is_blank, storable
+from botservice.core.messages import Attachment, Author, Button, InboundMessage, Message
 from botservice.history.embeddings import Embedder
 from botservice.people.access import Access
 from botservice.people.budgets import Budgets
@@ -50,7 +50,7 @@ from botservice.turns.records import (
 from botservice.turns.resuming import check_none_waits
 from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run_options import Clock, RunOptions, clock_of
-from botservice.turns.sending import LONGEST_KEY, prepare_message, write_message
+from botservice.turns.sending import Sent, checked_words, prepare_message, send
 from botservice.turns.storing_questions import store_api_question
 from botservice.turns.transport import Transport
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
@@ -231,21 +231,28 @@ class AgentService:
                 long as events are kept (`KEEP_EVENTS_DAYS`, 7).
 
         Raises:
+            ChatRefused: the conversation is blocked or not let in.
             StorageError: the conversation is gone, or the message of the key was deleted since.
             InvalidArgument: text is no text or says nothing, or the key is no text of 1 to 255 characters.
         """
-        files = tuple(map(as_attachment, check_listed("attachments=", attachments, remedy="give a list of files")))
         pressed = check_listed("buttons=", buttons, remedy="give a list of Button")
         for each in pressed:
             check_can("a button", each, "text", "says", remedy="give Button('Yes')")
-        says = isinstance(text, str) and (bool(files) or not is_blank(text))
-        check("what is sent", text, is_right=says, remedy="give a text, or files by attachments=[…]")
-        is_key = key is None or (isinstance(key, str) and 0 < len(key) <= LONGEST_KEY and key == storable(key))
-        check("key=", key, is_right=is_key, remedy=f"give a text of 1 to {LONGEST_KEY} characters")
+        files = checked_words(text, attachments, key)
         new = await prepare_message(text, files, self._options_of(context).clock())
-        write = partial(write_message, context_id=context.id, new=new, buttons=pressed, key=key)
-        sent = await self._of(context).write(write, sort_key=(context.id,))
+        access = self.options.access
+        sent = await send(self._of(context), access, context.id, new, buttons=pressed, key=key)
         self.on_sent(context.id)
+        return sent.message
+
+    async def send_to(self, context_id: int, text: str, *, key: str | None = None) -> Sent:
+        """Send a message as `send` does, to a conversation of this service's storage, and say whether it is new."""
+        storage = self.storage
+        if storage is None:
+            raise StorageUnavailable("the service has no storage yet")
+        new = await prepare_message(text, checked_words(text, (), key), self.options.clock())
+        sent = await send(storage, self.options.access, context_id, new, key=key)
+        self.on_sent(context_id)
         return sent
 
     async def start(

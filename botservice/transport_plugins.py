@@ -28,6 +28,7 @@ GROUP: Final = "botservice.transports"
 TERMINAL: Final = "transports.terminal.plugin:PLUGIN"
 BUILT_IN: Final = (
     *("transports.web.plugin:PLUGIN", "transports.telegram.plugin:PLUGIN", "transports.slack.plugin:PLUGIN", TERMINAL),
+    "transports.api.plugin:PLUGIN",
 )
 
 

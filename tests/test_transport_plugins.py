@@ -68,7 +68,7 @@ def service(**options: Any) -> AgentService:
 
 def test_the_built_in_transports_are_named_by_the_path_of_their_module() -> None:
     plugins = [load_plugin(each) for each in BUILT_IN]
-    assert [plugin.name for plugin in plugins] == ["web", "telegram", "slack", "terminal"]
+    assert [plugin.name for plugin in plugins] == ["web", "telegram", "slack", "terminal", "api"]
     built = build_transports(settings(telegram_bot_token="1:a", slack_bot_token="xoxb-1", slack_app_token="xapp-1"))
     assert [transport.name for transport in built] == ["web", "telegram", "slack"]
 

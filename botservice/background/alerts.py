@@ -15,7 +15,7 @@ from typing import Any, Final, Self
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, or_, select, update
 
-from botservice.conversation.context import ContextKeys, find_context, find_or_insert_context, read_context_keys
+from botservice.conversation.context import ContextKeys, find_context
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import BotServiceError, StorageUnavailable
 from botservice.storage.database import Storage
@@ -25,7 +25,7 @@ from botservice.storage.tables.conversations import events, steps, turns
 from botservice.telemetry.measuring import TurnEnd, Work, sending_to
 from botservice.texts import in_language
 from botservice.turns.records import find_newest_messages
-from botservice.turns.sending import prepare_message, write_message
+from botservice.turns.sending import find_or_make, prepare_message, write_message
 from botservice.turns.turn import API, EventKind, Outcome, StoredEvent
 from botservice.turns.worker import Worker
 
@@ -188,18 +188,6 @@ class FailureAlerts:
         except Exception:
             logger.exception("alerts.language_unknown")  # it is told in English
         return None
-
-
-def find_or_make(connection: Connection, chat: ChatAddress, now: datetime) -> int:
-    """Return the id of a chat's context, which is made where it is named by keys and not there yet.
-
-    Raises:
-        StorageError: there is no context of that number.
-    """
-    if chat.number is None:
-        return find_or_insert_context(connection, ContextKeys.of(chat.keys), now)
-    read_context_keys(connection, chat.number)
-    return chat.number
 
 
 def _read(connection: Connection, now: datetime) -> tuple[bool, Alert | None]:

@@ -34,6 +34,7 @@ from botservice.cli.new import new
 from botservice.cli.package_check import check_packages
 from botservice.cli.prove import prove
 from botservice.cli.replay import replay
+from botservice.cli.send import send
 from botservice.cli.turns import turns_cli
 from botservice.config.setting_choices import LogLevel
 from botservice.core.errors import BotServiceError
@@ -170,6 +171,7 @@ def contexts(*, as_json: JsonLinesOption = False) -> None:
 cli.command()(copy)
 cli.command()(new)
 cli.command()(prove)
+cli.command()(send)
 cli.add_typer(turns_cli, name="turns", invoke_without_command=True)
 cli.add_typer(access_cli, name="access", invoke_without_command=True)
 cli.command()(usage)

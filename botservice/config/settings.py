@@ -85,6 +85,7 @@ _MUST_BE = {
     "(http only to a loopback address); give each bot a host name or a port of its own",
     "admin_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
     "metrics_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
+    "api_token": "a random text of 16 characters or more, such as `openssl rand -hex 16` gives",
     "database_idle_seconds": "a number of seconds above 0",
     "alerts_to": f"a chat: {CHAT_FORMS}",
     "exports_per_day": "a whole number, 1 or more",
@@ -351,6 +352,7 @@ class Settings(ModelSettings):
     port: int = Field(8000, ge=0, le=65535)
     admin_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
     metrics_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
+    api_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
     exports_per_day: int = Field(1, ge=1)
     database_idle_seconds: float | None = Field(None, gt=0, allow_inf_nan=False)
     alerts_to: Annotated[ChatAddress | None, NoDecode, _parsed(ChatAddress.parse)] = None

@@ -30,6 +30,12 @@ class ChatAddress:
     number: int | None
     keys: Mapping[str, str]
 
+    @property
+    def must_write_first(self) -> bool:
+        """Whether a new conversation there shows nothing: Telegram lets no bot begin one with a person (Bots FAQ)."""
+        is_of_person = self.keys.get("transport") == "telegram" and not self.keys.get("chat_id", "-").startswith("-")
+        return is_of_person or self.keys.get("transport") == "web"
+
     @classmethod
     def parse(cls, text: str) -> "ChatAddress":
         """Read an address.

@@ -112,6 +112,10 @@ class InboxFull(BotServiceError):
         self.retry_after_seconds = retry_after_seconds
 
 
+class ChatRefused(BotServiceError):
+    """Nothing may be said in a chat: it is not let in, or it never wrote where the platform wants that first."""
+
+
 def _bounded(seconds: float | None) -> float | None:
     """Return how long to wait for a server that asks for so much: not for ever, nor for what no date can hold."""
     return None if seconds is None else max(0.0, min(seconds, _LONGEST_WAIT_SECONDS))

@@ -4,20 +4,33 @@ A message is stored with its turn and its delivery in one transaction, by any pr
 the message alone: whoever holds the conversation next has its platform plan it, and sends it (see `Outbox`).
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from botservice.conversation.context import note_untrusted, read_context_keys
-from botservice.core.errors import StorageError
-from botservice.core.messages import Attachment, Button, Message, Role
+from botservice.conversation.context import (
+    ContextKeys,
+    find_context,
+    find_or_insert_context,
+    note_untrusted,
+    read_context_keys,
+)
+from botservice.conversation.images import as_attachment
+from botservice.core.arguments import check, check_listed
+from botservice.core.chat_addresses import ChatAddress
+from botservice.core.errors import ChatRefused, StorageError
+from botservice.core.messages import Attachment, Author, Button, Message, Role, is_blank, storable
 from botservice.history.chat_history import count_text
 from botservice.history.rows import NewMessage, find_answer, insert_message
+from botservice.people.access import Access
+from botservice.people.names import chat_name, is_chat_name, transport_of
+from botservice.storage.database import Storage
 from botservice.storage.statements import of_each_database
-from botservice.storage.tables.conversations import deliveries, events
+from botservice.storage.tables.conversations import contexts, deliveries, events
+from botservice.storage.tables.people import identities
 from botservice.turns.buttons import write_buttons
 from botservice.turns.records import finish_turn, insert_turn
 from botservice.turns.transport import OF_MESSAGE, OFFERED
@@ -33,6 +46,37 @@ _insert_key = of_each_database(
 _NAME_TURN = update(events).where(events.c.id == bindparam("row")).values(turn_id=bindparam("turn"))
 _TURN_OF_KEY = select(events.c.turn_id).where(events.c.key == bindparam("key"))
 _INSERT = insert(deliveries)
+_AUDIENCE = (
+    select(contexts.c.context_keys, contexts.c.is_shared, identities.c.platform, identities.c.platform_id)
+    .outerjoin(identities, identities.c.id == contexts.c.only_identity_id)
+    .where(contexts.c.id == bindparam("context"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message that is stored to be sent.
+
+    Attributes:
+        is_new: Whether no message with its key was sent before.
+    """
+
+    message: Message
+    is_new: bool
+
+
+def checked_words(text: Any, attachments: Iterable[Attachment], key: Any) -> tuple[Attachment, ...]:
+    """Check what is to be sent, and return its files.
+
+    Raises:
+        InvalidArgument: text is no text or says nothing, or the key is no text of 1 to 255 characters.
+    """
+    files = tuple(map(as_attachment, check_listed("attachments=", attachments, remedy="give a list of files")))
+    says = isinstance(text, str) and (bool(files) or not is_blank(text))
+    check("what is sent", text, is_right=says, remedy="give a text, or files by attachments=[…]")
+    is_key = key is None or (isinstance(key, str) and 0 < len(key) <= LONGEST_KEY and key == storable(key))
+    check("key=", key, is_right=is_key, remedy=f"give a text of 1 to {LONGEST_KEY} characters")
+    return files
 
 
 async def prepare_message(text: str, attachments: Sequence[Attachment], now: datetime) -> NewMessage:
@@ -60,10 +104,10 @@ def write_message(
         StorageError: the conversation is gone, or the message of the key was deleted since.
     """
     now = new.created_at
-    transport = _transport_of(read_context_keys(connection, context_id))
+    transport = transport_of(read_context_keys(connection, context_id)) or API
     event_id = None
     if key is not None:
-        event = {"key": f"{_KIND}:{context_id}:{key}", "context_id": context_id, "transport": transport}
+        event = {"key": event_key(context_id, key), "context_id": context_id, "transport": transport}
         event |= {"kind": _KIND, "order_key": 0, "received_at": now, "handled_at": now}
         event_id = connection.execute(_insert_key(connection), event).scalar_one_or_none()
         if event_id is None:
@@ -86,15 +130,85 @@ def write_message(
     return replace(message, buttons=tuple(buttons))
 
 
+def find_or_make(connection: Connection, chat: ChatAddress, now: datetime) -> int:
+    """Return the id of a chat's context, which is made where it is named by keys and not there yet.
+
+    Raises:
+        StorageError: there is no context of that number.
+    """
+    if chat.number is None:
+        return find_or_insert_context(connection, ContextKeys.of(chat.keys), now)
+    read_context_keys(connection, chat.number)
+    return chat.number
+
+
+def find_chat(connection: Connection, chat: ChatAddress, name: str, now: datetime) -> int:
+    """Return the id of a chat's context, which is made where its platform lets the bot write first.
+
+    Args:
+        name: What the chat is called in the error.
+
+    Raises:
+        ChatRefused: nobody there has written to the bot.
+        StorageError: there is no context of that number.
+    """
+    if chat.must_write_first and find_context(connection, ContextKeys.of(chat.keys)) is None:
+        raise ChatRefused(f"{name} never wrote to this bot, which may not begin there: write to it first")
+    return find_or_make(connection, chat, now)
+
+
+async def send(
+    storage: Storage,
+    access: Access,
+    context_id: int,
+    new: NewMessage,
+    *,
+    buttons: Sequence[Button] = (),
+    key: str | None = None,
+) -> Sent:
+    """Store a message for a conversation that is let in.
+
+    Raises:
+        ChatRefused: it is not let in, or is blocked.
+        StorageError: the conversation is gone, or the message of the key was deleted since.
+    """
+    await _check_let_in(storage, access, context_id)
+
+    def write(connection: Connection) -> Sent:
+        earlier = key is not None and is_sent(connection, context_id, key)
+        return Sent(write_message(connection, context_id, new, buttons=buttons, key=key), not earlier)
+
+    return await storage.write(write, sort_key=(context_id,))
+
+
+async def _check_let_in(storage: Storage, access: Access, context_id: int) -> None:
+    if await access.is_idle(storage):
+        return
+    row = await storage.read(lambda connection: connection.execute(_AUDIENCE, {"context": context_id}).one_or_none())
+    if row is None or transport_of(row.context_keys) == API:
+        return
+    keys, name = row.context_keys, chat_name(row.context_keys)
+    person = Author(row.platform, row.platform_id) if row.platform is not None else None
+    if person is None and keys.get("transport") == "telegram":
+        person = Author("telegram", keys.get("chat_id"))  # a person's own chat has their number
+    is_shared = row.is_shared or is_chat_name(name) or not keys.get("channel_id", "D").startswith("D")
+    if not await access.lets_in(storage, keys, person, is_shared=is_shared):
+        raise ChatRefused(f"{name} is blocked or has no access: `botservice access approve {name}` gives it")
+
+
+def is_sent(connection: Connection, context_id: int, key: str) -> bool:
+    """Return whether a message with a key was sent to a conversation already."""
+    return connection.execute(_TURN_OF_KEY, {"key": event_key(context_id, key)}).first() is not None
+
+
+def event_key(context_id: int, key: str) -> str:
+    """Return how the key of a message is kept."""
+    return f"{_KIND}:{context_id}:{key}"
+
+
 def _find_sent(connection: Connection, context_id: int, key: str, event_key: Any) -> Message:
     turn_id = connection.execute(_TURN_OF_KEY, {"key": event_key}).scalar_one_or_none()
     found = None if turn_id is None else find_answer(connection, turn_id)
     if found is None:
         raise StorageError(f"the message with the key {key!r} in context {context_id} was deleted since it was sent")
     return found
-
-
-def _transport_of(context_keys: Mapping[str, Any]) -> str:
-    """Return the transport of a conversation; that of one on no platform shows nothing."""
-    transport = context_keys.get("transport")
-    return transport if isinstance(transport, str) and transport else API

@@ -1,0 +1,51 @@
+"""`botservice send`: the bot's own words in a chat, from a script."""
+
+import mimetypes
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from botservice.cli.console import load_settings, open_storage, run
+from botservice.core.chat_addresses import CHAT_FORMS, ChatAddress
+from botservice.core.errors import BotServiceError, StorageError
+from botservice.core.messages import Attachment
+
+
+def send(
+    chat: Annotated[str, typer.Argument(metavar="CHAT", help=CHAT_FORMS)],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is said, as Markdown.")],
+    file: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="A file to send along; any number.")] = None,
+    key: Annotated[str | None, typer.Option(help="Sent again with the same key, it is the first message.")] = None,
+) -> None:
+    """Send a message to a chat as the bot's own words, and print its id. A service that runs delivers it."""
+    from botservice.people.access import Access
+    from botservice.turns.sending import checked_words, find_chat, prepare_message
+    from botservice.turns.sending import send as store
+
+    settings = load_settings()
+    try:
+        address = ChatAddress.parse(chat)
+    except ValueError as error:
+        raise BotServiceError(f"{chat!r}: {error}") from None
+    files = checked_words(text, [_attachment(each) for each in file or ()], key)
+
+    async def work() -> int | None:
+        async with open_storage(settings) as storage:
+            now = storage.now()
+            context_id = await storage.write(lambda connection: find_chat(connection, address, chat, now))
+            new = await prepare_message(text, files, now)
+            return (await store(storage, Access.of(settings), context_id, new, key=key)).message.id
+
+    try:
+        typer.echo(run(work()))
+    except StorageError as error:
+        raise BotServiceError(f"nothing is sent: {error}") from error
+
+
+def _attachment(path: Path) -> Attachment:
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BotServiceError(f"cannot read {path}: {error.strerror}") from error
+    return Attachment(mimetypes.guess_type(path.name)[0] or "application/octet-stream", name=path.name, data=data)

@@ -1,0 +1,58 @@
+"""A service with the routes for programs, on a real web server, with a messenger as its platform."""
+
+import contextlib
+import socket
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from standins.models import echo
+from standins.web_server import web_server
+from turns.messenger import Messenger
+
+from botservice import AgentService, FunctionsBasedAgent, NoMessages, ScriptedChatLLM, Storage
+from botservice.app import Application, running
+from botservice.config.settings import Settings
+from botservice.server.serving import build_web_app
+
+TOKEN = "a-token-of-programs"
+CHAT = "transport=messenger chat_id=1"
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A running service."""
+
+    application: Application
+    client: httpx.AsyncClient
+    messenger: Messenger
+    url: str
+    llm: Any
+
+    async def post(self, path: str, body: Any, *, token: str | None = TOKEN, **options: Any) -> httpx.Response:
+        """Post JSON, with a bearer token where there is one."""
+        headers = {} if token is None else {"authorization": f"Bearer {token}"}
+        return await self.client.post(path, json=body, headers=headers, **options)
+
+    async def send(self, text: str, chat: str = CHAT, **fields: Any) -> httpx.Response:
+        """Say something in a chat."""
+        return await self.post("/api/send", {"chat": chat, "text": text, **fields})
+
+
+@contextlib.asynccontextmanager
+async def serving(
+    storage: Storage, script: Any = echo, *, tools: Any = (), agent_options: Any = None, **settings: Any
+) -> AsyncIterator[Served]:
+    """Serve until the block is left."""
+    chosen = Settings(_env_file=None, **{"api_token": TOKEN, **settings})
+    llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
+    given = {"search_k": 0, "message_selector": NoMessages(), "prompt": "", **(agent_options or {})}
+    service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, **given), storage)
+    messenger = Messenger()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        async with running(chosen, service, [messenger]) as application:
+            app = build_web_app(application)
+            async with web_server(app.routes, listener), httpx.AsyncClient(base_url=url, timeout=60) as client:
+                yield Served(application, client, messenger, url, llm)

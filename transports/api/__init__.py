@@ -1,0 +1,1 @@
+"""What programs reach by HTTP: words out, events in, and the bot as a model."""
