@@ -1,4 +1,4 @@
-"""Every weight of the ranking, with its reason. What each brings is measured in docs/search.md.
+"""Every weight of the ranking, with its reason. What each brings is measured in docs/memory-quality.md.
 
 A signal is scaled to its best message, so that weights compare. Most stand on a plateau: half or twice of it
 moves recall by less than the noise.
