@@ -31,7 +31,7 @@ from sqlalchemy import insert, update
 
 from botservice import AgentContext, ChatHistory, Storage
 from botservice.history.finding import SearchIndexes
-from botservice.history.question_vectors import QuestionVectors
+from botservice.history.vectors import QuestionVectors
 from botservice.search.grammar import FUNCTION_WORDS
 from botservice.storage.tables.conversations import contexts, messages, vectors
 

@@ -27,7 +27,8 @@ from botservice.conversation.reminder_records import NewReminder, insert_reminde
 from botservice.core.errors import StorageError
 from botservice.core.messages import Role
 from botservice.devtools.conversations import export_context, forget_context, list_contexts, read_turns
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.storage.tables.conversations import metadata
 
 SECRET = "the secret recipe"

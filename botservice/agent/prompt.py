@@ -28,7 +28,8 @@ from botservice.core.messages import Author, Message, Role, storable
 from botservice.history.chat_history import Recall
 from botservice.history.documents import question_of
 from botservice.history.namesakes import shared_names
-from botservice.history.notes import ARE_SHOWN, StoredNote, describe_notes, read_notes
+from botservice.history.note_queries import ARE_SHOWN, read_notes
+from botservice.history.notes import StoredNote, describe_notes
 from botservice.history.questions import SearchHit
 from botservice.history.shown import (
     Source,

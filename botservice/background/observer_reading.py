@@ -19,7 +19,8 @@ from botservice.background.observer_stretch import Stretch, read_rows
 from botservice.core.adapters import adopt
 from botservice.core.errors import LLMError
 from botservice.core.messages import TokenUsage
-from botservice.history.notes import Note, insert_notes
+from botservice.history.note_queries import insert_notes
+from botservice.history.notes import Note
 from botservice.llm.asking import ask
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse
 from botservice.llm.tokens import count_aside, counter_for

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, and_, bindparam, func, insert, literal_column, or_, select, update
 
-from botservice.history.rows import IS_SAID
+from botservice.history.queries import IS_SAID
 from botservice.storage.tables.conditions import READING_IS_DUE
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.observing import observed

@@ -12,8 +12,9 @@ from sqlalchemy import Connection, bindparam, select
 from botservice.background.observer_records import read_state
 from botservice.core.messages import Author, Role
 from botservice.core.quoting import quote_name
-from botservice.history.notes import StoredNote, read_notes, refused_digests
-from botservice.history.rows import IS_SAID, OF_CONTEXT
+from botservice.history.note_queries import read_notes, refused_digests
+from botservice.history.notes import StoredNote
+from botservice.history.queries import IS_SAID, OF_CONTEXT
 from botservice.people.fact_keeping import TOPICS_BY_SUBJECT
 from botservice.people.fact_queries import own_words_in, visible_facts
 from botservice.people.names import is_chat_name

@@ -4,7 +4,7 @@ from functools import partial
 from typing import Final
 
 from botservice.commands.command import Command
-from botservice.history.rows import begin_afresh
+from botservice.history.queries import begin_afresh
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 

@@ -6,7 +6,9 @@ from sqlalchemy import Connection
 
 from botservice.commands.asker import Asker
 from botservice.core.formatted_text import FormattedText, Span
-from botservice.history.notes import StoredNote, authors_of, delete_note, read_notes
+from botservice.history.note_queries import delete_note, read_notes
+from botservice.history.notes import StoredNote
+from botservice.history.queries import authors_of
 from botservice.people.queries import identities_of
 from botservice.privacy.export_records import drop_exports
 from botservice.privacy.records import erase_from_records

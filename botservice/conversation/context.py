@@ -23,7 +23,8 @@ from botservice.core.errors import InvalidContextKeys, InvalidField, StorageErro
 from botservice.core.messages import Author, Message, storable
 from botservice.core.personas import PROMPT, prompt_of, system_prompt
 from botservice.history.chat_history import ChatHistory
-from botservice.history.notes import Note, read_notes
+from botservice.history.note_queries import read_notes
+from botservice.history.notes import Note
 from botservice.llm.chat import BeforeCall, TextSink
 from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conversations import contexts

@@ -30,7 +30,7 @@ from botservice.conversation.field_codec import dumps
 from botservice.conversation.field_values import FrozenDict, FrozenList, freeze
 from botservice.core.messages import Message, Role
 from botservice.history.excerpts import Excerpt
-from botservice.history.rows import read_shown
+from botservice.history.queries import read_shown
 from botservice.history.shown import FORMS, Records, Source
 from botservice.storage.blobs import digest_of, read_blobs, store_blob
 from botservice.storage.database import Connection

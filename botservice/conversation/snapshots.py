@@ -17,7 +17,8 @@ from botservice.conversation.step_records import (
 from botservice.conversation.steps import TaskStep
 from botservice.core.errors import StorageError
 from botservice.core.messages import Author, Message
-from botservice.history.rows import BY_ID, LAST_OF_A_PERSON, read_messages
+from botservice.history.queries import LAST_OF_A_PERSON, find_message
+from botservice.history.rows import read_messages
 from botservice.storage.blobs import read_blobs
 from botservice.storage.database import Connection
 from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN, TURN_IS_RUNNING
@@ -171,8 +172,7 @@ def _read_turn(connection: Connection, context_id: int, turn_id: int, stored: li
     row = connection.execute(_OF_TURN, {"turn": turn_id}).one_or_none()
     if row is None or row.question_id is None:
         return _OfTurn(0 if row is None else row.steps_taken)
-    found = connection.execute(BY_ID, {"context": context_id, "ids": [row.question_id]}).all()
-    question = next(iter(read_messages(connection, context_id, found)), None)
+    question = find_message(connection, context_id, row.question_id)
     last = max((each.position for each in stored if each.turn_id == turn_id), default=None)
     following = None if last is None else find_next_position(connection, context_id, last)
     is_last = last is None or following is None

@@ -14,7 +14,8 @@ from botservice.conversation.step_records import read_steps
 from botservice.core.errors import StorageError
 from botservice.core.messages import Attachment
 from botservice.devtools.queries import check_context, list_context_rows, list_turn_rows
-from botservice.history.rows import read_messages, select_messages
+from botservice.history.queries import select_messages
+from botservice.history.rows import read_messages
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage.database import Storage
 from botservice.storage.tables.conversations import messages

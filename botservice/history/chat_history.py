@@ -12,29 +12,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botservice.core.messages import Attachment, Author, Message, Role
 from botservice.history.documents import question_of, searchable_text
-from botservice.history.questions import Question, SearchHit, TimeRange, merge_hits
-from botservice.history.recent import Recent, RecentMessages
-from botservice.history.rows import (
-    LAST_OF_A_PERSON,
-    Bounds,
-    NewMessage,
+from botservice.history.queries import (
     delete_rows,
+    find_last_user_message,
     find_people,
     find_window,
     insert_message,
-    read_messages,
+    list_newest,
     read_period,
     read_shown,
-    select_messages,
-    told_apart,
 )
+from botservice.history.questions import Question, SearchHit, TimeRange, merge_hits
+from botservice.history.recent import Recent, RecentMessages
+from botservice.history.rows import Bounds, NewMessage, read_messages, told_apart
 from botservice.history.shown import Room
 from botservice.history.window import CONVERSATION, MessageSelector, StoredMessages, is_quick
 from botservice.llm.tokens import TokenCounter, count_aside, counter_for
 from botservice.storage.database import Connection, Storage
 from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.readers import READ_ERRORS, leave_to_thread
-from botservice.storage.tables.conversations import messages
+from botservice.storage.statements import LARGEST_ID
 
 if TYPE_CHECKING:
     from botservice.history.finding import SearchIndexes
@@ -148,8 +145,7 @@ class ChatHistory:
             raise ValueError(f"limit must be 0 or more, not {limit}")
 
         def query(connection: Connection) -> list[Message]:
-            newest_first = select_messages(self._context_id).order_by(messages.c.position.desc()).limit(limit)
-            rows = connection.execute(newest_first).all()
+            rows = list_newest(connection, self._context_id, LARGEST_ID if limit is None else limit)
             return read_messages(connection, self._context_id, rows, counter_for())[::-1]
 
         return await self._storage.read(query)
@@ -448,9 +444,3 @@ async def count_text(text: str, model: str | None = None) -> tuple[TokenCounter,
     if len(text) <= _COUNTED_INLINE:
         return count()
     return await count_aside(count)
-
-
-def find_last_user_message(connection: Connection, context_id: int) -> Message | None:
-    """Return the newest message of a person in a context."""
-    found = read_messages(connection, context_id, connection.execute(LAST_OF_A_PERSON, {"context": context_id}).all())
-    return found[0] if found else None

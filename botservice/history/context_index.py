@@ -5,20 +5,18 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import bindparam
-
-from botservice.history.documents import MESSAGES, documents_of, read_documents
+from botservice.history.documents import documents_of, read_documents
 from botservice.history.long_chats import LongChats
+from botservice.history.queries import list_between
 from botservice.history.questions import Question
 from botservice.history.recent import RecentMessages
-from botservice.history.vectors import read_vectors
-from botservice.history.word_blocks import WordBlock, find_stretches
+from botservice.history.search_queries import WordBlock, find_stretches, read_vectors
+from botservice.history.vectors import VectorPage
 from botservice.search.documents import Document
 from botservice.search.index import SearchIndex
 from botservice.search.scoring import Ranking
 from botservice.storage.database import Connection, Row
 from botservice.storage.readers import leave_to_thread
-from botservice.storage.tables.conversations import messages
 
 PAGE = 500  # messages that are taken in at once: the readers of a storage are few, and others wait for them
 _COMPACT_AT = 20  # messages taken in at once
@@ -26,12 +24,6 @@ _SECONDS_AT_HAND = 0.006  # that a search takes: about as long as a thread keeps
 _FORGOTTEN = 0.8  # what counts of how long a search took, for each that came after it
 _BYTES_AT_HAND = 4_000  # of text that is taken in
 _LONGEST_AT_HAND = 500  # characters of a question: a longer one may take much longer than the last ones
-
-_PAGE_OF_MESSAGES = (
-    MESSAGES.where(messages.c.position > bindparam("after"), messages.c.position <= bindparam("last"))
-    .order_by(messages.c.position)
-    .limit(PAGE)
-)
 
 
 @dataclass(slots=True)
@@ -179,8 +171,7 @@ class ContextIndex:
         known = recent.catch_up(connection, self.context_id, version=version, last=last)
         if known is not None and known.after <= after and last - after < PAGE:
             return list(documents_of(known.since(after))), None
-        wanted = {"context": self.context_id, "after": after, "last": last}
-        rows = connection.execute(_PAGE_OF_MESSAGES, wanted).all()
+        rows = list_between(connection, self.context_id, after, last, PAGE)
         end = rows[-1].position if len(rows) == PAGE else None
         recent.widen(self.context_id, rows, version=version, after=after, last=end or last)
         return list(read_documents(rows)), end
@@ -192,8 +183,7 @@ class ContextIndex:
         """
         comparison = self.comparison = self.comparison or _Comparison(state.deletion_version, self.after)
         # A reader with a newer view may have been here first: what this view does not show yet is not gone.
-        seen = {"context": self.context_id, "after": comparison.last_position, "last": self.last_position}
-        rows = connection.execute(_PAGE_OF_MESSAGES, seen).all()
+        rows = list_between(connection, self.context_id, comparison.last_position, self.last_position, PAGE)
         for document in read_documents(rows):
             comparison.kept.add(document.id)
             if not self.index.holds(document):
@@ -208,7 +198,7 @@ class ContextIndex:
     def _take_vectors(self, connection: Connection, model_key: str) -> bool:
         if self.vector_model != model_key:
             self.vector_model, self.last_vector = model_key, 0
-        page = read_vectors(connection, self.context_id, model_key, after=self.last_vector, limit=PAGE)
+        page = VectorPage.of(read_vectors(connection, self.context_id, model_key, after=self.last_vector, limit=PAGE))
         if page is None:
             return True
         self.index.set_vectors(page.message_ids, page.matrix)

@@ -1,21 +1,17 @@
-"""Messages as search sees them: what of them is searched, what is looked for, and the query that reads them."""
+"""Messages as search sees them: what of them is searched, and what is looked for."""
 
 import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-from sqlalchemy import bindparam, select
-
 from botservice.core.messages import Author, Message, Role
 from botservice.core.references import write_out
 from botservice.history.recent import Kept
-from botservice.history.rows import COLUMNS
 from botservice.llm.demo import SELF
 from botservice.search.documents import Document
 from botservice.search.people import author_key
 from botservice.storage.database import Row
 from botservice.storage.references import decode_references
-from botservice.storage.tables.conversations import messages
 
 # A bot's command, such as "/remind@my_bot"; a path such as "/etc/hosts" is none (Bot API, BotCommand: 1 to 32 letters).
 _COMMAND: Final = re.compile(r"/[a-zA-Z0-9_]{1,32}(@\w+)?(?=\s|$)")
@@ -39,11 +35,9 @@ _DEMO_BEGINS: Final = (
     *("Then I leave", "A script cannot read", "To have me ", "You ", "My tool says"),
 )
 
-MESSAGES = select(*COLUMNS).where(messages.c.context_id == bindparam("context"))
-
 
 def read_documents(rows: Iterable[Row[*tuple[Any, ...]]]) -> Iterator[Document]:
-    """Yield what is searched of the rows of MESSAGES."""
+    """Yield what is searched of the rows of messages."""
     for row in rows:
         number, position, role_name, text, attachments, platform, author_id, author_name, created_at, *_, others = row
         if role_name in _SAID_BY:

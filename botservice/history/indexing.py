@@ -11,12 +11,12 @@ from typing import Any, Final, Self
 from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, ClaimLost, DatabaseInUse, LLMError
 from botservice.core.messages import Role
-from botservice.history.changes import find_edited
 from botservice.history.documents import searchable_text
 from botservice.history.embeddings import Embedder
 from botservice.history.finding import SearchIndexes
-from botservice.history.question_vectors import QuestionVectors
-from botservice.history.vectors import as_unit_rows, find_missing, find_newest, find_newest_vector, write_vectors
+from botservice.history.queries import find_edited
+from botservice.history.search_queries import find_missing, find_newest, find_newest_vector, write_vectors
+from botservice.history.vectors import QuestionVectors, as_unit_rows
 from botservice.storage.claims import Claim
 from botservice.storage.database import Row, Storage
 from botservice.storage.references import full_text_of

@@ -4,17 +4,17 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import bindparam, select
 
 from botservice.core.messages import Role
-from botservice.history.documents import MESSAGES, read_documents
+from botservice.history.documents import read_documents
+from botservice.history.queries import find_time, list_at
 from botservice.history.questions import Question
-from botservice.history.vectors import read_vectors_of
-from botservice.history.word_blocks import read_blocks
+from botservice.history.search_queries import read_blocks, read_vectors_of
+from botservice.history.vectors import VectorPage
 from botservice.search.arrays import each_once
 from botservice.search.blocks import LONGEST_STRETCH, block_of, key_of, unpack
 from botservice.search.candidates import FoundWord, Positions, choose_positions
@@ -26,18 +26,9 @@ from botservice.search.scoring import Ranking
 from botservice.search.weights import DEFAULT
 from botservice.storage.chunks import chunks
 from botservice.storage.database import Connection
-from botservice.storage.tables.conversations import messages
 
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_SPANS: Final = 2
-
-_AT_POSITIONS = MESSAGES.where(messages.c.position.in_(bindparam("positions", expanding=True)))
-_TIME_AT = (
-    select(messages.c.created_at)
-    .where(messages.c.context_id == bindparam("context"), messages.c.position >= bindparam("position"))
-    .order_by(messages.c.position)
-    .limit(1)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +75,7 @@ def search_long_chat(
         return Ranking()
     index = _index_of(connection, context_id, chosen)
     if question.vector is not None and model_key is not None:
-        page = read_vectors_of(connection, context_id, model_key, index.ids)
+        page = VectorPage.of(read_vectors_of(connection, context_id, model_key, index.ids))
         if page is not None:
             index.set_vectors(page.message_ids, page.matrix)
     having = {each.wanted.word: len(each.forms) for each in found}
@@ -165,7 +156,7 @@ def _first_since(connection: Connection, context_id: int, seconds: float, last_p
     first, end = 1, last_position + 1
     while first < end:
         middle = (first + end) // 2
-        found = connection.execute(_TIME_AT, {"context": context_id, "position": middle}).scalar_one_or_none()
+        found = find_time(connection, context_id, middle)
         if found is not None and found.timestamp() < seconds:
             first = middle + 1
         else:
@@ -175,9 +166,7 @@ def _first_since(connection: Connection, context_id: int, seconds: float, last_p
 
 def _index_of(connection: Connection, context_id: int, chosen: Positions) -> SearchIndex:
     """Return an index of the messages at chosen positions, in which only those next to each other are one talk."""
-    rows: list[Any] = []
-    for positions in chunks(chosen.tolist()):
-        rows += connection.execute(_AT_POSITIONS, {"context": context_id, "positions": positions})
+    rows = list_at(connection, context_id, chosen.tolist())
     documents = list(read_documents(sorted(rows, key=lambda row: row.position)))
     gaps = chosen[1:][np.diff(chosen) > 1]
     index = SearchIndex()

@@ -7,12 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
-from sqlalchemy import bindparam
-
 from botservice.core.messages import Message, Role
-from botservice.history.rows import NEWEST_FIRST, OF_CONTEXT, read_message
+from botservice.history.queries import list_between, list_newest
+from botservice.history.rows import read_message
 from botservice.storage.database import Connection, Row, Storage
-from botservice.storage.tables.conversations import messages
 
 Kept = Message | Row[*tuple[Any, ...]]
 """A message, or its row where more has to be read or counted: its files, tokens of another encoding."""
@@ -24,15 +22,6 @@ _MOST: Final = 2_048  # of one chat
 _LARGEST_BYTES: Final = 2 * 1024 * 1024  # of one chat
 _LEFT: Final = 0.25  # of both, for what is said later
 _MESSAGE_BYTES: Final = 700  # besides its text
-
-_SINCE = (
-    OF_CONTEXT.where(messages.c.position >= bindparam("first"), messages.c.position <= bindparam("last"))
-    .order_by(messages.c.position)
-    .limit(_PAGE)
-)
-_BEFORE = (
-    OF_CONTEXT.where(messages.c.position <= bindparam("last")).order_by(messages.c.position.desc()).limit(_OLDER_PAGE)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +165,7 @@ class RecentMessages:
         if known.last == last:
             return known
         first, newest = next(reversed(known.at.items()), (known.last + 1, None))  # it is read again, to see if it is
-        rows = connection.execute(_SINCE, {"context": context_id, "first": first, "last": last}).all()
+        rows = list_between(connection, context_id, first - 1, last, _PAGE)
         if len(rows) == _PAGE or (newest is not None and not (rows and _is_same(newest, rows[0]))):
             return None
         return self.keep(context_id, known.extended(rows if newest is None else rows[1:], last))
@@ -199,7 +188,7 @@ class RecentMessages:
         known = self.catch_up(connection, context_id, version=version, last=last, encoding=encoding)
         if known is not None and known.may_hold(*asked):
             return known
-        rows = connection.execute(NEWEST_FIRST, {"context": context_id, "size": _PAGE}).all()[::-1]
+        rows = list_newest(connection, context_id, _PAGE)[::-1]
         after = rows[0].position - 1 if len(rows) == _PAGE else 0
         return self.keep(context_id, Recent(version, encoding, after, after).extended(rows, last))
 
@@ -207,7 +196,7 @@ class RecentMessages:
         """Return messages of a chat with a page of those before them, where there is room for it, and keep them."""
         if not recent.has_room:
             return recent
-        rows = connection.execute(_BEFORE, {"context": context_id, "last": recent.after}).all()[::-1]
+        rows = list_newest(connection, context_id, _OLDER_PAGE, before=recent.after + 1)[::-1]
         after = rows[0].position - 1 if len(rows) == _OLDER_PAGE else 0
         return self.keep(context_id, recent.widened(rows, after))
 

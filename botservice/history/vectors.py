@@ -1,64 +1,72 @@
-"""The vectors of messages: the queries that own their table."""
+"""The vectors of messages as they are stored, and that of a question: in time for the answer, or not at all."""
 
-from collections.abc import Collection, Mapping, Sequence
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sqlalchemy import and_, bindparam, delete, func, insert, or_, select
 
-from botservice.core.messages import Role
-from botservice.storage.chunks import chunks
-from botservice.storage.database import Connection, Row
-from botservice.storage.tables.conversations import messages, vectors
+from botservice.core.errors import BotServiceError
+from botservice.history.embeddings import Embedder
+from botservice.storage.database import Row
+
+logger = logging.getLogger(__name__)
+TIMEOUT_SECONDS = 2.0
+_PAUSE_SECONDS = 30.0  # after a failure: words do until then, and nobody waits
+_REMEMBERED = 256  # every step of a turn asks the same again
+
+
+class QuestionVectors:
+    """Embeds questions within a time limit; a failure costs nothing but the meaning."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        *,
+        timeout_seconds: float = TIMEOUT_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._embedder = embedder
+        self._timeout_seconds = timeout_seconds
+        self._clock = clock
+        self._known: OrderedDict[tuple[str, str], NDArray[Any]] = OrderedDict()
+        self._paused_until = float("-inf")
+
+    @property
+    def model_key(self) -> str:
+        """What names the vectors that questions can be compared with."""
+        return self._embedder.model_key
+
+    async def vector_of(self, text: str) -> NDArray[Any] | None:
+        """Return the vector of text; None if the embedder fails or takes too long."""
+        key = (self._embedder.model_key, text)
+        known = self._known.get(key)
+        if known is not None:
+            self._known.move_to_end(key)
+            return known
+        if self._clock() < self._paused_until:
+            return None
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                found = np.asarray(await self._embedder.embed_query(text), np.float32).ravel()
+        except Exception as error:  # a border: an embedder is foreign code, and no reply fails for it
+            self._paused_until = self._clock() + _PAUSE_SECONDS
+            is_expected = isinstance(error, BotServiceError | TimeoutError)
+            reason = str(error) if isinstance(error, BotServiceError) else type(error).__name__
+            logger.warning("search.not_embedded", extra={"reason": reason}, exc_info=not is_expected)
+            return None
+        self._known[key] = found
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return found
+
 
 _KEPT_AS = np.dtype("<f2")  # half floats: half the bytes rank the same
-
-_PAGE = (
-    select(vectors.c.id, vectors.c.message_id, vectors.c.data)
-    .where(
-        vectors.c.context_id == bindparam("context"),
-        vectors.c.model_key == bindparam("model"),
-        vectors.c.id > bindparam("after"),
-    )
-    .order_by(vectors.c.id)
-    .limit(bindparam("most"))
-)
-_OF_MESSAGES = select(vectors.c.id, vectors.c.message_id, vectors.c.data).where(
-    vectors.c.context_id + 0 == bindparam("context"),  # a sum, so that the messages' index is chosen
-    vectors.c.model_key == bindparam("model"),
-    vectors.c.message_id.in_(bindparam("ids", expanding=True)),
-)
-_MISSING = (
-    select(
-        messages.c.id,
-        messages.c.context_id,
-        messages.c.role,
-        messages.c.text,
-        messages.c.attachments,
-        messages.c.said_by_others,
-    )
-    .select_from(
-        messages.outerjoin(
-            vectors,
-            and_(
-                vectors.c.message_id == messages.c.id,
-                or_(vectors.c.model_key == bindparam("model"), vectors.c.id > bindparam("replaceable")),
-            ),
-        )
-    )
-    .where(
-        messages.c.id > bindparam("after"),
-        messages.c.id <= bindparam("last"),
-        messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]),
-        vectors.c.id.is_(None),
-    )
-    .order_by(messages.c.id.desc())
-    .limit(bindparam("most"))
-)
-_NEWEST_VECTOR = select(vectors.c.id, vectors.c.model_key).order_by(vectors.c.id.desc()).limit(1)
-_NEWEST = select(func.max(messages.c.id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,74 +81,15 @@ class VectorPage:
     matrix: NDArray[np.float16]
     last_id: int
 
-
-def read_vectors(
-    connection: Connection, context_id: int, model_key: str, *, after: int, limit: int
-) -> VectorPage | None:
-    """Return the next vectors of one model in a context, in the order in which they were stored; None at the end."""
-    wanted = {"context": context_id, "model": model_key, "after": after, "most": limit}
-    return _page(connection.execute(_PAGE, wanted).all())
-
-
-def read_vectors_of(
-    connection: Connection, context_id: int, model_key: str, message_ids: Collection[int]
-) -> VectorPage | None:
-    """Return the vectors of one model that some messages have; None if none has any."""
-    rows: list[Any] = []
-    for ids in chunks(message_ids):
-        rows += connection.execute(_OF_MESSAGES, {"context": context_id, "model": model_key, "ids": ids})
-    return _page(rows)
-
-
-def _page(rows: Sequence[Row[*tuple[Any, ...]]]) -> VectorPage | None:
-    if not rows:
-        return None
-    width = len(rows[-1].data)
-    rows_of_width = [row for row in rows if len(row.data) == width]
-    matrix = np.frombuffer(b"".join(row.data for row in rows_of_width), _KEPT_AS).reshape(len(rows_of_width), -1)
-    return VectorPage([row.message_id for row in rows_of_width], matrix, rows[-1].id)
-
-
-def write_vectors(
-    connection: Connection, context_ids: Mapping[int, int], model_key: str, matrix: NDArray[np.float16]
-) -> None:
-    """Store vectors in the place of those that their messages had; of messages that are gone, nothing is kept.
-
-    Args:
-        context_ids: Each message's context, by the message's id, in the order of matrix.
-    """
-    there = set(connection.execute(select(messages.c.id).where(messages.c.id.in_(context_ids))).scalars())
-    connection.execute(delete(vectors).where(vectors.c.message_id.in_(there)))
-    rows = [
-        {"context_id": context_id, "message_id": message_id, "model_key": model_key, "data": vector.tobytes()}
-        for (message_id, context_id), vector in zip(context_ids.items(), matrix, strict=True)
-        if message_id in there
-    ]
-    if rows:
-        connection.execute(insert(vectors), rows)
-
-
-def find_newest(connection: Connection) -> int:
-    """Return the id of the newest message of all contexts; 0 where there is none."""
-    return connection.execute(_NEWEST).scalar_one() or 0
-
-
-def find_newest_vector(connection: Connection) -> tuple[int, str]:
-    """Return the id of the newest vector of all contexts, and its model's key; (0, "") where there is none."""
-    row = connection.execute(_NEWEST_VECTOR).one_or_none()
-    return (row.id, row.model_key) if row is not None else (0, "")
-
-
-def find_missing(
-    connection: Connection, model_key: str, *, replaceable: int, after: int, last: int, limit: int
-) -> Sequence[Row[*tuple[Any, ...]]]:
-    """Return messages with an id above after, up to last, that have no vector of a model, the newest first.
-
-    Args:
-        replaceable: Other models' vectors count as none up to this id; those that are newer are left alone.
-    """
-    wanted = {"model": model_key, "replaceable": replaceable, "after": after, "last": last, "most": limit}
-    return connection.execute(_MISSING, wanted).all()
+    @classmethod
+    def of(cls, rows: Sequence[Row[*tuple[Any, ...]]]) -> Self | None:
+        """Return the vectors of rows; None if there are none."""
+        if not rows:
+            return None
+        width = len(rows[-1].data)
+        rows_of_width = [row for row in rows if len(row.data) == width]
+        matrix = np.frombuffer(b"".join(row.data for row in rows_of_width), _KEPT_AS).reshape(len(rows_of_width), -1)
+        return cls([row.message_id for row in rows_of_width], matrix, rows[-1].id)
 
 
 def as_unit_rows(found: ArrayLike, count: int) -> NDArray[np.float16]:

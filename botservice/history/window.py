@@ -6,15 +6,14 @@ from dataclasses import dataclass, field
 from itertools import islice, pairwise
 from typing import overload
 
-from sqlalchemy import func, select
-
 from botservice.core.messages import Message, Role
+from botservice.history.queries import count_messages, list_newest
 from botservice.history.recent import Kept, Recent
-from botservice.history.rows import NEWEST_FIRST, NEWEST_FIRST_BEFORE, read_message, read_messages
+from botservice.history.rows import read_message, read_messages
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.storage.database import Connection
 from botservice.storage.readers import leave_to_thread
-from botservice.storage.tables.conversations import messages
+from botservice.storage.statements import LARGEST_ID
 
 CONVERSATION = frozenset({Role.USER, Role.ASSISTANT})
 _LOOKED_BACK = 8  # messages before a window, among which a person's last one is looked for
@@ -218,12 +217,8 @@ class StoredMessages(Sequence[Message]):
         if self._is_complete:
             return len(self._rows)
         if self._length is None:
-            query = select(func.count()).select_from(messages).where(messages.c.context_id == self._context_id)
-            if self._after:
-                query = query.where(messages.c.position > self._after)
-            if self._before is not None:
-                query = query.where(messages.c.position < self._before)
-            self._length = self._connection.execute(query).scalar_one()
+            before = LARGEST_ID if self._before is None else self._before
+            self._length = count_messages(self._connection, self._context_id, after=self._after, before=before)
         return self._length
 
     def __reversed__(self) -> Iterator[Message]:
@@ -299,12 +294,7 @@ class StoredMessages(Sequence[Message]):
             begin = self._recent.after + 1
             self._oldest_position = begin if self._oldest_position is None else min(begin, self._oldest_position)
             self._recent = None
-        sought: dict[str, int] = {"context": self._context_id, "size": size}
-        if self._oldest_position is None:
-            rows = self._connection.execute(NEWEST_FIRST, sought).all()
-        elif self._oldest_position > self._after + 1:
-            rows = self._connection.execute(NEWEST_FIRST_BEFORE, {**sought, "before": self._oldest_position}).all()
-        else:
-            rows = []
+        before = LARGEST_ID if self._oldest_position is None else self._oldest_position
+        rows = list_newest(self._connection, self._context_id, size, before=before) if before > self._after + 1 else []
         self._is_complete = len(rows) < size
         return [(row.position, row) for row in rows]

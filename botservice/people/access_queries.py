@@ -15,7 +15,6 @@ from botservice.storage.tables.access import access_codes, access_invitations, a
 from botservice.storage.tables.people import identities
 
 CODE_LASTS: Final = timedelta(hours=1)
-
 Owe = Callable[[Connection, int, Sequence[Any], datetime], None]
 """Has messages sent in the chat of a turn; the moment is the present one."""
 
@@ -28,23 +27,16 @@ _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
         and_(access_roles.c.kind == SubjectKind.CHAT.value, access_roles.c.subject == bindparam("chat")),
     )
 )
-
 _INVITER = select(access_invitations.c.person).where(access_invitations.c.chat == bindparam("chat"))
-
 _ANYBODY_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
-
 _tell = of_each_database(
     lambda insert: insert(access_refusals).on_conflict_do_nothing().returning(access_refusals.c.subject)
 )
-
 _grant = upserting(access_roles, "kind", "subject")
-
 _invite = upserting(access_invitations, "chat")
-
 _CODE = select(access_codes.c.code).where(
     access_codes.c.person == bindparam("person"), access_codes.c.expires_at > bindparam("now")
 )
-
 _issue = upserting(access_codes, "person")
 
 

@@ -24,13 +24,9 @@ from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import facts, identities, persons, refused_facts
 
 _NEWEST = 30  # messages of people in a chat that are looked at
-
 _OWN = 6  # of them, those of the person
-
 _ROWS = select(*messages.c["id", "text", "own_text", "said_by_others", "attachments", "author_platform", "author_id"])
-
 _ONE = _ROWS.where(messages.c.id == bindparam("message"))
-
 _SAID = (
     _ROWS.where(messages.c.context_id == bindparam("context"), MESSAGE_IS_OF_A_PERSON)
     .order_by(messages.c.position.desc())
@@ -82,19 +78,14 @@ def own_words_in(row: Any) -> str:
 
 
 _COLUMNS = [facts.c[each.name] for each in fields(Fact) if each.name in facts.c]
-
 _REFUSED_COLUMNS = facts.c["identity_id", "topic", "text", "source_message_id"]
-
 _MOST_ENDED = 10  # of those that do not hold any more, in a prompt
-
 _IS_CURRENT = facts.c.superseded_at.is_(None)
-
 _OF_PERSON = (
     select(*_COLUMNS)
     .join(identities, identities.c.id == facts.c.identity_id)
     .where(identities.c.person_id == bindparam("person"))
 )
-
 # Private is a context in which nobody but this very identity was ever seen.
 _IS_ALONE = (
     select(contexts.c.id)
@@ -105,23 +96,17 @@ _IS_ALONE = (
     )
     .exists()
 )
-
 _IS_VISIBLE = or_(facts.c.context_id == bindparam("context"), facts.c.is_shareable.is_(True), _IS_ALONE)
-
 _VISIBLE = _OF_PERSON.where(_IS_VISIBLE, _IS_CURRENT).order_by(facts.c.updated_at.desc(), facts.c.id.desc())
-
 _ENDED = (
     _OF_PERSON.where(_IS_VISIBLE, facts.c.ended_by.is_not(None))
     .order_by(facts.c.valid_to.desc(), facts.c.id.desc())
     .limit(_MOST_ENDED)
 )
-
 _KNOWN = select(facts.c.id, identities.c.person_id, facts.c.text, facts.c.source_message_id).join(
     identities, identities.c.id == facts.c.identity_id
 )
-
 _ACCOUNT = identities.alias()
-
 ARE_KNOWN = (
     select(facts.c.id)
     .join(identities, identities.c.id == facts.c.identity_id)

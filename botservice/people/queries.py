@@ -73,9 +73,7 @@ IDENTITIES = select(*identities.c["id", "person_id", "platform", "platform_id", 
 _OF_ACCOUNT = IDENTITIES.where(
     identities.c.platform == bindparam("platform"), identities.c.platform_id == bindparam("platform_id")
 )
-
 _identify = of_each_database(lambda insert: insert(identities).on_conflict_do_nothing().returning(identities.c.id))
-
 _AUDIENCE = select(contexts.c.is_shared, contexts.c.only_identity_id).where(contexts.c.id == bindparam("context"))
 
 

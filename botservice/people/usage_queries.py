@@ -27,11 +27,8 @@ from botservice.storage.tables.observing import observer_reservations
 from botservice.storage.tables.people import identities
 
 _KEY = ("day", "context_id", "person", "model")
-
 PEOPLE_AT_ONCE = 200
-
 _TAKEN = ("input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens", "cost")
-
 _SUMS = ("calls", *_TAKEN)
 
 
@@ -113,11 +110,8 @@ def forget_usage(connection: Connection, names: Sequence[str], now: datetime) ->
 
 
 RESERVED_FOR = timedelta(hours=1)  # far longer than a call takes: what a killed process had reserved is free then
-
 _NOTICES_KEPT = timedelta(days=62)  # longer than the longest period
-
 _LOCK = text(f"SELECT pg_advisory_xact_lock({lock_space('budgets', offset=1)}, 0)")  # claims have theirs
-
 Reserved = Callable[[Table], list[ColumnElement[bool]]]
 """Says which of the reservations in a table count."""
 
@@ -164,9 +158,7 @@ _USED = {
     ),
     Scope.SERVICE: _used(model_usage_days, [], lambda _: []),
 }
-
 _RELEASE = delete(budget_reservations).where(budget_reservations.c.turn_id == bindparam("turn"))
-
 _reserve = upserting(budget_reservations, "turn_id")
 
 
@@ -183,7 +175,6 @@ def _count(insert: Callable[..., Any]) -> Any:
 _note = of_each_database(
     lambda insert: insert(budget_notices).on_conflict_do_nothing().returning(budget_notices.c.notice)
 )
-
 _MESSAGES = select(budget_rates.c.messages).where(
     budget_rates.c.scope == bindparam("scope"),
     budget_rates.c.subject == bindparam("subject"),

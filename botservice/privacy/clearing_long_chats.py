@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Select, bindparam, delete, func, select, update
 
-from botservice.history.rows import delete_rows
+from botservice.history.queries import delete_rows
 from botservice.privacy.affected_turns import HAS_RECORDS, IS_OVER
 from botservice.privacy.deletion_counts import Forgotten, count_messages
 from botservice.privacy.erasing import delete_turns, forget_words_of

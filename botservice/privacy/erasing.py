@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, literal, select, update
 
-from botservice.history.rows import delete_rows
+from botservice.history.queries import delete_rows
 from botservice.privacy.affected_turns import AffectedTurns, answers_of, find_seen, own_turns, turns_left
 from botservice.privacy.deletion_counts import Forgotten, count_messages
 from botservice.privacy.quotes import Quotes, erase_references

@@ -21,8 +21,10 @@ from botservice.core.errors import StorageError
 from botservice.core.messages import Attachment, Author, Message, Role
 from botservice.core.progress import Progress, unwatched
 from botservice.core.references import Reference, keep_files, write_out_for
-from botservice.history.notes import Note, read_notes
-from botservice.history.rows import read_messages, select_messages
+from botservice.history.note_queries import read_notes
+from botservice.history.notes import Note
+from botservice.history.queries import select_messages
+from botservice.history.rows import read_messages
 from botservice.people.fact_queries import facts_of
 from botservice.people.facts import Fact
 from botservice.people.names import key_text, person_name, transport_of

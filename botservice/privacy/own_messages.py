@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable
 from sqlalchemy import Connection, Select, and_, not_, select
 
 from botservice.core.messages import Author, Message, Role
-from botservice.history.rows import read_messages, select_messages
+from botservice.history.queries import select_messages
+from botservice.history.rows import read_messages
 from botservice.storage.ranges import is_by
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import deliveries, events, messages

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 from botservice.core.messages import Role
 from botservice.core.quoting import quote_inside
 from botservice.core.references import Reference, keep_files
-from botservice.history.word_blocks import forget_words
+from botservice.history.search_queries import forget_words
 from botservice.privacy.affected_turns import answers_of, turns_of_only
 from botservice.privacy.repeated_words import SHORTEST_QUOTE, ForgottenWords
 from botservice.storage.chunks import select_among

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import Connection, Table
 
@@ -49,3 +49,6 @@ def run_text(connection: Connection, text: str, **options: Any) -> None:
         if told.connection_invalidated:
             connection.invalidate(error)
         raise told from error
+
+
+LARGEST_ID: Final = 2**63 - 1

@@ -13,8 +13,9 @@ from sqlalchemy import Connection, Row, bindparam, func, select, text, update
 
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage
-from botservice.history.changes import NewWords, change_message, delete_message, find_stored
 from botservice.history.chat_history import count_text
+from botservice.history.queries import change_message, delete_message, find_stored
+from botservice.history.rows import NewWords
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.tables.conditions import EVENT_IS_EXTERNAL, EVENT_IS_UNHANDLED

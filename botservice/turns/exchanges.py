@@ -6,7 +6,8 @@ from typing import Any
 from sqlalchemy import Connection, Select, bindparam, exists, func, or_, select
 
 from botservice.core.messages import Message
-from botservice.history.rows import delete_rows, find_window, read_messages, select_messages
+from botservice.history.queries import delete_rows, find_window, select_messages
+from botservice.history.rows import read_messages
 from botservice.storage.references import written_text_of
 from botservice.storage.tables.conversations import events, messages, steps, turns
 from botservice.turns.notices import take_back

@@ -7,9 +7,9 @@ from datetime import datetime
 from sqlalchemy import bindparam, select
 
 from botservice.core.messages import InboundMessage
-from botservice.history.word_blocks import LARGEST_ID
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
+from botservice.storage.statements import LARGEST_ID
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.edits_and_deletions import rewriting
 from botservice.turns.transport import ReadEvent, Transport

@@ -14,7 +14,7 @@ from cachetools import LRUCache
 from sqlalchemy import Connection, CursorResult, bindparam, case, exists, func, insert, literal, null, select, update
 
 from botservice.core.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
-from botservice.history.rows import find_message
+from botservice.history.queries import find_message
 from botservice.privacy.export_records import release_export
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage

@@ -16,7 +16,7 @@ from botservice.conversation.reminder_wording import announce, ask, explain, say
 from botservice.conversation.steps import FinalAnswerStep, TaskStep
 from botservice.core.errors import BotServiceError, ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage, Message, Moment, Role
-from botservice.history.rows import insert_message
+from botservice.history.queries import insert_message
 from botservice.people.budgets import Standing
 from botservice.people.usage import Payer
 from botservice.storage.claims import Claim

@@ -15,7 +15,8 @@ from botservice.core.errors import ClaimLost
 from botservice.core.messages import Button, Message, Role, is_blank
 from botservice.core.quoting import quote_in_markdown
 from botservice.history.chat_history import count_text
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.llm.chat import FinishReason
 from botservice.storage.claims import Claim
 from botservice.storage.tables.conversations import turns

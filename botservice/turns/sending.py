@@ -24,7 +24,8 @@ from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import ChatRefused, StorageError
 from botservice.core.messages import Attachment, Author, Button, Message, Role, is_blank, storable
 from botservice.history.chat_history import count_text
-from botservice.history.rows import NewMessage, find_answer, insert_message
+from botservice.history.queries import find_answer, insert_message
+from botservice.history.rows import NewMessage
 from botservice.people.access import Access
 from botservice.people.names import chat_name, is_chat_name, transport_of
 from botservice.storage.database import Storage

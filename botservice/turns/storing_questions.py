@@ -13,7 +13,8 @@ from botservice.core.errors import TurnGrew
 from botservice.core.messages import Author, InboundMessage, Message, Role
 from botservice.core.references import write_out
 from botservice.history.chat_history import count_text
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.people.queries import ensure_identity, note_audience
 from botservice.privacy.erasing import erase_event
 from botservice.privacy.late_messages import LateMessage, erase_returning, read_notes

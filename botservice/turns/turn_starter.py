@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from botservice.conversation.context import AgentContext
 from botservice.core.errors import CommandFailed
 from botservice.core.messages import Author, InboundMessage, Message
-from botservice.history.rows import read_messages_of_events
+from botservice.history.queries import read_messages_of_events
 from botservice.privacy.rights import right_of
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage

@@ -14,7 +14,8 @@ from botservice.agent.remembering import remember
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.memory import MEMORY
 from botservice.core.messages import Attachment, Role
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.people.fact_keeping import keep_fact
 from botservice.people.fact_queries import facts_of
 from botservice.people.facts import Fact, Refused, describe_person

@@ -28,9 +28,14 @@ OTHERS = {
     ),
     "botservice/storage/conversion.py": ({"schema_compatibility"}, "converts the tables of 0.17.0"),
     "botservice/storage/references.py": ({"messages"}, "says who is quoted in the row of the message"),
-    "botservice/history/rows.py": ({"contexts"}, "numbers messages under the lock of their context's row"),
-    "botservice/history/changes.py": ({"contexts", "vectors"}, "an edit makes caches and meanings out of date"),
-    "botservice/history/notes.py": ({"observed"}, "numbers notes, and has a stretch read again where one is deleted"),
+    "botservice/history/queries.py": (
+        {"contexts", "vectors"},
+        "numbers messages under the lock of their context; an edit makes caches and meanings out of date",
+    ),
+    "botservice/history/note_queries.py": (
+        {"observed"},
+        "numbers notes, and has a stretch read again where one is deleted",
+    ),
     "botservice/people/queries.py": ({"contexts"}, "keeps who was seen in a context"),
     "botservice/turns/due_contexts.py": ({"deliveries", "pending_calls", "turns"}, "puts off what is due in a context"),
     "botservice/turns/edits_and_deletions.py": ({"events"}, "says which edits have taken effect"),
@@ -115,7 +120,7 @@ def test_what_is_only_read_is_not_written(tmp_path: Path):
 
 
 IMPORTS_SQLALCHEMY = re.compile(r"^\s*(?:from|import) sqlalchemy\b", re.MULTILINE)
-WITH_QUERIES = ("transports", "botservice/people")
+WITH_QUERIES = ("transports", "botservice/people", "botservice/history")
 
 
 @pytest.mark.parametrize("package", WITH_QUERIES)

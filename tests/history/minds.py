@@ -6,7 +6,7 @@ from sqlalchemy import select
 
 from botservice import EmbeddingIndexer, LLMError
 from botservice.history.finding import SearchIndexes
-from botservice.history.question_vectors import QuestionVectors
+from botservice.history.vectors import QuestionVectors
 from botservice.storage.tables.conversations import messages, vectors
 
 PETS, MONEY = ("dog", "pet", "hound", "animal"), ("rent", "salary", "cash")

@@ -10,7 +10,7 @@ from standins.patience import PATIENT
 from botservice import AgentContext, Attachment, Author, Message, Role, Storage
 from botservice.core.errors import StorageError
 from botservice.devtools.conversations import forget_context
-from botservice.history.rows import LAST_OF_A_PERSON
+from botservice.history.queries import LAST_OF_A_PERSON
 from botservice.storage.tables.conversations import blobs, contexts, messages
 
 ODD_TEXTS = [

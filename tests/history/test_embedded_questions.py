@@ -9,7 +9,7 @@ from sqlalchemy import update
 
 from botservice import LLMError
 from botservice.history.finding import SearchIndexes
-from botservice.history.question_vectors import QuestionVectors
+from botservice.history.vectors import QuestionVectors
 from botservice.storage.tables.conversations import vectors
 
 pytestmark = pytest.mark.usefixtures("no_settings")

@@ -11,7 +11,8 @@ from standins.patience import PATIENT
 
 from botservice import AgentContext, EmbeddingIndexer, LLMError, OpenAIEmbedder, Storage
 from botservice.background.maintenance import Maintenance
-from botservice.history.changes import NewWords, change_message
+from botservice.history.queries import change_message
+from botservice.history.rows import NewWords
 from botservice.storage.tables.conversations import messages, vectors
 
 pytestmark = pytest.mark.usefixtures("no_settings")

@@ -14,13 +14,13 @@ from sqlalchemy import func, select, update
 from standins.patience import PATIENT
 
 from botservice import AgentContext, Author, Storage
-from botservice.history.changes import NewWords, change_message
 from botservice.history.finding import SearchIndexes
 from botservice.history.long_chats import LongChats
-from botservice.history.question_vectors import QuestionVectors
+from botservice.history.queries import change_message
 from botservice.history.questions import Question
-from botservice.history.vectors import as_unit_rows, write_vectors
-from botservice.history.word_blocks import WordBlock, find_stretches, write_stretch
+from botservice.history.rows import NewWords
+from botservice.history.search_queries import WordBlock, find_stretches, write_stretch, write_vectors
+from botservice.history.vectors import QuestionVectors, as_unit_rows
 from botservice.storage.tables.conversations import contexts, messages, word_blocks
 
 SMALL = LongChats(messages=100, stretch=64, candidates=20)

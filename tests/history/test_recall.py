@@ -10,7 +10,7 @@ from botservice import AgentContext, MessageWindowMessageSelector, NoMessages
 from botservice.core.messages import Message, Role
 from botservice.history.documents import question_of, searchable_text
 from botservice.history.finding import SearchIndexes
-from botservice.history.rows import begin_afresh, is_group
+from botservice.history.queries import begin_afresh, find_people
 from botservice.history.shown import Room
 from botservice.llm.chat import ChatMessage
 from botservice.llm.demo import DemoChatLLM
@@ -228,9 +228,9 @@ async def test_what_else_is_read_comes_of_the_same_view(context):
     await talk(history, "Ann: My dog is called Rex", "Ann: what is my dog called?")
     for selector in (NoMessages(), MessageWindowMessageSelector(20)):
         recall = await history.recall(
-            selector, search_k=5, beside=lambda connection: (is_group(connection, context.id),)
+            selector, search_k=5, beside=lambda connection: len(find_people(connection, context.id))
         )
-        assert recall.beside == (False,)
+        assert recall.beside == 1
     assert (await history.recall(NoMessages(), search_k=0, beside=lambda _: "known")).beside == "known"
 
 

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botservice import Message, MessageWindowMessageSelector, NoMessages, Role, TokenWindowMessageSelector
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.llm.tokens import counter_for
 
 NOW = datetime(2025, 1, 1, tzinfo=UTC)

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from botservice import AgentContext, Message, MessageWindowMessageSelector, Role, SteadyWindowMessageSelector
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.history.window import TokenWindowMessageSelector
 from botservice.llm.tokens import counter_for
 

@@ -21,7 +21,8 @@ from sqlalchemy import update
 from botservice import LLMError, ScriptedChatLLM
 from botservice.background.observer_answer import sentence_with
 from botservice.core.messages import Author, Role, TokenUsage
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.llm.chat import ChatResponse
 from botservice.people.fact_queries import facts_of
 from botservice.people.queries import find_identity

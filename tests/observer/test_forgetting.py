@@ -24,7 +24,8 @@ from sqlalchemy import select, update
 
 from botservice import AgentContext, ScriptedChatLLM
 from botservice.commands.notes import erase_note
-from botservice.history.changes import NewWords, change_message
+from botservice.history.queries import change_message
+from botservice.history.rows import NewWords
 from botservice.people.fact_queries import facts_of
 from botservice.people.queries import find_identity
 from botservice.privacy.exported_data import as_values, read_person

@@ -25,7 +25,8 @@ from botservice import ScriptedChatLLM
 from botservice.background.observer_answer import sentence_with
 from botservice.core.messages import Attachment, Author, Role
 from botservice.core.references import Reference, ReferenceKind
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.people.fact_queries import facts_of, visible_facts
 from botservice.people.queries import find_identity
 from botservice.privacy.forgetting import forget_person

@@ -22,7 +22,7 @@ from people.conversing import make_service
 
 from botservice import AgentContext, LLMError, ScriptedChatLLM, SteadyWindowMessageSelector
 from botservice.commands.why import read_sources
-from botservice.history.rows import begin_afresh
+from botservice.history.queries import begin_afresh
 from botservice.people.fact_queries import facts_of
 from botservice.people.queries import find_identity
 

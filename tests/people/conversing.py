@@ -9,7 +9,8 @@ from botservice import AgentContext, AgentService, Author, FunctionsBasedAgent, 
 from botservice.agent.remembering import forget_fact, remember
 from botservice.core.messages import Button, CommandCall, InboundMessage, Message, Role
 from botservice.core.references import Reference
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.people.queries import ensure_identity, note_audience
 from botservice.storage.tables.conversations import messages
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest

@@ -13,7 +13,8 @@ from botservice import AgentContext, Author
 from botservice.background.maintenance import Maintenance
 from botservice.core.messages import Role
 from botservice.core.references import Reference, ReferenceKind
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.privacy.affected_turns import turns_of
 from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.storage.tables.conversations import events, messages, turns

@@ -6,7 +6,8 @@ from people.conversing import ALICE, BOB, NOW, open_chat, say
 from botservice import Author
 from botservice.core.messages import Role
 from botservice.core.references import Reference, ReferenceKind
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.privacy.forgetting import forget_messages, forget_person
 
 WORDS = "the safe opens with carried4711"

@@ -15,7 +15,8 @@ from botservice import AgentContext, Attachment, Author, Storage
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.memory import MEMORY
 from botservice.core.messages import Role
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.privacy.forgetting import Forgotten, forget_chat, forget_messages, forget_person
 from botservice.storage.tables.conversations import steps, turns
 from botservice.turns.records import insert_turn

@@ -7,7 +7,8 @@ import pytest
 from botservice import AgentContext, Author, ChatHistory, Storage
 from botservice.core.messages import Role
 from botservice.core.references import Reference, ReferenceKind
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.privacy.deletion_survey import Survey, is_current, survey_context
 from botservice.privacy.repeated_words import read_words
 

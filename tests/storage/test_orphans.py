@@ -9,7 +9,7 @@ from storage.effort import Efforts
 
 from botservice import AgentContext, Attachment, Storage
 from botservice.background.maintenance import Maintenance
-from botservice.history.rows import delete_rows
+from botservice.history.queries import delete_rows
 from botservice.storage.orphaned_files import _delete_orphans, _find_orphans, loosen_all_files, sweep_files
 from botservice.storage.tables.conversations import blobs, loose_files, turns
 from botservice.turns.records import insert_turn
@@ -118,7 +118,8 @@ async def test_on_postgres_it_is_waited_for_who_stores_at_this_moment(postgres_u
 
         def store(connection):
             from botservice.core.messages import Role
-            from botservice.history.rows import NewMessage, insert_message
+            from botservice.history.queries import insert_message
+            from botservice.history.rows import NewMessage
 
             new = NewMessage(Role.USER, "see", there.now(), attachments=(PICTURE,))
             insert_message(connection, context.id, new)

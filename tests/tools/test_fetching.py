@@ -21,7 +21,8 @@ from botservice.conversation.reminder_wording import ask as write_task
 from botservice.core.errors import ApprovalPending, SettingsError
 from botservice.core.messages import Author, Role
 from botservice.core.references import Reference, ReferenceKind
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 
 pytestmark = pytest.mark.any_database
 

@@ -8,7 +8,8 @@ from sqlalchemy import Connection, Table, insert
 
 from botservice import Author
 from botservice.core.messages import Role
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.storage.tables.conversations import deliveries, events, prompt_log, steps, tool_calls, turns
 from botservice.turns.turn import TurnStatus
 

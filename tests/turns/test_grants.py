@@ -20,7 +20,8 @@ from botservice.agent.hosted_tools import WEB_SEARCH
 from botservice.agent.remembering import recall
 from botservice.core.messages import InboundMessage, Role, TokenUsage
 from botservice.core.references import Reference, ReferenceKind
-from botservice.history.rows import NewMessage, insert_message
+from botservice.history.queries import insert_message
+from botservice.history.rows import NewMessage
 from botservice.llm.chat import ChatResponse
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.waiting import tool_grants

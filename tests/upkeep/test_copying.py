@@ -24,7 +24,8 @@ from botservice import (
 from botservice.background.copying import copy_database
 from botservice.background.observer_records import ensure_state
 from botservice.core.errors import DatabaseInUse, SchemaMismatch, SettingsError, StorageError
-from botservice.history.notes import Note, StoredNote, insert_notes
+from botservice.history.note_queries import insert_notes
+from botservice.history.notes import Note, StoredNote
 from botservice.people.fact_keeping import keep_fact
 from botservice.storage.schema import migrate
 from botservice.storage.url import DatabaseUrl

@@ -26,7 +26,7 @@ from botservice.devtools.turn_search import (
     TurnOrder,
     find_turns,
 )
-from botservice.history.notes import read_notes
+from botservice.history.note_queries import read_notes
 from botservice.storage.database import Connection
 from botservice.turns.waiting_records import list_waiting
 from transports.web.authentication import path_number

@@ -26,7 +26,7 @@ from sqlalchemy import (
 from botservice.conversation.context import ContextKeys, find_context
 from botservice.conversation.feedback import write_feedback
 from botservice.core.messages import Author
-from botservice.history.rows import IS_SAID, OF_CONTEXT, select_messages
+from botservice.history.queries import IS_SAID, OF_CONTEXT, select_messages
 from botservice.storage.statements import upserting
 from botservice.storage.tables.access import ended_logins
 from botservice.storage.tables.conditions import CALL_IS_OPEN, MESSAGE_IS_OF_A_PERSON, TURN_IS_OPEN

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 from typing import Any, Final, Self
 
 from botservice.core.messages import Attachment
-from botservice.history.rows import find_position, read_messages
+from botservice.history.queries import find_position
+from botservice.history.rows import read_messages
 from botservice.storage.blobs import read_blobs
 from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import deliveries, messages

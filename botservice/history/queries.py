@@ -1,0 +1,461 @@
+"""Every statement of messages: storing, changing, deleting, and reading them by id, place, event and time."""
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+
+from botservice.core.errors import StorageError
+from botservice.core.messages import Author, Message, Role, storable
+from botservice.history.rows import (
+    Bounds,
+    NewMessage,
+    NewWords,
+    read_message,
+    read_messages,
+    storable_author,
+    store_attachment,
+    without_erased,
+)
+from botservice.history.search_queries import forget_words
+from botservice.llm.tokens import TokenCounter
+from botservice.storage.chunks import chunks
+from botservice.storage.database import Connection, Row
+from botservice.storage.orphaned_files import loosen_files
+from botservice.storage.references import (
+    NOTHING,
+    decode_references,
+    encode_references,
+    insert_references,
+    keep_references,
+    storable_references,
+)
+from botservice.storage.statements import LARGEST_ID, of_each_database
+from botservice.storage.tables.conditions import MESSAGE_IS_EDITED, MESSAGE_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
+from botservice.storage.tables.conversations import contexts, messages, vectors
+
+COLUMNS = messages.c[
+    *("id", "position", "role", "text", "attachments", "author_platform", "author_id", "author_name", "created_at"),
+    *("token_count", "token_encoding", "external_id", "is_all_own", "said_by_others"),
+]
+# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
+_OF_EVENT = select(*COLUMNS, messages.c.context_id).where(messages.c.event_id == bindparam("event"))
+_OF_TURN = select(*COLUMNS, messages.c.context_id).where(messages.c.answers_turn_id == bindparam("turn"))
+OF_CONTEXT = select(*COLUMNS).where(messages.c.context_id == bindparam("context"))
+# A sum, so that no index is chosen by it: for ten ids SQLite would rather look through the whole context.
+_OF_EVENTS = OF_CONTEXT.where(messages.c.event_id.in_(bindparam("events", expanding=True))).order_by(
+    messages.c.position
+)
+_BY_ID = select(*COLUMNS).where(
+    messages.c.context_id + 0 == bindparam("context"), messages.c.id.in_(bindparam("ids", expanding=True))
+)
+_NEWEST_FIRST = (
+    OF_CONTEXT.where(messages.c.position < bindparam("before"))
+    .order_by(messages.c.position.desc())
+    .limit(bindparam("most"))
+)
+_BETWEEN = (
+    OF_CONTEXT.where(messages.c.position > bindparam("after"), messages.c.position <= bindparam("last"))
+    .order_by(messages.c.position)
+    .limit(bindparam("most"))
+)
+_AT = OF_CONTEXT.where(messages.c.position.in_(bindparam("positions", expanding=True)))
+_TIME_FROM = (
+    select(messages.c.created_at)
+    .where(messages.c.context_id == bindparam("context"), messages.c.position >= bindparam("position"))
+    .order_by(messages.c.position)
+    .limit(1)
+)
+_COUNT = (
+    select(func.count())
+    .select_from(messages)
+    .where(
+        messages.c.context_id == bindparam("context"),
+        messages.c.position > bindparam("after"),
+        messages.c.position < bindparam("before"),
+    )
+)
+_STATE = select(contexts.c.deletion_version, contexts.c.last_position).where(contexts.c.id == bindparam("context"))
+LAST_OF_A_PERSON = OF_CONTEXT.where(MESSAGE_IS_OF_A_PERSON).order_by(messages.c.position.desc()).limit(1)
+# Without what the service itself notes.
+IS_SAID = messages.c.role.in_([literal_column(f"'{role.value}'") for role in (Role.USER, Role.ASSISTANT)])
+_LAST_SPEAKERS = 200  # messages of people: far more than a window shows
+_SPEAKERS = (
+    select(messages.c.author_platform, messages.c.author_id, messages.c.author_name)
+    .where(messages.c.context_id == bindparam("context"), MESSAGE_IS_OF_A_PERSON)
+    .order_by(messages.c.position.desc())
+    .limit(_LAST_SPEAKERS)
+    .subquery()
+)
+# A message without an author may be anybody's: it makes no second person.
+_IS_SOMEBODY = _SPEAKERS.c.author_id.is_not(None) | _SPEAKERS.c.author_name.is_not(None)
+_PEOPLE = select(_SPEAKERS).where(_IS_SOMEBODY).distinct()
+_POSITION = select(messages.c.position).where(
+    messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message")
+)
+_TAKE_POSITION = (
+    update(contexts).where(contexts.c.id == bindparam("context")).values(last_position=contexts.c.last_position + 1)
+)
+_GIVEN = (
+    *("role", "text", "attachments", "author_platform", "author_id", "author_name", "created_at"),
+    *("token_count", "token_encoding", "external_id", "event_id", "answers_turn_id", "own_text"),
+    *("said_by_others", "is_all_own"),
+)
+# At the position that was taken just before, and nowhere where it is stored already or where its context is gone.
+_insert = of_each_database(
+    lambda insert: (
+        insert(messages)
+        .from_select(
+            ["context_id", "position", *_GIVEN],
+            select(
+                contexts.c.id,
+                contexts.c.last_position,
+                *(bindparam(name, type_=messages.c[name].type) for name in _GIVEN),
+            ).where(contexts.c.id == bindparam("context")),
+        )
+        .on_conflict_do_nothing()
+        .returning(messages.c.id)
+    )
+)
+_WINDOW = select(
+    contexts.c.fresh_from,
+    select(messages.c.position)
+    .where(messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message"))
+    .scalar_subquery()
+    .label("position"),
+    contexts.c.message_count,
+    contexts.c.deletion_version,
+    contexts.c.last_position,
+).where(contexts.c.id == bindparam("context"))
+_BEGIN_AFRESH = (
+    update(contexts).where(contexts.c.id == bindparam("context")).values(fresh_from=contexts.c.last_position)
+)
+
+
+def insert_message(connection: Connection, context_id: int, new: NewMessage) -> Message:
+    """Store a message at the end of its context and return it; one that is stored already is returned as it is."""
+    text = storable(new.text)
+    author = storable_author(new.author)
+    created_at = new.created_at.astimezone(UTC)
+    held = encode_references(new.references) if new.references else NOTHING
+    values = {
+        "context": context_id,
+        "role": new.role.value,
+        "text": text,
+        "attachments": [store_attachment(connection, context_id, each) for each in new.attachments] or None,
+        "author_platform": author and author.platform,
+        "author_id": author and author.id,
+        "author_name": author and author.name,
+        "created_at": created_at,
+        "token_count": new.token_count,
+        "token_encoding": new.token_encoding,
+        "external_id": new.external_id,
+        "event_id": new.event_id,
+        "answers_turn_id": new.answers_turn_id,
+        "own_text": None if new.own_text is None else storable(new.own_text),
+        "said_by_others": held,
+        "is_all_own": new.is_all_own,
+    }
+    connection.execute(_TAKE_POSITION, {"context": context_id})
+    message_id = connection.execute(_insert(connection), values).scalar_one_or_none()
+    if message_id is None:
+        return _find_stored(connection, context_id, new)
+    if new.references:
+        insert_references(connection, context_id, message_id, new.references)
+    return Message(
+        message_id,
+        new.role,
+        text,
+        new.attachments,
+        author,
+        created_at,
+        new.token_count,
+        new.external_id,
+        references=decode_references(held) if new.references else (),
+        is_all_own=new.is_all_own,
+    )
+
+
+def _find_stored(connection: Connection, context_id: int, new: NewMessage) -> Message:
+    row = None
+    if new.event_id is not None:
+        row = connection.execute(_OF_EVENT, {"event": new.event_id}).one_or_none()
+    elif new.answers_turn_id is not None:
+        row = connection.execute(_OF_TURN, {"turn": new.answers_turn_id}).one_or_none()
+    if row is None:
+        raise StorageError(f"context {context_id} was deleted: get it anew with AgentContext.get_or_create")
+    return read_messages(connection, row.context_id, [row])[0]
+
+
+def find_answer(connection: Connection, turn_id: int) -> Message | None:
+    """Return the message of a turn, with its attachments; None if it was deleted."""
+    row = connection.execute(_OF_TURN, {"turn": turn_id}).one_or_none()
+    return None if row is None else read_messages(connection, row.context_id, [row])[0]
+
+
+def find_message(connection: Connection, context_id: int, message_id: int) -> Message | None:
+    """Return a message of a context, with its attachments; None if it was deleted."""
+    found = read_by_id(connection, context_id, [message_id]).get(message_id)
+    return None if found is None else found[1]
+
+
+def select_messages(context_id: int) -> Select[Any]:
+    """Return the query of a context's messages, without an order."""
+    return select(*COLUMNS).where(messages.c.context_id == context_id)
+
+
+def read_messages_of_events(connection: Connection, context_id: int, event_ids: Sequence[int]) -> list[Message]:
+    """Return the messages that events brought, in the order of the history."""
+    rows = connection.execute(_OF_EVENTS, {"context": context_id, "events": event_ids}).all()
+    return read_messages(connection, context_id, rows)
+
+
+def read_shown(connection: Connection, context_id: int, ids: Collection[int]) -> dict[int, Message]:
+    """Return messages by their ids; their files are named alone, without their bytes."""
+    found: dict[int, Message] = {}
+    for chunk in chunks(ids):
+        rows = connection.execute(_BY_ID, {"context": context_id, "ids": chunk}).all()
+        found |= {row.id: read_message(row, None, None) for row in rows}
+    return found
+
+
+def list_newest(
+    connection: Connection, context_id: int, limit: int = LARGEST_ID, *, before: int = LARGEST_ID
+) -> Sequence[Row[*tuple[Any, ...]]]:
+    """Return the rows of the newest messages before a position, newest first."""
+    return connection.execute(_NEWEST_FIRST, {"context": context_id, "before": before, "most": limit}).all()
+
+
+def list_between(
+    connection: Connection, context_id: int, after: int, last: int, limit: int
+) -> Sequence[Row[*tuple[Any, ...]]]:
+    """Return the rows of the oldest messages after one position, up to another, oldest first."""
+    return connection.execute(_BETWEEN, {"context": context_id, "after": after, "last": last, "most": limit}).all()
+
+
+def list_at(connection: Connection, context_id: int, positions: Iterable[int]) -> list[Row[*tuple[Any, ...]]]:
+    """Return the rows of the messages at some positions, in no order."""
+    found: list[Row[*tuple[Any, ...]]] = []
+    for chunk in chunks(positions):
+        found += connection.execute(_AT, {"context": context_id, "positions": chunk})
+    return found
+
+
+def find_time(connection: Connection, context_id: int, position: int) -> datetime | None:
+    """Return when the first message at a position or behind it was said; None if there is none."""
+    found: datetime | None = connection.execute(
+        _TIME_FROM, {"context": context_id, "position": position}
+    ).scalar_one_or_none()
+    return found
+
+
+def count_messages(connection: Connection, context_id: int, *, after: int = 0, before: int = LARGEST_ID) -> int:
+    """Return how many messages a context has between two positions."""
+    return int(connection.execute(_COUNT, {"context": context_id, "after": after, "before": before}).scalar_one())
+
+
+def find_state(connection: Connection, context_id: int) -> Row[*tuple[Any, ...]] | None:
+    """Return the deletion version and the last position of a context; None if it is gone."""
+    return connection.execute(_STATE, {"context": context_id}).one_or_none()
+
+
+def find_last_user_message(connection: Connection, context_id: int) -> Message | None:
+    """Return the newest message of a person in a context."""
+    found = read_messages(connection, context_id, connection.execute(LAST_OF_A_PERSON, {"context": context_id}).all())
+    return found[0] if found else None
+
+
+def read_by_id(
+    connection: Connection, context_id: int, ids: Collection[int], counter: TokenCounter | None = None
+) -> dict[int, tuple[int, Message]]:
+    """Return messages with their positions and files by their ids."""
+    rows = connection.execute(_BY_ID, {"context": context_id, "ids": list(ids)}).all()
+    read = read_messages(connection, context_id, rows, counter)
+    return {row.id: (row.position, message) for row, message in zip(rows, read, strict=True)}
+
+
+def read_period(
+    connection: Connection, context_id: int, seconds: tuple[float, float] | None, limit: int, counter: TokenCounter
+) -> list[Message]:
+    """Return the newest messages that people and the assistant said in a time, newest first.
+
+    Args:
+        seconds: From when (included) until when (not included), since the epoch; None for at any time.
+    """
+    query = select_messages(context_id).where(messages.c.role.in_([Role.USER.value, Role.ASSISTANT.value]))
+    since, until = seconds or (-math.inf, math.inf)
+    if math.isfinite(since):
+        query = query.where(messages.c.created_at >= datetime.fromtimestamp(since, UTC))
+    if math.isfinite(until):
+        query = query.where(messages.c.created_at < datetime.fromtimestamp(until, UTC))
+    rows = connection.execute(query.order_by(messages.c.position.desc()).limit(limit)).all()
+    return read_messages(connection, context_id, rows, counter)
+
+
+def find_position(connection: Connection, context_id: int, message_id: int | None) -> int | None:
+    """Return where a message stands in its context; None if it is not there."""
+    sought = {"context": context_id, "message": message_id}
+    position: int | None = connection.execute(_POSITION, sought).scalar_one_or_none()
+    return position
+
+
+def find_window(connection: Connection, context_id: int, message_id: int | None) -> Bounds:
+    """Return between which positions the conversation before a message lies."""
+    sought = {"context": context_id, "message": message_id}
+    row = connection.execute(_WINDOW, sought).one_or_none()
+    return Bounds(0, None, None, 0, 0) if row is None else Bounds(*row)
+
+
+def find_people(connection: Connection, context_id: int) -> frozenset[Author]:
+    """Return the people who have lately spoken in a context; one who has changed their name, under each.
+
+    It looks back further than any window, so that what a window looks like seldom changes with who speaks.
+    """
+    return frozenset(Author(*row) for row in connection.execute(_PEOPLE, {"context": context_id}).all())
+
+
+def begin_afresh(connection: Connection, context_id: int) -> None:
+    """Begin a fresh conversation: what was said before is found by searching, and not shown unasked."""
+    connection.execute(_BEGIN_AFRESH, {"context": context_id})
+
+
+def delete_rows(connection: Connection, context_id: int, message_ids: Iterable[int] | None = None) -> int:
+    """Delete messages of a context, all of them by default; `sweep_files` sees to their files.
+
+    Returns how many messages there were.
+    """
+    count = 0
+    last_said = -1
+    digests: set[str] = set()
+    message_ids = None if message_ids is None else list(message_ids)
+    forget_words(connection, context_id, message_ids)
+    for condition in _conditions(context_id, message_ids):
+        kept = select(messages.c.attachments).where(condition, messages.c.attachments.is_not(None))
+        for attachments in connection.execute(kept).scalars():
+            digests.update(each["sha256"] for each in attachments if "sha256" in each)
+        said = select(func.max(messages.c.position)).where(condition, MESSAGE_IS_OF_A_PERSON)
+        last_said = max(last_said, connection.execute(said).scalar() or -1)
+        count += connection.execute(delete(messages).where(condition)).rowcount
+    if count:
+        change = update(contexts).where(contexts.c.id == context_id)
+        connection.execute(change.values(deletion_version=contexts.c.deletion_version + 1))
+        if message_ids is not None:  # what answered them may stay, and whose words they were is not known any more
+            is_later = func.coalesce(contexts.c.untrusted_at, -1) < last_said
+            connection.execute(change.where(is_later).values(untrusted_at=last_said))
+    loosen_files(connection, context_id, digests)
+    return count
+
+
+def _conditions(context_id: int, message_ids: Iterable[int] | None) -> Iterator[ColumnElement[bool]]:
+    of_context = messages.c.context_id == context_id
+    if message_ids is None:
+        yield of_context
+        return
+    for chunk in chunks({number for number in message_ids if 0 < number <= LARGEST_ID}):
+        yield and_(messages.c.context_id + 0 == context_id, messages.c.id.in_(chunk))
+
+
+_OF_PEOPLE = select(
+    messages.c.id, messages.c.external_id, messages.c.text, messages.c.attachments, messages.c.said_by_others
+).where(
+    MESSAGE_IS_EXTERNAL,
+    MESSAGE_IS_OF_A_PERSON,
+    messages.c.context_id == bindparam("context"),
+    messages.c.external_id.in_(bindparam("external_ids", expanding=True)),
+)
+_NOTE_CHANGE = (
+    update(contexts)
+    .where(contexts.c.id == bindparam("context"))
+    .values(deletion_version=contexts.c.deletion_version + 1)
+)
+# New words that are not wholly those of the only person in a chat count as read from strangers now.
+_NOTE_UNTRUSTED = (
+    update(contexts)
+    .where(contexts.c.id == bindparam("context"), or_(contexts.c.is_shared, bindparam("holds_others", type_=Boolean)))
+    .values(untrusted_at=contexts.c.last_position)
+)
+_FORGET_MEANING = delete(vectors).where(vectors.c.message_id == bindparam("message"))
+_EDITED = (
+    select(messages.c.id, messages.c.edited_at)
+    .where(and_(MESSAGE_IS_EDITED, messages.c.edited_at >= bindparam("since")))
+    .order_by(messages.c.edited_at)
+)
+
+
+def find_stored(connection: Connection, context_id: int, external_ids: Collection[str]) -> set[str]:
+    """Return those of a platform's message ids that people's messages in a context have."""
+    sought = {"context": context_id, "external_ids": list(external_ids)}
+    return {row.external_id for row in connection.execute(_OF_PEOPLE, sought)}
+
+
+def change_message(connection: Connection, context_id: int, external_id: str, new: NewWords, now: datetime) -> bool:
+    """Have a person's message say something else; return whether that is anything new."""
+    rows = _find_rows(connection, context_id, external_id)
+    changed = [_change_row(connection, context_id, row, new, now) for row in rows]
+    if any(changed):
+        forget_words(connection, context_id, [row.id for row in rows])
+        connection.execute(_NOTE_CHANGE, {"context": context_id})
+        connection.execute(_NOTE_UNTRUSTED, {"context": context_id, "holds_others": not new.is_all_own})
+    return any(changed)
+
+
+def delete_message(connection: Connection, context_id: int, external_id: str) -> bool:
+    """Delete a person's message by the platform's id; return whether it was there."""
+    return delete_rows(connection, context_id, [row.id for row in _find_rows(connection, context_id, external_id)]) > 0
+
+
+def find_edited(connection: Connection, since: datetime) -> list[tuple[int, datetime]]:
+    """Return the messages that were changed since then, in all contexts, with the time of the change, in its order."""
+    return [(row.id, row.edited_at) for row in connection.execute(_EDITED, {"since": since})]
+
+
+def _find_rows(connection: Connection, context_id: int, external_id: str) -> Sequence[Any]:
+    return connection.execute(_OF_PEOPLE, {"context": context_id, "external_ids": [external_id]}).all()
+
+
+def _change_row(connection: Connection, context_id: int, row: Any, new: NewWords, now: datetime) -> bool:
+    held = decode_references(row.said_by_others)
+    new = without_erased(held, new)
+    said = storable(new.text)
+    files = [store_attachment(connection, context_id, each) for each in new.attachments] or None
+    references = storable_references(new.references)
+    if said == row.text and files == row.attachments and references == held:
+        return False
+    values = {
+        "text": said,
+        "attachments": files,
+        "token_count": new.token_count,
+        "token_encoding": new.token_encoding,
+        "edited_at": now,
+        "own_text": None if new.own_text is None else storable(new.own_text),
+        "is_all_own": new.is_all_own,
+    }
+    keep_references(connection, context_id, row.id, references, **values)
+    connection.execute(_FORGET_MEANING, {"message": row.id})
+    gone = {each["sha256"] for each in row.attachments or () if "sha256" in each}
+    loosen_files(connection, context_id, gone - {each.get("sha256") for each in files or ()})
+    return True
+
+
+def authors_of(
+    connection: Connection, context_id: int, message_ids: Sequence[int]
+) -> set[tuple[str | None, str | None]]:
+    """Return who wrote some messages, as platforms and ids."""
+    query: Select[Any] = select(messages.c.author_platform, messages.c.author_id).where(
+        messages.c.context_id == context_id, messages.c.id.in_(list(message_ids)), messages.c.author_id.is_not(None)
+    )
+    return {(row.author_platform, row.author_id) for row in connection.execute(query)}
