@@ -9,8 +9,6 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Self
 
-from sqlalchemy import Connection
-
 from botservice.agent.agent import DEFAULT_MAX_STEPS, Agent, adopted_agent
 from botservice.agent.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent, prompt_of
 from botservice.commands.command import Command, checked_commands
@@ -35,7 +33,7 @@ from botservice.history.embeddings import Embedder
 from botservice.people.access import Access
 from botservice.people.budgets import Budgets
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.telemetry.logs import redact
 from botservice.turns.agent_run import AgentRun
 from botservice.turns.handing_in import decide, hand_in

@@ -9,8 +9,6 @@ from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
-from sqlalchemy import Connection
-
 from botservice.background.observer_reading import Observation, StretchReader
 from botservice.background.observer_records import (
     CHANGED_AT_ONCE,
@@ -41,7 +39,7 @@ from botservice.people.budgets import Budgets
 from botservice.people.names import is_guest
 from botservice.storage.activity import in_background
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 
 __all__ = ["Observation", "Observer"]
 

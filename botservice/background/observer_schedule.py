@@ -5,9 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection
-
 from botservice.background.observer_records import AT_ONCE, Unread, ensure_state, note_seen, read_state, read_unread
+from botservice.storage.database import Connection
 
 BEYOND_TOKENS: Final = 1_500  # that have left the window
 QUIET_TOKENS: Final = 300

@@ -10,11 +10,10 @@ from botservice.cli.console import JsonLinesOption, load_settings, printable, wi
 from botservice.core.errors import BotServiceError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from botservice.people.access import Access
     from botservice.people.access_values import AccessEntry, SubjectKind
     from botservice.people.usage import UsageBy, UsageLine
+    from botservice.storage.database import Connection
 
 access_cli = typer.Typer(help="List who is let in and who waits; let somebody in, or no more.")
 ChatOption = Annotated[bool, typer.Option("--chat", help="It names a group, where that does not show by itself.")]

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.commands.command import Command
 from botservice.core.errors import BotServiceError
 from botservice.core.formatted_text import FormattedText
@@ -13,6 +11,7 @@ from botservice.people.access_queries import is_heard_of
 from botservice.people.access_values import AccessEntry, AccessRole, SubjectKind
 from botservice.people.identities import as_code
 from botservice.people.names import chat_name, person_name, platform_of, transport_of
+from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted, line, quoted
 from botservice.texts.formatted import code as code_span
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest

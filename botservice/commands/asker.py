@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection
-
 from botservice.people.fact_queries import is_private
 from botservice.people.identities import Identity
 from botservice.people.queries import ensure_identity, find_identity, note_audience
+from botservice.storage.database import Connection
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 

@@ -5,8 +5,6 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.commands.notes import delete_asked_note, list_notes
@@ -19,6 +17,7 @@ from botservice.people.names import transport_of
 from botservice.people.queries import identities_of
 from botservice.privacy.export_records import drop_exports_of
 from botservice.privacy.records import clear_quotes, erase_quotes
+from botservice.storage.database import Connection
 from botservice.texts.formatted import Value, below, bulleted, line, quoted
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 

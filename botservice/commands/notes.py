@@ -2,8 +2,6 @@
 
 from datetime import datetime
 
-from sqlalchemy import Connection
-
 from botservice.commands.asker import Asker
 from botservice.core.formatted_text import FormattedText, Span
 from botservice.history.note_queries import delete_note, read_notes
@@ -12,6 +10,7 @@ from botservice.history.queries import authors_of
 from botservice.people.queries import identities_of
 from botservice.privacy.export_records import drop_exports
 from botservice.privacy.records import erase_from_records
+from botservice.storage.database import Connection
 from botservice.texts.formatted import bulleted, line, quoted
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 

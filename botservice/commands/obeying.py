@@ -5,11 +5,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.commands.command import Command
 from botservice.core.errors import BudgetExceeded, ClaimLost, CommandFailed, StorageError, StorageUnavailable, TurnGrew
 from botservice.core.formatted_text import FormattedText
+from botservice.storage.database import Connection
 from botservice.storage.failures import Failure, is_lost_connection
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 

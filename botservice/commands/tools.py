@@ -3,11 +3,10 @@
 import re
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.commands.command import Command
 from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Button
+from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted, code, line
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 from botservice.turns.deciding import is_own

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.commands.command import Command
 from botservice.core.formatted_text import FormattedText
 from botservice.core.policies import NANO, Period, Scope, Unit
@@ -12,6 +10,7 @@ from botservice.people.access_queries import read_names
 from botservice.people.budgets import Standing
 from botservice.people.usage import Payer, UsageLine, period_start
 from botservice.people.usage_queries import list_usage
+from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 

@@ -3,14 +3,13 @@
 from functools import partial
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
 from botservice.core.formatted_text import Span
 from botservice.people.identities import LINK_LIFETIME, new_secret
 from botservice.people.names import is_browser_account
 from botservice.people.queries import close_browsers, count_browsers, has_enough_links, offer_browser
+from botservice.storage.database import Connection
 from botservice.texts.formatted import below
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection
-
 from botservice.commands.command import Command
 from botservice.conversation.field_values import Timing
 from botservice.conversation.items import MemoryItem
@@ -24,6 +22,7 @@ from botservice.core.policies import NANO
 from botservice.core.quoting import found_records, shortened
 from botservice.history.excerpts import LEFT_OUT
 from botservice.people.access_values import AccessRole
+from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted, line, words
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 from botservice.turns.exchanges import TurnAttempt, find_last_attempt

@@ -4,12 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection
-
 from botservice.conversation.replay import visible
 from botservice.core.personas import TITLE
 from botservice.devtools.queries import find_first_words, list_named, list_speakers
 from botservice.people.names import key_text
+from botservice.storage.database import Connection
 
 PLATFORMS: Final = {
     "telegram": "Telegram",

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection
-
 from botservice.conversation.items import MemoryItem
 from botservice.conversation.reminder_records import read_waiting
 from botservice.conversation.step_records import read_steps
@@ -17,7 +15,7 @@ from botservice.devtools.queries import check_context, list_context_rows, list_t
 from botservice.history.queries import select_messages
 from botservice.history.rows import read_messages
 from botservice.privacy.forgetting import forget_chat
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conversations import messages
 from botservice.turns.person_waits import work_seconds
 from botservice.turns.waiting_calls import WaitingCall, say_state

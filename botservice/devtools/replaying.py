@@ -5,8 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.agent.agent import Agent
 from botservice.agent.functions_based import FunctionsBasedAgent
 from botservice.agent.prompt import Prompt
@@ -24,7 +22,7 @@ from botservice.llm.chat import ChatLLM, ChatMessage
 from botservice.people.usage import ModelCall, Payer
 from botservice.people.usage_queries import record_call
 from botservice.service import AgentService
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 
 AGAIN: Final = "again"
 """The name under which the usage of asking again is stored, in place of a model's; it counts for no person."""

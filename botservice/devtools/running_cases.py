@@ -9,8 +9,6 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Connection
-
 from botservice.agent.agent import Agent
 from botservice.agent.functions_based import FunctionsBasedAgent
 from botservice.agent.prompt import Prompt
@@ -34,7 +32,7 @@ from botservice.people.fact_keeping import keep_fact
 from botservice.people.facts import Fact, Refused
 from botservice.people.queries import ensure_identity, note_audience
 from botservice.service import AgentService
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 
 _LONGEST: Final = 20_000  # characters of what is judged
 _INSTRUCTIONS: Final = """You examine answers of an assistant. Whoever runs it requires of this answer:
