@@ -40,8 +40,8 @@ from rich.table import Table
 
 from botservice import AgentContext, ChatLLM, EmbeddingIndexer, FunctionsBasedAgent, OpenAIChatLLM, Storage
 from botservice.agent.tool_catalogue import built_in
-from botservice.app import build_embedder
 from botservice.config.settings import Settings
+from botservice.factories import build_embedder
 from botservice.service import AgentService
 
 JUDGE = """You check an answer that an assistant gave to a question about an earlier conversation.

@@ -35,10 +35,10 @@ from botservice import (
     ToolCall,
 )
 from botservice.agent.prompt import Prompt
-from botservice.app import build_service
 from botservice.config.known_prices import KNOWN_ON, KNOWN_PRICES
 from botservice.config.settings import Settings
 from botservice.core.policies import NANO, price_of
+from botservice.factories import build_service
 from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.responses_wire import build_body
 from botservice.llm.tokens import counter_for

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 import weakref
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Self
@@ -36,6 +36,7 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.telemetry.logs import redact
 from botservice.turns.agent_run import AgentRun
+from botservice.turns.context_claims import ContextClaims, open_storage
 from botservice.turns.handing_in import decide, hand_in
 from botservice.turns.records import (
     find_failed_turn,
@@ -53,16 +54,6 @@ from botservice.turns.storing_questions import store_api_question
 from botservice.turns.transport import Transport
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
 from botservice.turns.waiting_records import find_due_turn
-
-_POLL_SECONDS = (0.01, 0.02, 0.05, 0.1, 0.2)
-
-
-@dataclass(slots=True)
-class _Line:
-    """The prompts of one context in one event loop, which wait for each other; other loops wait for the claim."""
-
-    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    length: int = 0
 
 
 class AgentService:
@@ -149,7 +140,7 @@ class AgentService:
         if approval_hours is not None:
             self.options = replace(self.options, approval_lasts=timedelta(hours=approval_hours))
         self.on_sent: Callable[[int], object] = lambda _: None
-        self._lines: dict[tuple[asyncio.AbstractEventLoop, Storage, int], _Line] = {}
+        self._claims = ContextClaims()
 
     def take_name(self, name: str) -> None:
         """Be called so from now on, also in the standard prompt; a prompt of one's own stays as it is.
@@ -204,7 +195,7 @@ class AgentService:
             InvalidArgument: text is no text.
         """
         message = InboundMessage(_checked_text(text), Author.of(author), tuple(map(as_attachment, attachments)))
-        async with self._in_order(context) as claim:
+        async with self._claims.in_order(context) as claim:
             await self._finish_cut_off(context, claim)
             options = self._options_of(context)
             turn = await store_api_question(context, claim, message, options, keeps_steps=False, is_told=False)
@@ -239,7 +230,7 @@ class AgentService:
         files = checked_words(text, attachments, key)
         new = await prepare_message(text, files, self._options_of(context).clock())
         access = self.options.access
-        sent = await send(self._of(context), access, context.id, new, buttons=pressed, key=key)
+        sent = await send(open_storage(context), access, context.id, new, buttons=pressed, key=key)
         self.on_sent(context.id)
         return sent.message
 
@@ -276,13 +267,13 @@ class AgentService:
         text = _checked_text(task if given is None else given.task)
         files = attachments if given is None else [*(given.task_images or ()), *attachments]
         message = InboundMessage(text, Author.of(author), tuple(map(as_attachment, files)))
-        claim = await self._claim(context, waits=False)
+        claim = await self._claims.claim(context, waits=False)
         try:
             cut_off = await self._load(context, with_steps=not reset)
             self._check_none_open(cut_off)
             turn = await store_api_question(context, claim, message, self._options_of(context), keeps_steps=not reset)
         except BaseException:
-            await asyncio.shield(self._of(context).claims.release(claim))
+            await asyncio.shield(open_storage(context).claims.release(claim))
             raise
         return self._run(context, turn, claim)
 
@@ -295,8 +286,8 @@ class AgentService:
             TurnInProgress: a process works on the turn at this moment.
             ApprovalPending: there is only one that waits for a person's word; ResultPending: for a result.
         """
-        claims = self._of(context).claims
-        claim = await self._take_over(context)
+        claims = open_storage(context).claims
+        claim = await self._claims.take_over(context)
         try:
             turn = await self._load(context) or await self._find_waited(context) or await self._reopen(context, claim)
             if turn is None:
@@ -352,7 +343,7 @@ class AgentService:
 
     def _run(self, context: AgentContext, turn: Turn, claim: Claim) -> AgentRun:
         """Return a run that holds its claim until it ends, is closed, or is forgotten by its caller."""
-        claims = self._of(context).claims
+        claims = open_storage(context).claims
         run = AgentRun(self._options_of(context), context, turn, claim, on_end=claims.release)
         claim.is_idle = True
         weakref.finalize(run, claims.abandon, claim).atexit = False
@@ -365,7 +356,9 @@ class AgentService:
         except (LLMError, BudgetExceeded) as error:
             now = options.clock()
             end = partial(finish_turn, status=TurnStatus.SET_ASIDE, error=redact(str(error)))
-            await self._of(context).write(partial(end, turn_id=turn.id, now=now, outcome=Outcome.FAILED), fence=claim)
+            await open_storage(context).write(
+                partial(end, turn_id=turn.id, now=now, outcome=Outcome.FAILED), fence=claim
+            )
             tell_end(turn, Outcome.FAILED, now)
             raise
 
@@ -392,7 +385,7 @@ class AgentService:
             snapshot = read_snapshot(connection, context.id, with_steps=False, with_last_message=False)
             return (find_running_turn(connection, context.id) if snapshot.has_running_turn else None), snapshot
 
-        turn, snapshot = await self._of(context).read(read, is_short=True)
+        turn, snapshot = await open_storage(context).read(read, is_short=True)
         if turn is None and snapshot is not None:
             context.show(snapshot)
         else:
@@ -407,13 +400,13 @@ class AgentService:
             turn_id = find_due_turn(connection, context.id, [API], now)
             return None if turn_id is None else find_turn(connection, context.id, turn_id)
 
-        turn = await self._of(context).read(find)
+        turn = await open_storage(context).read(find)
         if turn is not None:
             await context.refresh(turn.id)
         return turn
 
     async def _reopen(self, context: AgentContext, claim: Claim) -> Turn | None:
-        storage = self._of(context)
+        storage = open_storage(context)
         turn = await storage.read(lambda connection: find_failed_turn(connection, context.id, API))
         if turn is not None:
             now = self._options_of(context).clock()
@@ -423,74 +416,13 @@ class AgentService:
     async def _begin_again(self, context: AgentContext, turn: Turn, claim: Claim) -> None:
         now = self._options_of(context).clock()
         mark = partial(mark_running, turn_id=turn.id, now=now, is_first=False)
-        await self._of(context).write(mark, fence=claim)
-
-    async def _claim(self, context: AgentContext, *, waits: bool) -> Claim:
-        claims = self._of(context).claims
-        attempt = 0
-        while True:
-            claim = await claims.try_claim(context.id)
-            if claim is not None:
-                return claim
-            holder = claims.holder(context.id)
-            if not waits or (holder is not None and holder.is_idle):
-                raise TurnInProgress(
-                    f"context {context.id} has a turn that is not finished: finish or close that run first, "
-                    "or take it over with service.resume(context)"
-                )
-            await asyncio.sleep(_POLL_SECONDS[min(attempt, len(_POLL_SECONDS) - 1)])
-            attempt += 1
-
-    async def _take_over(self, context: AgentContext) -> Claim:
-        """Return a claim on a context on which no work is under way, if need be that of a paused run."""
-        claims = self._of(context).claims
-        for pause_seconds in (*_POLL_SECONDS, None):
-            claim = await claims.try_claim(context.id)
-            if claim is not None:
-                return claim
-            holder = claims.holder(context.id)
-            if holder is not None and holder.is_idle:
-                return claims.take_over(holder)
-            if holder is not None or pause_seconds is None:
-                break
-            # Another replica has it: one that has just died gives it back within milliseconds.
-            await asyncio.sleep(pause_seconds)
-        raise TurnInProgress(f"a turn of context {context.id} is being worked on")
+        await open_storage(context).write(mark, fence=claim)
 
     def _options_of(self, context: AgentContext) -> RunOptions:
         """Return the options of a run: by the clock of its storage, unless the service was given one."""
         if self._has_clock or context.storage is self.storage:
             return self.options
-        return replace(self.options, clock=self._of(context).now)
-
-    @contextlib.asynccontextmanager
-    async def _in_order(self, context: AgentContext) -> AsyncIterator[Claim]:
-        """Let the prompts of one context pass in the order in which they came, each with a claim."""
-        holder = self._of(context).claims.holder(context.id)
-        if holder is not None and holder.worked_on_by is asyncio.current_task():
-            raise TurnInProgress(
-                f"context {context.id} has a turn that this very task works on, so that the prompt would wait for "
-                "itself: ask in a task of its own that nobody awaits before the turn has ended, or in another context"
-            )
-        place = (asyncio.get_running_loop(), context.storage, context.id)
-        line = self._lines.setdefault(place, _Line())
-        line.length += 1
-        try:
-            async with line.lock:
-                claim = await self._claim(context, waits=True)
-                try:
-                    yield claim
-                finally:
-                    await asyncio.shield(self._of(context).claims.release(claim))
-        finally:
-            line.length -= 1
-            if line.length == 0:
-                self._lines.pop(place, None)
-
-    def _of(self, context: AgentContext) -> Storage:
-        if not context.storage.is_open:
-            raise StorageUnavailable("the storage of this context is closed")
-        return context.storage
+        return replace(self.options, clock=open_storage(context).now)
 
 
 def _checked_text(text: Any) -> str:

@@ -38,10 +38,13 @@ from botservice import (
     Storage,
     StorageUnavailable,
 )
-from botservice.app import Application, build_service, running
+from botservice.app import Application, running
 from botservice.config.settings import Settings
 from botservice.core.errors import StorageError
-from botservice.server.serving import BodyLimit, build_web_app, describe, listen
+from botservice.factories import build_service
+from botservice.server.serving import listen
+from botservice.server.start_summary import describe
+from botservice.server.web_app import BodyLimit, build_web_app
 from botservice.transport_plugins import build_transports
 
 
@@ -396,6 +399,7 @@ async def test_the_model_s_connections_are_closed_with_the_service(sqlite_url: s
     ("chat", "says"),
     [
         ("telegram:-100123", "ALERTS_TO names a chat on telegram, which is not set up: set its token"),
+        ("transport=discord,channel_id=7", "ALERTS_TO names a chat on discord, which is not set up: set its token"),
         ("99", "ALERTS_TO: there is no context 99: `botservice contexts` lists them"),
         ("1", "ALERTS_TO names a context on no platform"),
     ],

@@ -14,9 +14,9 @@ from crash.served import ServedBot
 from standins.openai_api import OpenAIApi
 
 from botservice import AgentService, FallbackLLM, FunctionsBasedAgent, OpenAIChatLLM, OpenAIEmbedder, ScriptedChatLLM
-from botservice.app import build_service
 from botservice.background.model_watch import used_models, watching_models
 from botservice.config.settings import Settings
+from botservice.factories import build_service
 from botservice.llm.openai.clients import OpenAIClients
 
 SOON = str(datetime.now(UTC).date() + timedelta(days=30))

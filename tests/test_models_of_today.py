@@ -16,8 +16,9 @@ from standins.openai_api import CHAT, RESPONSES, OpenAIApi
 from standins.slack_api import SlackApi
 from standins.web_server import web_server
 
-from botservice.app import build_service, running
+from botservice.app import running
 from botservice.config.settings import Settings
+from botservice.factories import build_service
 from botservice.llm.openai.options import is_openai
 from botservice.transport_plugins import build_transports
 

@@ -20,8 +20,9 @@ from standins.openai_api import OpenAIApi, Recorded
 from standins.slack_api import BOT_USER, SlackApi
 from standins.web_server import web_server
 
-from botservice.app import build_service, running
+from botservice.app import running
 from botservice.config.settings import Settings
+from botservice.factories import build_service
 from botservice.texts import template_in_language
 from botservice.transport_plugins import build_transports
 

@@ -116,10 +116,10 @@ def build_service(settings: "Settings", app: str | None, *, says_which: bool = T
         app: What --app names.
         says_which: Whether standard error names a service that was found and not named.
     """
-    from botservice.app import build_service as build
-    from botservice.app import load_service, prepare
-    from botservice.cli.own_bot import find_own_bot
+    from botservice.app import prepare
+    from botservice.cli.own_bot import find_own_bot, load_service
     from botservice.cli.settings_spelling import check_spelling
+    from botservice.factories import build_service as build
 
     prepare(settings)
     for slip in check_spelling():

@@ -15,7 +15,6 @@ import httpx2
 
 from botservice.agent.hosted_tools import WEB_SEARCH
 from botservice.agent.model_refusals import list_refusals
-from botservice.app import build_embedder, build_servers, build_service, build_skills, build_transcriber
 from botservice.background.model_watch import notices_of
 from botservice.cli.doctor_bot import check_bot, check_model, check_toolsets
 from botservice.cli.doctor_model import check_model as check_model_of_server
@@ -27,6 +26,7 @@ from botservice.core.errors import BotServiceError, SettingsError
 from botservice.core.messages import Attachment
 from botservice.core.policies import AccessMode, Scope
 from botservice.core.quoting import in_one_line
+from botservice.factories import build_embedder, build_servers, build_service, build_skills, build_transcriber
 from botservice.history.embeddings import OpenAIEmbedder
 from botservice.llm.configured import configured_llm
 from botservice.llm.model_notices import NOTICE_DAYS
@@ -34,7 +34,8 @@ from botservice.llm.tls import tls_context
 from botservice.llm.tokens import find_encoding
 from botservice.people.budgets import Budgets
 from botservice.people.names import check_platforms
-from botservice.server.serving import listen, throwaway_storage
+from botservice.server.serving import listen
+from botservice.server.start_summary import throwaway_storage
 from botservice.service import AgentService
 from botservice.storage.blobs import check_readable, count_plain
 from botservice.storage.database import Storage

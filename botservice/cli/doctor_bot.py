@@ -7,8 +7,7 @@ from typing import Any
 from jsonschema import Draft202012Validator, SchemaError
 
 from botservice.agent.tool import Tool
-from botservice.app import load_service
-from botservice.cli.own_bot import OwnBot
+from botservice.cli.own_bot import OwnBot, load_service
 from botservice.core.check_result import Finding
 from botservice.core.errors import LLMError
 from botservice.llm.chat import ChatLLM

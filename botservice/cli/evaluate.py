@@ -56,10 +56,10 @@ def evaluate(
 async def _run(
     suite: "Suite", app: str | None, prompt: str | None, model: str | None
 ) -> "tuple[list[CaseResult], str]":
-    from botservice.app import govern
     from botservice.cli.addresses import find_context_id
     from botservice.devtools.replayer import model_named
     from botservice.devtools.running_cases import evaluate as evaluate_suite
+    from botservice.factories import govern
 
     settings = load_settings()
     service = quiet_service(settings, app)

@@ -131,9 +131,9 @@ async def _ask(
     is_shown_only: bool,  # noqa: FBT001 - the option of the same name
 ) -> "Comparison | list[Any]":
     """Ask a turn again and return the comparison, or return the prompt that would be sent."""
-    from botservice.app import govern
     from botservice.devtools.replayer import model_named
     from botservice.devtools.replaying import ask_again, prompt_again
+    from botservice.factories import govern
 
     settings = load_settings()
     service = quiet_service(settings, app)

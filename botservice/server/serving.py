@@ -1,4 +1,4 @@
-"""The web server: its routes, its socket, its end, and what it says at its start."""
+"""The processes of a service, from start to signal: `serve` with a web server, `work` without one."""
 
 import asyncio
 import contextlib
@@ -10,18 +10,9 @@ import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
-from urllib.parse import urlsplit
+from dataclasses import replace
 
 import uvicorn
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import BaseRoute, Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from botservice import __version__
 from botservice.app import GRACE_SECONDS, Application, running
@@ -36,8 +27,9 @@ from botservice.server.connection_limits import (
     UnacceptedConnections,
     most_at_once,
     most_connections,
-    too_few_files,
 )
+from botservice.server.start_summary import describe, describe_model
+from botservice.server.web_app import build_web_app
 from botservice.service import AgentService
 from botservice.storage.database import Storage
 from botservice.storage.url import DatabaseUrl
@@ -52,16 +44,10 @@ from botservice.turns.usage_recorder import models_of
 
 logger = logging.getLogger(__name__)
 
-_OF_SERVERS = ("OpenAIChatLLM", "FallbackLLM")
-MAX_BODY_BYTES = 20 * 1024 * 1024
-BODY_SECONDS = 60.0
-_CLOSE = {"connection": "close"}
 _LAST_REQUESTS_SECONDS = 1
 _MAX_HEAD_BYTES = 16 * 1024
 _OUT_SECONDS = 10.0  # what a PaaS gives between SIGTERM and SIGKILL
 _REFUSED_SECONDS = 3.0  # nothing can be stored any more: there is nothing to wait for
-# Where each PaaS says that it is one, and that its disk does not outlive a deployment.
-_THROWAWAY_DISKS = ("DYNO", "RENDER", "RAILWAY_ENVIRONMENT", "K_SERVICE", "FLY_APP_NAME", "KUBERNETES_SERVICE_HOST")
 
 
 async def serve(
@@ -169,7 +155,7 @@ async def work(
         watching_models(settings, service),
     ):
         _say("botservice works on turns, and serves no chats. Ctrl+C stops it.")
-        _say(f"  model      {_describe_model(application)}")
+        _say(f"  model      {describe_model(application)}")
         _say(f"  database   {application.storage.name}")
         gc.collect()
         gc.freeze()
@@ -227,79 +213,6 @@ def _check(settings: Settings, service: AgentService, *, is_split: bool) -> None
         check_platforms(
             settings.owners | settings.allowed, [plugin.name for plugin in load_plugins()]
         )  # what transports of its own serve, it alone knows
-
-
-def build_web_app(application: Application, metrics: Metrics | None = None) -> Starlette:
-    """Return the web server's application; metrics is what the process counts, for a page of its own."""
-
-    async def healthz(_: Request) -> Response:
-        return PlainTextResponse("ok\n")
-
-    async def readyz(_: Request) -> Response:
-        reason = await application.is_ready()
-        return JSONResponse(_readiness(reason, application.warnings), status_code=200 if reason is None else 503)
-
-    routes: list[BaseRoute] = [Route("/healthz", healthz), Route("/readyz", readyz)]
-    for plugin in load_plugins():
-        routes.extend(plugin.routes(application, metrics))
-    handlers: dict[Any, Any] = {}
-    for transport in application.transports:
-        routes.extend(transport.routes)
-        handlers.update(transport.exception_handlers)
-    limit = Middleware(BodyLimit, max_bytes=MAX_BODY_BYTES)
-    app = Starlette(routes=routes, exception_handlers=handlers, middleware=[limit])
-    app.router.redirect_slashes = False
-    return app
-
-
-def _has_two_lengths(scope: Scope) -> bool:
-    """Return whether a body has two lengths, so that a proxy may see another end of it (request smuggling)."""
-    names = [name for name, _ in scope["headers"]]
-    return b"transfer-encoding" in names and b"content-length" in names
-
-
-@dataclass(frozen=True, slots=True)
-class BodyLimit:
-    """Answers 413 to a request whose body is too large, before or while it arrives; 408 where that takes too long."""
-
-    app: ASGIApp
-    max_bytes: int
-    seconds: float = BODY_SECONDS
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
-        if scope["type"] == "http" and _has_two_lengths(scope):
-            await PlainTextResponse("a body has one length\n", 400, headers=_CLOSE)(scope, receive, send)
-        elif scope["type"] == "http" and self._announced(scope) > self.max_bytes:
-            await PlainTextResponse("too large\n", 413, headers=_CLOSE)(scope, receive, send)
-        else:
-            with contextlib.suppress(ClientDisconnect):  # it has left in the middle of its body, and hears nothing
-                await self.app(scope, self._bounded(receive) if scope["type"] == "http" else receive, send)
-
-    def _announced(self, scope: Scope) -> int:
-        length = next((value for name, value in scope["headers"] if name == b"content-length"), b"0")
-        return int(length) if length.isdigit() else 0
-
-    def _bounded(self, receive: Receive) -> Receive:
-        size, is_complete = 0, False
-        until = asyncio.get_running_loop().time() + self.seconds
-
-        async def take() -> Message:
-            nonlocal size, is_complete
-            if is_complete:  # what comes now is only that the client has left
-                return await receive()
-            try:
-                async with asyncio.timeout_at(until):
-                    message = await receive()
-            except TimeoutError:
-                raise HTTPException(408, "too slow", headers=_CLOSE) from None
-            size += len(message.get("body", b""))
-            is_complete = not message.get("more_body", False)
-            if size > self.max_bytes:
-                raise HTTPException(413, "too large", headers=_CLOSE)
-            return message
-
-        return take
 
 
 async def _serve_web(
@@ -430,57 +343,3 @@ def listen(settings: Settings) -> socket.socket:
             "set PORT, or HOST, to one that is free here"
         ) from error
     return listener
-
-
-def describe(application: Application) -> list[str]:
-    """Return the lines that say what is on, what is off, and which setting turns it on."""
-    settings = application.settings
-    on = {transport.name: transport.describe() for transport in application.transports}
-    labels = {plugin.name: plugin.label or plugin.name for plugin in load_plugins()}
-    of_plugins = {plugin.name: on.get(plugin.name, plugin.off) for plugin in load_plugins()}
-    lines = {
-        **{labels.get(name, name): said for name, said in {**of_plugins, **on}.items() if said is not None},
-        "model": _describe_model(application),
-        "database": application.storage.name,
-    }
-    servers = [name for each in application.service.agent.toolsets for name in each.names]
-    if servers:
-        lines["mcp"] = f"tools of {', '.join(servers)}"
-    if application.worker is None:
-        lines["worker"] = "in processes of its own: botservice worker"
-    short_lived = throwaway_storage(application.storage)
-    warnings = [*([] if short_lived is None else [short_lived]), *application.warnings]
-    if warnings:
-        lines["warning"] = "; ".join(warnings)
-    files = too_few_files()
-    if files is not None:
-        lines["files"] = files
-    lines["listening"] = f"{settings.host}:{settings.port}"
-    return ["botservice is running. Ctrl+C stops it.", *(f"  {name:<10} {value}" for name, value in lines.items())]
-
-
-def _readiness(reason: str | None, warnings: Sequence[str]) -> dict[str, Any]:
-    """Build the answer of /readyz: what is only worth a warning must not take every chat from a router."""
-    return {"ready": reason is None, "reason": reason, **({"warnings": list(warnings)} if warnings else {})}
-
-
-def throwaway_storage(storage: Storage) -> str | None:
-    """Return why what is stored will be thrown away, and what to do about it, or None if it is safe."""
-    if storage.where.is_memory:
-        return "the database is in memory: all is gone when this ends; DATABASE_URL=sqlite:///bot.db keeps it"
-    paas = next((name for name in _THROWAWAY_DISKS if os.environ.get(name)), None) if storage.is_sqlite else None
-    return None if paas is None else f"{paas} is set: the disk here may not last; set DATABASE_URL to a Postgres"
-
-
-def _describe_model(application: Application) -> str:
-    llm = application.service.agent.llm
-    if llm is None:
-        return type(application.service.agent).__name__
-    if llm.model == "demo":
-        return "a demo script: OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own, turns on a real one"
-    names = ", then ".join(llm.models)
-    address = application.settings.openai_base_url
-    if not address or type(llm).__name__ not in _OF_SERVERS:
-        return names
-    parts = urlsplit(address)
-    return f"{names} at {parts._replace(netloc=parts.netloc.rpartition('@')[2]).geturl()}"  # without a password

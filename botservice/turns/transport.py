@@ -89,6 +89,7 @@ class Transport(ABC):
         has_topics: Whether its chats have room for several conversations, which `open_topic` makes.
         offers_retry: Whether there is a button under what could not be answered, which asks it again.
         shows_history: Whether people see what the history has as soon as it has it, by its numbers.
+        is_local: Whether people see it on a screen of this process, which then works on all of its conversations.
         routes: What it answers on the web server, with the handlers of errors there.
     """
 
@@ -98,6 +99,7 @@ class Transport(ABC):
     has_topics: bool = False
     offers_retry: bool = False
     shows_history: bool = False
+    is_local: bool = False
     routes: "Sequence[BaseRoute]" = ()
     exception_handlers: Mapping[Any, Any] = MappingProxyType({})
 

@@ -16,9 +16,9 @@ from botservice import (
     tool,
 )
 from botservice.agent.agent import Action, FinishAction
-from botservice.app import build_service, govern
 from botservice.config.settings import Settings
 from botservice.core.errors import InvalidArgument, InvalidTool
+from botservice.factories import build_service, govern
 
 pytestmark = pytest.mark.any_database
 

@@ -121,7 +121,7 @@ async def test_a_second_person_who_falls_silent_changes_no_line_of_the_window(co
 @pytest.mark.slow
 def test_the_tools_of_the_default_agent_are_the_same_bytes_in_every_process(tmp_path):
     program = (
-        "import json; from botservice.app import build_service; from botservice.config.settings import Settings\n"
+        "import json; from botservice.factories import build_service; from botservice.config.settings import Settings\n"
         "tools = build_service(Settings(_env_file=None)).agent.tools\n"
         "print(json.dumps([tool.schema for tool in tools.values()]))"
     )

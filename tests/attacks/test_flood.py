@@ -23,7 +23,7 @@ from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Stora
 from botservice.app import Application
 from botservice.config.settings import Settings
 from botservice.server.connection_limits import GuardedConnection, most_connections
-from botservice.server.serving import BodyLimit, build_web_app
+from botservice.server.web_app import BodyLimit, build_web_app
 from botservice.turns.inbox import Inbox
 from transports.common.request_bodies import TooMuchAtOnceError, Unproven, read_body
 from transports.slack.app import SlackTransport

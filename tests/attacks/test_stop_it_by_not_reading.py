@@ -14,7 +14,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from botservice.server.connection_limits import GuardedConnection, SharedConnection
-from botservice.server.serving import BodyLimit
+from botservice.server.web_app import BodyLimit
 
 PATIENCE_SECONDS = 60
 LARGE = b"x" * (8 * 1024 * 1024)  # more than systems keep for who does not read

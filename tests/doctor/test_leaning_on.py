@@ -23,10 +23,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from botservice.app import build_service
 from botservice.cli.doctor import _check, _check_access, check_everything
 from botservice.config.settings import Settings
 from botservice.core.check_result import Finding
+from botservice.factories import build_service
 
 
 def test_a_machine_with_nothing_set_has_nothing_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from botservice import AgentContext, EmbeddingIndexer, SettingsError
-from botservice.app import build_embedder
 from botservice.config.settings import Settings
+from botservice.factories import build_embedder
 from botservice.history.e5_embedder import E5_MODEL, E5Embedder
 from botservice.history.embeddings import Embedder
 

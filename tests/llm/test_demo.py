@@ -5,10 +5,10 @@ import pytest
 from sqlalchemy import select
 
 from botservice import AgentContext, AgentService, Author, FunctionsBasedAgent, Storage
-from botservice.app import build_service
 from botservice.config.settings import Settings
 from botservice.core.errors import ApprovalPending
 from botservice.core.messages import Role
+from botservice.factories import build_service
 from botservice.history.documents import searchable_text
 from botservice.llm.demo import DemoChatLLM
 from botservice.storage.tables.people import facts

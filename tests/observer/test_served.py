@@ -8,9 +8,10 @@ from observer.observing import say, tokens
 from standins.openai_api import CHAT, OpenAIApi
 
 from botservice import AgentContext, Storage
-from botservice.app import build_observer, build_service, running
+from botservice.app import running
 from botservice.background.model_watch import used_models
 from botservice.config.settings import Settings
+from botservice.factories import build_observer, build_service
 from botservice.llm.openai.clients import OpenAIClients
 
 

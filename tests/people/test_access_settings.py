@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from botservice import Author, InboundMessage, SettingsError
-from botservice.app import build_service, running
+from botservice.app import running
 from botservice.config.settings import Settings
 from botservice.core.policies import AccessMode, Scope, parse_limits
+from botservice.factories import build_service
 from botservice.people.access import Access
 from botservice.people.access_values import AccessRole
 from botservice.people.budgets import Budgets

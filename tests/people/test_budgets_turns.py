@@ -27,11 +27,11 @@ from botservice import (
     Storage,
     TokenUsage,
 )
-from botservice.app import govern
 from botservice.commands.standard import standard_commands
 from botservice.config.settings import Settings
 from botservice.core.errors import BudgetExceeded
 from botservice.core.policies import Scope, parse_limits, parse_prices
+from botservice.factories import govern
 from botservice.people.budgets import Budgets, nearly_used_text, used_up_text
 from botservice.people.usage import UsageBy, UsageLine
 from botservice.people.usage_queries import list_usage

@@ -14,7 +14,7 @@ from turns.messenger import Messenger
 from botservice import AgentService, FunctionsBasedAgent, NoMessages, ScriptedChatLLM, Storage
 from botservice.app import Application, running
 from botservice.config.settings import Settings
-from botservice.server.serving import build_web_app
+from botservice.server.web_app import build_web_app
 
 TOKEN = "a-token-of-programs"
 CHAT = "transport=messenger chat_id=1"

@@ -28,10 +28,12 @@ from botservice import (
     TokenUsage,
     ToolCall,
 )
-from botservice.app import build_service, running
+from botservice.app import running
 from botservice.config.settings import Settings
+from botservice.factories import build_service
 from botservice.people.budgets import Budgets
-from botservice.server.serving import build_web_app, metrics_of
+from botservice.server.serving import metrics_of
+from botservice.server.web_app import build_web_app
 from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
 from botservice.transport_plugins import build_transports

@@ -13,7 +13,6 @@ from botservice.agent.page_fetching import PageFetcher
 from botservice.agent.page_reader import PageReader
 from botservice.agent.reminding import REMINDER_TOOLS
 from botservice.agent.skills import Skills
-from botservice.app import build_service
 from botservice.config.setting_choices import FetchAsks
 from botservice.config.settings import Settings
 from botservice.conversation.reminder import Reminder
@@ -21,6 +20,7 @@ from botservice.conversation.reminder_wording import ask as write_task
 from botservice.core.errors import ApprovalPending, SettingsError
 from botservice.core.messages import Author, Role
 from botservice.core.references import Reference, ReferenceKind
+from botservice.factories import build_service
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
 

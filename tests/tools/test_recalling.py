@@ -7,9 +7,9 @@ import pytest
 from botservice import AgentContext, FunctionsBasedAgent, ScriptedChatLLM, ToolCall
 from botservice.agent.remembering import recall
 from botservice.agent.tool_catalogue import built_in
-from botservice.app import build_service
 from botservice.config.settings import BUILTIN_TOOLS, WEB_TOOLS, Settings
 from botservice.core.quoting import found_records
+from botservice.factories import build_service
 from botservice.llm.tokens import counter_for
 from botservice.service import AgentService
 

@@ -65,7 +65,7 @@ async def test_prompts_of_one_chat_from_threads_with_loops_of_their_own_are_answ
     assert sorted(model.seen) == ["four", "one", "three", "two"]
     said = [each.text for each in await context.chat_history.messages()]
     assert said[1::2] == [f"re: {question}" for question in said[::2]], "no turn begins before the last one has ended"
-    assert service._lines == {}
+    assert service._claims._lines == {}
 
 
 @pytest.mark.any_database

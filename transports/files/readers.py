@@ -1,8 +1,8 @@
 """What reads the files that people send, as the settings say."""
 
 from botservice.agent.reader import PdfReader
-from botservice.app import build_transcriber
 from botservice.config.settings import Settings
+from botservice.factories import build_transcriber
 from transports.files.documents import DocumentReaders
 
 

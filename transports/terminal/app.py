@@ -46,6 +46,7 @@ class TerminalTransport(Transport):
 
     name = "terminal"
     capabilities = CAPABILITIES
+    is_local = True
     routes: Sequence[BaseRoute] = ()
 
     def __init__(

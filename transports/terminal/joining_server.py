@@ -37,6 +37,7 @@ class JoinedTerminals(Transport):
     """Takes in chats of other processes, each with a conversation of its own."""
 
     name = TerminalTransport.name
+    is_local = True
     routes: Sequence[BaseRoute] = ()
     read = staticmethod(TerminalTransport.read)
     plan = staticmethod(TerminalTransport.plan)

@@ -67,6 +67,7 @@ class WebTransport(Transport):
     capabilities = CAPABILITIES
     offers_retry = True
     shows_history = True
+    is_local = True
 
     def __init__(
         self,

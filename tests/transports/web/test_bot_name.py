@@ -5,8 +5,8 @@ import json
 import pytest
 
 from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM
-from botservice.app import build_service, govern
 from botservice.config.settings import Settings
+from botservice.factories import build_service, govern
 from botservice.transport_plugins import build_transports
 from transports.web.app import WebTransport
 from transports.web.pages import PageRenderer, read_assets

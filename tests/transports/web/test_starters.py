@@ -7,8 +7,8 @@ import pytest
 
 from botservice import Tool
 from botservice.agent.demonstrating import order_tea
-from botservice.app import build_service
 from botservice.config.settings import Settings
+from botservice.factories import build_service
 from botservice.texts import LANGUAGES, in_language
 
 
