@@ -2,12 +2,14 @@
 
 import asyncio
 import contextlib
+import importlib.util
 import json
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from botservice.agent import reader_program as program
 from botservice.core.errors import BotServiceError
@@ -48,10 +50,17 @@ class PdfReader:
     """Reads PDFs, each in a process that ends at its limits. A few are read side by side; the others wait."""
 
     kind: ClassVar[str] = "pdf"
+    name: ClassVar[str] = "PDF"
 
-    def __init__(self, limits: PageLimits | None = None, *, at_once: int = _AT_ONCE) -> None:
+    def __init__(self, limits: PageLimits | None = None, *, at_once: int = _AT_ONCE, is_paged: bool = False) -> None:
+        """Make a reader.
+
+        Args:
+            is_paged: Whether a form feed stands after each page of a PDF.
+        """
         self._limits = limits or PageLimits()
         self._slots = asyncio.Semaphore(at_once)
+        self._options: dict[str, Any] = {"is_paged": is_paged}
 
     async def __call__(self, data: bytes, max_characters: int) -> str:
         """Return the text on a PDF's pages, up to max_characters.
@@ -60,13 +69,16 @@ class PdfReader:
             ValueError: it is damaged, locked, or nothing of the kind.
             TooMuchToRead: it takes too much, or too many wait before it.
         """
+        return await self._read(data, max_characters, self._options)
+
+    async def _read(self, data: bytes, max_characters: int, options: Mapping[str, Any]) -> str:
         try:
             async with asyncio.timeout(_QUEUE_SECONDS):
                 await self._slots.acquire()
         except TimeoutError:
             raise TooMuchToRead("too many files wait to be read", is_for_good=False) from None
         try:
-            found = await self._run(data, max_characters)
+            found = await self._run(data, {"max_characters": max_characters, **options})
         finally:
             self._slots.release()
         if found.startswith(program.READ):
@@ -74,9 +86,9 @@ class PdfReader:
         reason = found[1:100].decode("utf-8", "replace")
         if not found.startswith(program.REFUSED) or reason in _OUR_LIMITS:
             raise TooMuchToRead(f"reading it was cut off: {reason or 'it took too much'}")
-        raise ValueError(f"the {self.kind} cannot be read: {reason}")
+        raise ValueError(f"the {self.name} cannot be read: {reason}")
 
-    async def _run(self, data: bytes, max_characters: int) -> bytes:
+    async def _run(self, data: bytes, options: Mapping[str, Any]) -> bytes:
         """Return what a process of its own says of a file, or nothing if it was cut off."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -88,10 +100,12 @@ class PdfReader:
             stderr=asyncio.subprocess.DEVNULL,
             env=_environment(),
         )
-        limits = {**asdict(self._limits), "kind": self.kind, "size_bytes": len(data), "max_characters": max_characters}
+        limits = {**asdict(self._limits), "kind": self.kind, "size_bytes": len(data), **options}
         try:
             async with asyncio.timeout(self._limits.seconds):
-                return await _converse(process, json.dumps(limits).encode() + b"\n", data, 4 * max_characters + 1)
+                return await _converse(
+                    process, json.dumps(limits).encode() + b"\n", data, 4 * options["max_characters"] + 1
+                )
         except TimeoutError:
             return b""
         finally:
@@ -101,10 +115,47 @@ class PdfReader:
 class HtmlReader(PdfReader):
     """Reads web pages, given as their address, a line's end, and the page in UTF-8: first its title, then its text."""
 
-    kind = "html"
+    kind, name = "html", "page"
 
     def __init__(self, limits: PageLimits | None = None, *, at_once: int = _AT_ONCE) -> None:
         super().__init__(limits or PageLimits(seconds=10.0, cpu_seconds=4), at_once=at_once)
+
+
+class OfficeReader(PdfReader):
+    """Reads office documents, books, letters and saved web pages as Markdown, with headings and tables."""
+
+    kind, name = "office", "document"
+    MIME_TYPES: ClassVar[Mapping[str, str]] = {
+        ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        ".pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        ".odt": "application/vnd.oasis.opendocument.text",
+        ".ods": "application/vnd.oasis.opendocument.spreadsheet",
+        ".epub": "application/epub+zip",
+        ".rtf": "application/rtf",
+        ".eml": "message/rfc822",
+        ".html": "text/html",
+        ".htm": "text/html",
+        ".csv": "text/csv",
+    }
+    """What it reads, by the ending of a file's name."""
+
+    @staticmethod
+    def is_installed() -> bool:
+        """Return whether the library is there that reads them: `botservice[documents]`."""
+        return importlib.util.find_spec("kreuzberg") is not None
+
+    async def read(self, data: bytes, ending: str, max_characters: int) -> str:
+        """Return a document as Markdown, up to max_characters.
+
+        Args:
+            ending: One of MIME_TYPES, such as ".docx".
+
+        Raises:
+            ValueError: it is damaged, locked, or of another kind.
+            TooMuchToRead: it takes too much, or too many wait before it.
+        """
+        return await self._read(data, max_characters, {"mime_type": self.MIME_TYPES[ending]})
 
 
 async def _converse(process: asyncio.subprocess.Process, head: bytes, data: bytes, max_bytes: int) -> bytes:

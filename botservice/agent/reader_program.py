@@ -1,4 +1,4 @@
-"""The text of PDFs and of web pages: a program of its own, which ends when it takes too much or nobody waits for it.
+"""The text of PDFs, office documents and web pages: a program that ends when it takes too much or nobody waits for it.
 
 It imports nothing of the service, so that it starts quickly; `botservice.agent.reader` starts it. What it is given
 comes by stdin: one line with the limits, then the file. What it finds goes to stdout: a sign and the text.
@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -22,10 +23,14 @@ _WATCH_SECONDS: Final = 0.05
 _LONGEST_LINK: Final = 500
 _LONGEST_TITLE: Final = 300
 _SHORT_TEXT: Final = 200
+_FRONT_MATTER: Final = re.compile(r"\A---\n\n?(?:#+ )?\w+: [^\n]*\n+")
 
 
-def read_pdf(data: bytes, *, max_characters: int, max_pages: int) -> str:
+def read_pdf(data: bytes, *, max_characters: int, max_pages: int, is_paged: bool = False) -> str:
     """Return the text on a PDF's pages, up to max_characters.
+
+    Args:
+        is_paged: Whether a form feed stands after each page, also after an empty one.
 
     Raises:
         ValueError: it is locked; pypdf raises whatever a file that is no PDF leads to.
@@ -40,7 +45,24 @@ def read_pdf(data: bytes, *, max_characters: int, max_pages: int) -> str:
         pages.append(page.extract_text().strip())
         if sum(map(len, pages)) > max_characters:
             break
+    if is_paged:
+        return "".join(f"{page}\f" for page in pages)[:max_characters]
     return "\n\n".join(page for page in pages if page)[:max_characters]
+
+
+def read_office(data: bytes, *, mime_type: str, max_characters: int) -> str:
+    """Return an office document as Markdown: headings, paragraphs and tables. Macros and entities are not run.
+
+    Raises:
+        ImportError: kreuzberg is not installed.
+        kreuzberg.KreuzbergError: it is damaged, or larger than it may become.
+    """
+    from kreuzberg import ConcurrencyConfig, ExtractionConfig, extract_bytes_sync
+
+    threads = ConcurrencyConfig(max_threads=1)
+    config = ExtractionConfig(output_format="markdown", use_cache=False, concurrency=threads)
+    text = extract_bytes_sync(data, mime_type, config).content
+    return _FRONT_MATTER.sub("", text, count=1)[:max_characters]
 
 
 def read_html(data: bytes, *, max_characters: int) -> str:
@@ -79,13 +101,17 @@ def main() -> None:
     limits = json.loads(sys.stdin.buffer.readline())
     data = sys.stdin.buffer.read(limits["size_bytes"])
     _watch(limits["memory_bytes"])
-    _limit(limits["memory_bytes"], limits["cpu_seconds"])
+    kind, most = limits["kind"], limits["max_characters"]
+    _limit(limits["memory_bytes"], limits["cpu_seconds"], has_threads=kind == "office")
     try:
-        if limits["kind"] == "html":
-            text = read_html(data, max_characters=limits["max_characters"])
+        if kind == "html":
+            text = read_html(data, max_characters=most)
+        elif kind == "office":
+            text = read_office(data, mime_type=limits["mime_type"], max_characters=most)
         else:
             _limit_streams(limits["stream_bytes"])
-            text = read_pdf(data, max_characters=limits["max_characters"], max_pages=limits["max_pages"])
+            paged = limits["is_paged"]
+            text = read_pdf(data, max_characters=most, max_pages=limits["max_pages"], is_paged=paged)
         found = READ + text.encode("utf-8", "replace")
     except MemoryError:
         os._exit(3)
@@ -126,8 +152,12 @@ def _resident_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
 
 
-def _limit(memory_bytes: int, cpu_seconds: int) -> None:
-    """Have the system end the process at its limits, and let everything else on the machine go first."""
+def _limit(memory_bytes: int, cpu_seconds: int, *, has_threads: bool) -> None:
+    """Have the system end the process at its limits, and let everything else on the machine go first.
+
+    Args:
+        has_threads: Whether the reader needs threads, which the system counts as processes.
+    """
     with contextlib.suppress(ImportError, OSError):
         import resource
 
@@ -135,7 +165,7 @@ def _limit(memory_bytes: int, cpu_seconds: int) -> None:
         limits = {
             "RLIMIT_CORE": 0,
             "RLIMIT_FSIZE": 0,
-            "RLIMIT_NPROC": 0,
+            **({} if has_threads else {"RLIMIT_NPROC": 0}),
             "RLIMIT_CPU": cpu_seconds,
             "RLIMIT_DATA": memory_bytes,
         }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final, Protocol, Self
 
-from botservice.agent.reader import TooMuchToRead
+from botservice.agent.reader import OfficeReader, PdfReader, TooMuchToRead
 from botservice.core.messages import Attachment, storable
 from botservice.storage.database import Storage
 from botservice.turns.interrupted_readings import begin_reading, end_reading
@@ -22,6 +22,7 @@ _MAX_BYTES = 64 * 1024 * 1024
 MAX_TEXT_CHARACTERS = 20_000
 _READ_SECONDS = 20.0
 _TOO_MUCH: Final = "it was not read, because reading it takes too much"
+_READ_AS_TEXT = frozenset({".csv", ".html", ".htm"})
 _TEXT_TYPES = frozenset(
     f"application/{kind}"
     for kind in ("json", "xml", "x-yaml", "yaml", "toml", "javascript", "x-sh", "x-python", "sql", "csv")
@@ -99,8 +100,14 @@ class DocumentReaders:
 
     transcriber: Transcriber | None = None
     read_pdf: ReadPages | None = None
+    office: OfficeReader | None = None
     kept: KeptTexts = field(default_factory=KeptTexts)
     memory_limit: MemoryLimit = field(default_factory=MemoryLimit)
+
+    @classmethod
+    def of_installation(cls, transcriber: Transcriber | None = None) -> Self:
+        """Return readers of everything for which the packages are installed."""
+        return cls(transcriber, PdfReader(), OfficeReader() if OfficeReader.is_installed() else None)
 
 
 @dataclass(slots=True)
@@ -147,7 +154,12 @@ async def read_document(
     if kind in ("audio", "video"):
         return attachment, await reading.kept.once(key, partial(_listen, attachment, what, reading.transcriber))
     if attachment.mime_type == "application/pdf" or (attachment.name or "").lower().endswith(".pdf"):
-        return attachment, await reading.kept.once(key, partial(_read_pages, attachment, what, reading, attempt))
+        return attachment, await reading.kept.once(
+            key, partial(_read_pages, attachment, what, reading.read_pdf, attempt)
+        )
+    if (ending := _office_ending(attachment)) is not None:
+        read = None if reading.office is None else partial(_read_office, reading.office, ending)
+        return attachment, await reading.kept.once(key, partial(_read_pages, attachment, what, read, attempt))
     found = decode(attachment.data or b"") if _is_text(attachment) else None
     if found is None:
         return attachment, FileText(f"[{what}]")
@@ -169,22 +181,35 @@ async def _listen(attachment: Attachment, what: str, transcriber: Transcriber | 
 
 
 async def _read_pages(
-    attachment: Attachment, what: str, reading: DocumentReaders, attempt: ExtractionAttempt | None
+    attachment: Attachment, what: str, read: ReadPages | None, attempt: ExtractionAttempt | None
 ) -> FileText:
-    if reading.read_pdf is None or attachment.data is None:
+    if read is None or attachment.data is None:
         return FileText(f"[{what}]")
     if attempt is not None and not await attempt.begin():
-        logger.warning("files.pdf_left", extra={"advice": "a process ended while it read this file"})
+        logger.warning("files.document_left", extra={"advice": "a process ended while it read this file"})
         return FileText(f"[{what}: {_TOO_MUCH}]", unread=attachment.name or what)
     try:
-        text = await reading.read_pdf(attachment.data, MAX_TEXT_CHARACTERS + 1)
+        text = await read(attachment.data, MAX_TEXT_CHARACTERS + 1)
     except TooMuchToRead as error:
-        logger.warning("files.pdf_too_much", extra={"reason": str(error)})
+        logger.warning("files.document_too_much", extra={"reason": str(error)})
         return FileText(f"[{what}: {_TOO_MUCH}]", unread=attachment.name or what, is_for_good=error.is_for_good)
-    except Exception as error:  # noqa: BLE001 - a border: PDFs are what anybody made
-        logger.warning("files.pdf_unreadable", extra={"reason": type(error).__name__})
+    except Exception as error:  # noqa: BLE001 - a boundary: anybody may have made the file
+        logger.warning("files.document_unreadable", extra={"reason": type(error).__name__})
         return FileText(f"[{what}: its text cannot be read]")
     return FileText(_quote(what, text) if text.strip() else f"[{what}: it has no text, only pictures]")
+
+
+async def _read_office(office: OfficeReader, ending: str, data: bytes, max_characters: int) -> str:
+    return await office.read(data, ending, max_characters)
+
+
+def _office_ending(attachment: Attachment) -> str | None:
+    """Return the ending of an office document's name, or of its kind; None for other files, and for plain text."""
+    name = (attachment.name or "").lower()
+    for ending, mime_type in OfficeReader.MIME_TYPES.items():
+        if attachment.mime_type == mime_type or name.endswith(ending):
+            return None if ending in _READ_AS_TEXT else ending
+    return None
 
 
 def _quote(what: str, text: str) -> str:

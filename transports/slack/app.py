@@ -8,7 +8,6 @@ from typing import Final
 
 from starlette.routing import BaseRoute, Route
 
-from botservice.agent.reader import PdfReader
 from botservice.config.setting_choices import SlackListen
 from botservice.conversation.context import ContextKeys
 from botservice.core.capabilities import Capabilities
@@ -57,7 +56,7 @@ CAPABILITIES: Final = Capabilities(
     tools="tasks, several as a plan, with details in direct conversations",
     approval="buttons under the question, or commands",
     buttons="below the message; one choice, which stays visible",
-    files_in="up to 20 MB: pictures, texts, PDFs, canvases, lists",
+    files_in="up to 20 MB: pictures, texts, PDFs, office documents, canvases, lists",
     files_out="uploads",
     tables="a table that people can sort; where there are none, text",
     edits="change what is remembered",
@@ -90,7 +89,7 @@ class Manners:
     pings: Pings = field(default_factory=Pings)
     previews: bool = False
     tempo: SlackTempo = field(default_factory=SlackTempo)
-    reading: DocumentReaders = field(default_factory=lambda: DocumentReaders(read_pdf=PdfReader()))
+    reading: DocumentReaders = field(default_factory=DocumentReaders.of_installation)
     home: tuple[HomeSection, ...] = ()
     tools: ToolNames = tuple
 

@@ -8,7 +8,6 @@ from typing import Final
 from starlette.routing import BaseRoute, Route
 from telegram.error import InvalidToken, TelegramError
 
-from botservice.agent.reader import PdfReader
 from botservice.commands.command import Command
 from botservice.commands.standard import standard_commands
 from botservice.core.capabilities import Capabilities
@@ -49,7 +48,7 @@ CAPABILITIES: Final = Capabilities(
     tools="the tool's name and what it says, as a thought in the draft",
     approval="buttons under the question, or commands",
     buttons="below the message; one choice, which stays visible",
-    files_in="up to 20 MB: pictures, texts, PDFs, sounds",
+    files_in="up to 20 MB: pictures, texts, PDFs, office documents, sounds",
     files_out="pictures, albums, voice, documents",
     tables="a table; where a chat takes none, text",
     edits="change what is remembered; a question that waits is answered as edited",
@@ -117,7 +116,7 @@ class TelegramTransport(Transport):
         self._topics = Topics(self._client)
         self._guests = Guests(self._client, pace, tempo)
         self._sender = TelegramSender(self._client, pace, lambda: self._storage, self._forms)
-        reading = reading or DocumentReaders(read_pdf=PdfReader())
+        reading = reading or DocumentReaders.of_installation()
         self._reader = TelegramReader(
             self._identify, TelegramFiles(self._client, reading, lambda: self._storage), self._intake.accept
         )
