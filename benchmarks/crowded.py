@@ -23,7 +23,8 @@ from sqlalchemy import insert, text
 
 from botservice import FunctionsBasedAgent, InboundMessage, NoMessages, Storage
 from botservice.conversation.callbacks import StepCallbacks
-from botservice.conversation.context import ContextKeys, find_or_insert_context
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_or_insert_context
 from botservice.core.errors import DeliveryError
 from botservice.llm.chat import ChatResponse
 from botservice.storage.tables.conversations import deliveries

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import create_engine
 
-from botservice.conversation.context import ContextKeys
+from botservice.conversation.context_keys import ContextKeys
 from botservice.llm.tokens import counter_for
 from botservice.storage.chunks import chunks
 from botservice.storage.tables.columns import compress

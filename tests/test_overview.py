@@ -23,7 +23,7 @@ from botservice import (
     ToolCall,
 )
 from botservice.conversation.reminder import Repeats
-from botservice.conversation.reminder_records import NewReminder, insert_reminder
+from botservice.conversation.reminder_queries import NewReminder, insert_reminder
 from botservice.core.errors import StorageError
 from botservice.core.messages import Role
 from botservice.devtools.conversations import export_context, forget_context, list_contexts, read_turns

@@ -12,7 +12,7 @@ from botservice.agent.tool import Tool
 from botservice.config.setting_choices import FetchAsks
 from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import ToolResult
-from botservice.conversation.reminder_wording import holds_task
+from botservice.conversation.reminder import holds_task
 from botservice.conversation.steps import ActionStep
 from botservice.core.errors import PageRefused
 from botservice.core.messages import ToolCall

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, select
 
-from botservice.conversation.kept_out import forget_kept_out
+from botservice.conversation.queries import forget_kept_out
 from botservice.core.errors import BotServiceError
 from botservice.llm.chat import ChatLLM
 from botservice.llm.openai.options import REMEMBERED_SECONDS, ServerLimits

@@ -20,10 +20,11 @@ from botservice.agent.fitting import Pieces, Scales, count_left_out, fit
 from botservice.conversation.agent_memory import RenderedStep, start_of_work
 from botservice.conversation.chat_messages import without_pictures
 from botservice.conversation.context import AgentContext
-from botservice.conversation.kept_out import IS_KEPT_OUT, NOTHING_KEPT_OUT, KeptOut, read_kept_out
+from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut
+from botservice.conversation.queries import IS_KEPT_OUT, read_kept_out
 from botservice.conversation.readable import image_url
 from botservice.conversation.steps import TaskStep
-from botservice.conversation.waiting_calls import describe_waiting
+from botservice.conversation.tool_calls import describe_waiting
 from botservice.core.messages import Author, Message, Role, storable
 from botservice.history.chat_history import Recall
 from botservice.history.documents import question_of

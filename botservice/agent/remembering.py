@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
 
 from botservice.agent.tool import tool
-from botservice.conversation.context import AgentContext, note_untrusted
+from botservice.conversation.context import AgentContext
+from botservice.conversation.queries import note_untrusted
 from botservice.core.messages import Author
 from botservice.history.namesakes import shared_names
 from botservice.history.questions import SearchHit, TimeRange

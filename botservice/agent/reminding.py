@@ -11,8 +11,17 @@ from zoneinfo import ZoneInfo
 
 from botservice.agent.tool import Tool
 from botservice.conversation.context import AgentContext
-from botservice.conversation.reminder import LATEST, LONGEST_TEXT, MAX_WAITING, Reminder, Repeats
-from botservice.conversation.reminder_records import (
+from botservice.conversation.reminder import (
+    LATEST,
+    LONGEST_TEXT,
+    MAX_WAITING,
+    Reminder,
+    Repeats,
+    find_zone,
+    read_moment,
+    spell,
+)
+from botservice.conversation.reminder_queries import (
     NewReminder,
     cancel_reminder,
     count_waiting,
@@ -22,7 +31,6 @@ from botservice.conversation.reminder_records import (
     is_scheduled_turn,
     read_waiting,
 )
-from botservice.conversation.reminder_times import find_zone, read_moment, spell
 from botservice.people.names import transport_of
 from botservice.storage.database import Connection
 

@@ -15,7 +15,8 @@ from typing import Any, Final, Self
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, or_, select, update
 
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import BotServiceError, StorageUnavailable
 from botservice.storage.database import Storage

@@ -23,7 +23,7 @@ from botservice.background.emptying import (
     read_old_turns,
 )
 from botservice.background.retention import Compacted, Retention
-from botservice.conversation.reminder_records import mend_schedules
+from botservice.conversation.reminder_queries import mend_schedules
 from botservice.core.errors import BotServiceError
 from botservice.core.progress import Progress as Report
 from botservice.core.progress import unwatched

@@ -3,7 +3,8 @@
 from typing import Final
 
 from botservice.commands.command import Command
-from botservice.conversation.context import set_metadata, with_key
+from botservice.conversation.metadata_changes import with_key
+from botservice.conversation.queries import set_metadata
 from botservice.core.messages import storable
 from botservice.core.personas import PERSONA, Persona
 from botservice.people.access_values import AccessRole

@@ -4,9 +4,8 @@ import re
 from typing import Final
 
 from botservice.commands.command import Command
-from botservice.conversation.reminder import Reminder, Repeats
-from botservice.conversation.reminder_records import cancel_reminder, read_waiting
-from botservice.conversation.reminder_times import spell
+from botservice.conversation.reminder import Reminder, Repeats, spell
+from botservice.conversation.reminder_queries import cancel_reminder, read_waiting
 from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Button, Moment
 from botservice.core.quoting import shortened

@@ -13,7 +13,7 @@ from botservice.conversation.items import MemoryItem
 from botservice.conversation.step_records import read_steps
 from botservice.conversation.steps import ActionStep, FailedStep, TaskStep
 from botservice.conversation.sub_runs import sub_runs
-from botservice.conversation.unmade_calls import state_of_unmade
+from botservice.conversation.tool_calls import state_of_unmade
 from botservice.core.errors import LLMFailure
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Author, Moment, TokenUsage

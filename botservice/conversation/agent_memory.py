@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from botservice.conversation.chat_messages import step_messages
 from botservice.conversation.field_codec import dumps, loads
-from botservice.conversation.field_kinds import is_marked
-from botservice.conversation.field_plain import plain
 from botservice.conversation.field_values import freeze
-from botservice.conversation.items import MemoryItem, checked_item, declared_fields, revision_of
+from botservice.conversation.items import MemoryItem, checked_item, declared_fields, is_marked, revision_of
+from botservice.conversation.readable import plain
 from botservice.conversation.steps import ActionStep, FailedStep, FinalAnswerStep, SystemPromptStep, TaskStep
 from botservice.core.errors import InvalidField
 

@@ -1,25 +1,33 @@
 """One conversation with everything that belongs to it."""
 
-import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from math import isfinite
 from types import MappingProxyType
-from typing import Any, Final
-
-from sqlalchemy import bindparam, insert, select, update
-from sqlalchemy.exc import IntegrityError
+from typing import Any
 
 from botservice.conversation.agent_memory import AgentMemory, completed_steps
+from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.items import MemoryItem, checked_item
 from botservice.conversation.kept_out import UNBOUNDED
-from botservice.conversation.metadata_changes import NO_METADATA, MetadataChanges, as_json, find_changes, only_json
-from botservice.conversation.snapshots import Snapshot, find_task, read_snapshot, read_system_prompt
+from botservice.conversation.metadata_changes import (
+    NO_METADATA,
+    MetadataChanges,
+    as_json,
+    find_changes,
+    only_json,
+    with_key,
+)
+from botservice.conversation.queries import (
+    find_context,
+    find_or_insert_context,
+    read_system_prompt,
+    set_metadata,
+    write_metadata,
+)
+from botservice.conversation.snapshots import Snapshot, find_task, read_snapshot
 from botservice.conversation.step_records import StepRecords, StoredStep, read_steps
 from botservice.conversation.steps import ActionStep, FailedStep, TaskStep
-from botservice.core.errors import InvalidContextKeys, InvalidField, StorageError
+from botservice.core.errors import InvalidField
 from botservice.core.messages import Author, Message, storable
 from botservice.core.personas import PROMPT, prompt_of, system_prompt
 from botservice.history.chat_history import ChatHistory
@@ -27,101 +35,6 @@ from botservice.history.note_queries import read_notes
 from botservice.history.notes import Note
 from botservice.llm.chat import BeforeCall, TextSink
 from botservice.storage.database import Connection, Storage
-from botservice.storage.tables.conversations import contexts
-
-# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
-_CONTEXT_ID = select(contexts.c.id).where(contexts.c.key_hash == bindparam("key_hash"))
-_CONTEXT_KEYS = select(contexts.c.context_keys).where(contexts.c.id == bindparam("context"))
-
-
-_NOTE_UNTRUSTED = (
-    update(contexts).where(contexts.c.id == bindparam("context")).values(untrusted_at=contexts.c.last_position)
-)
-_MOST_KEY_BYTES: Final = 4_096
-_MOST_KEY_LEVELS: Final = 8
-_LARGEST_KEY: Final = 10**300  # Python writes no numbers of more than some thousand digits
-
-
-@dataclass(frozen=True, slots=True)
-class ContextKeys:
-    """What identifies a context: a JSON object.
-
-    Attributes:
-        digest: Of its canonical JSON text, in which names are sorted: two objects with one text are one context.
-        size_bytes: The length of that text.
-    """
-
-    values: Mapping[str, Any]
-    digest: str
-    size_bytes: int
-
-    @classmethod
-    def of(cls, keys: Mapping[str, Any]) -> "ContextKeys":
-        """Bring keys into their canonical form.
-
-        Raises:
-            InvalidContextKeys: keys are no JSON object, or are nested deeper than 8 levels.
-        """
-        if not isinstance(keys, Mapping):
-            raise InvalidContextKeys(f"context keys must be a mapping, such as {{'chat_id': 42}}, not {keys!r:.80}")
-        # Of what was given, not of what is stored: two keys that are stored alike are two contexts all the same.
-        text = json.dumps(_checked(keys, _MOST_KEY_LEVELS), sort_keys=True, separators=(",", ":"))
-        values = {name: _storable_value(value) for name, value in json.loads(text).items()}
-        return cls(
-            MappingProxyType({_without_halves(name): each for name, each in values.items()}),
-            hashlib.sha256(text.encode()).hexdigest(),
-            len(text),
-        )
-
-    def check_size(self) -> None:
-        """Check that a new context may have these keys; one that was made by an older release may have longer ones.
-
-        Raises:
-            InvalidContextKeys: their JSON text exceeds 4 kB.
-        """
-        if self.size_bytes > _MOST_KEY_BYTES:
-            raise InvalidContextKeys(
-                f"context keys must not exceed {_MOST_KEY_BYTES} bytes of JSON, and these have {self.size_bytes}: "
-                "keep what identifies the conversation, and put the rest into context.metadata"
-            )
-
-
-def _checked(value: Any, levels: int) -> Any:
-    """Return a JSON value as plain dictionaries and lists.
-
-    Raises:
-        InvalidContextKeys: there is no JSON for it, or it is nested too deep.
-    """
-    is_number = isinstance(value, int) or (isinstance(value, float) and isfinite(value))
-    if is_number and abs(value) > _LARGEST_KEY:
-        raise InvalidContextKeys("numbers in context keys must not exceed 1e300: use a string")
-    if value is None or is_number or isinstance(value, str):
-        return value
-    if not isinstance(value, (Mapping, list, tuple)):
-        raise InvalidContextKeys(f"context keys must be JSON values, and {value!r:.80} is none; use str(…)")
-    if levels == 0:
-        raise InvalidContextKeys(f"context keys must not be nested deeper than {_MOST_KEY_LEVELS} levels")
-    if not isinstance(value, Mapping):
-        return [_checked(each, levels - 1) for each in value]
-    for name in value:
-        if not isinstance(name, str):
-            raise InvalidContextKeys(f"names in context keys must be strings: use {str(name)!r:.80} for {name!r:.80}")
-    return {name: _checked(each, levels - 1) for name, each in value.items()}
-
-
-def _storable_value(value: Any) -> Any:
-    if isinstance(value, str):
-        return _without_halves(value)
-    if isinstance(value, list):
-        return [_storable_value(each) for each in value]
-    if isinstance(value, dict):
-        return {_without_halves(name): _storable_value(each) for name, each in value.items()}
-    return value
-
-
-def _without_halves(text: str) -> str:
-    """Return text with U+FFFD for lone surrogates. NUL stays: JSON keeps it, and what is read is the same key."""
-    return "\0".join(map(storable, text.split("\0")))
 
 
 class AgentContext:
@@ -405,70 +318,3 @@ class AgentContext:
         self.open_step = next((stored for stored in shown if stored.is_open), None)
         closed = [stored.item for stored in shown if not stored.is_open]
         self.memory = AgentMemory(snapshot.system_prompt, [*closed, *put_in])
-
-
-def find_context(connection: Connection, keys: ContextKeys) -> int | None:
-    """Return the id of the context with these keys."""
-    found: int | None = connection.execute(_CONTEXT_ID, {"key_hash": keys.digest}).scalar_one_or_none()
-    return found
-
-
-def find_or_insert_context(connection: Connection, keys: ContextKeys, now: datetime) -> int:
-    """Return the id of the context with these keys; make it where there is none."""
-    known = find_context(connection, keys)
-    if known is not None:
-        return known
-    keys.check_size()
-    new = insert(contexts).values(key_hash=keys.digest, context_keys=dict(keys.values), metadata={}, created_at=now)
-    savepoint = connection.begin_nested()  # an error until here is of another statement
-    try:
-        with savepoint:
-            return int(connection.execute(new.returning(contexts.c.id)).scalar_one())
-    except IntegrityError:  # another replica made it at the same moment
-        return int(connection.execute(_CONTEXT_ID, {"key_hash": keys.digest}).scalar_one())
-
-
-def rename_context(connection: Connection, old: ContextKeys, new: ContextKeys) -> bool:
-    """Give the context with old keys new ones; return whether it was there and the new ones were free."""
-    if find_context(connection, new) is not None:
-        return False
-    change = update(contexts).where(contexts.c.key_hash == old.digest)
-    renamed = connection.execute(change.values(key_hash=new.digest, context_keys=dict(new.values)))
-    return renamed.rowcount > 0
-
-
-def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, Any]:
-    """Return the keys of a context.
-
-    Raises:
-        StorageError: there is no such context.
-    """
-    keys: Mapping[str, Any] | None = connection.execute(_CONTEXT_KEYS, {"context": context_id}).scalar_one_or_none()
-    if keys is None:
-        raise StorageError(f"there is no context {context_id}")
-    return keys
-
-
-def note_untrusted(connection: Connection, context_id: int) -> None:
-    """Take note that a tool has given what strangers wrote, after all that was said until now."""
-    connection.execute(_NOTE_UNTRUSTED, {"context": context_id})
-
-
-def set_metadata(connection: Connection, *, context_id: int, key: str, value: Any) -> None:
-    """Store one key of a context's metadata, None to take it away."""
-    this = contexts.c.id == context_id
-    stored = connection.execute(select(contexts.c.metadata).where(this).with_for_update()).scalar_one()
-    connection.execute(update(contexts).where(this).values(metadata=with_key(stored, key, value)))
-
-
-def with_key(metadata: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
-    """Return metadata with a key, or without it where value is None."""
-    others = {name: each for name, each in metadata.items() if name != key}
-    return others if value is None else {**others, key: value}
-
-
-def write_metadata(connection: Connection, context_id: int, changes: MetadataChanges) -> None:
-    """Store changes of a context's metadata; its other keys stay as they are."""
-    this = contexts.c.id == context_id
-    stored = connection.execute(select(contexts.c.metadata).where(this).with_for_update()).scalar_one()
-    connection.execute(update(contexts).where(this).values(metadata=changes.applied_to(stored)))

@@ -1,4 +1,9 @@
-"""Flexible records: an item has whatever fields it is given."""
+"""Flexible records: an item has whatever fields it is given.
+
+A record names its kind and the version of that kind. The kinds of this package have short names ("action"); a class
+of the user's is called "module:ClassName" unless it says otherwise. It is found again after its module was renamed,
+or was run as a script, as long as only one class has its name.
+"""
 
 import sys
 import typing
@@ -6,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, ClassVar, Final, Self
 
-from botservice.conversation import field_kinds as kinds
 from botservice.conversation.field_codec import SPLIT_PAIR, UnknownValue, decode, dumps, encode, loads
 from botservice.conversation.field_values import freeze
 from botservice.core.errors import InvalidField
@@ -15,6 +19,40 @@ _NO_DEFAULT: Final = object()
 _MARKS: Final = ("kind", "version")
 _NOT_FIRST: Final = ("_", "$")
 _MODEL_INPUT: Final = "model_input_messages"
+
+
+_classes: Final[dict[str, tuple[type[Any], int]]] = {}
+
+
+def register_kind(cls: type[Any], kind: str | None, version: int) -> str:
+    """Return the kind under which records of cls are written; a class defined again replaces the older one.
+
+    Raises:
+        InvalidField: kind belongs to another class.
+    """
+    name = kind or f"{cls.__module__}:{cls.__qualname__}"
+    holder = _classes[name][0] if name in _classes else cls
+    if (holder.__module__, holder.__qualname__) != (cls.__module__, cls.__qualname__):
+        raise InvalidField(f"the kind {name!r} is the one of {holder.__module__}.{holder.__qualname__}; choose another")
+    _classes[name] = cls, version
+    return name
+
+
+def find_kind(kind: str, version: int) -> type[Any] | None:
+    """Return the class that reads such records; None if there is none, it is older, or two come into question."""
+    cls, known_version = _classes.get(kind) or _namesake(kind)
+    return cls if version <= known_version else None
+
+
+def is_marked(record: Mapping[str, Any]) -> bool:
+    """Return whether a record names its kind; one of a plain item does not."""
+    return isinstance(record.get("kind"), str) and type(record.get("version")) is int
+
+
+def _namesake(kind: str) -> tuple[type[Any] | None, int]:
+    _, colon, name = kind.rpartition(":")
+    found = [entry for other, entry in _classes.items() if colon and other.endswith(f":{name}")]
+    return found[0] if len(found) == 1 else (None, 0)
 
 
 class MemoryItem:
@@ -57,7 +95,7 @@ class MemoryItem:
             cls._required = cls._first
         cls._reserved = _public_names(cls)
         cls._version = version
-        cls._kind = kinds.register(cls, kind, version)
+        cls._kind = register_kind(cls, kind, version)
 
     def __init__(self, /, *first: Any, **fields: Any) -> None:
         object.__setattr__(self, "_fields", {})
@@ -111,7 +149,7 @@ class MemoryItem:
             full: Otherwise the model's input is left out.
         """
         fields = {key: encode(value) for key, value in self._fields.items() if full or key != _MODEL_INPUT}
-        if type(self) is MemoryItem and not kinds.is_marked(fields):
+        if type(self) is MemoryItem and not is_marked(fields):
             return fields
         escaped = {f"${key}" if key in _MARKS else key: value for key, value in fields.items()}
         return {"kind": self._kind, "version": self._version, **escaped}
@@ -142,7 +180,7 @@ class MemoryItem:
         if not isinstance(record, Mapping) or not all(isinstance(key, str) for key in record):
             raise InvalidField(f"a memory item is read from a dict with names as keys, not a {type(record).__name__}")
         try:
-            item = _read(record) if kinds.is_marked(record) else cls(**{key: decode(record[key]) for key in record})
+            item = _read_marked(record) if is_marked(record) else cls(**{key: decode(record[key]) for key in record})
         except RecursionError as error:
             raise InvalidField("a memory item's record is nested too deeply; it was not written by to_dict") from error
         if not isinstance(item, cls):
@@ -235,10 +273,10 @@ class MemoryItem:
         return f"{type(self).__name__}({', '.join(f'{key}={_short(value)}' for key, value in self._fields.items())})"
 
 
-def _read(record: Mapping[str, Any]) -> MemoryItem:
+def _read_marked(record: Mapping[str, Any]) -> MemoryItem:
     """Return the item of a record that names its kind; a record of newer or other code is kept whole."""
-    unknown = kinds.find("unknown", 1)
-    for cls in (kinds.find(record["kind"], record["version"]), unknown):
+    unknown = find_kind("unknown", 1)
+    for cls in (find_kind(record["kind"], record["version"]), unknown):
         with suppress(UnknownValue):
             if cls is not None:
                 item: MemoryItem = cls._of_record(record)
@@ -306,7 +344,7 @@ def _short(value: Any) -> str:
 
 
 MemoryItem._reserved = _public_names(MemoryItem)  # noqa: SLF001 - __init_subclass__ does it for the others
-kinds.register(MemoryItem, "item", 1)
+register_kind(MemoryItem, "item", 1)
 
 
 def revision_of(item: MemoryItem) -> int:

@@ -77,3 +77,9 @@ def _check_json(key: object, value: object) -> None:
         raise InvalidField(
             f"there is no JSON for metadata[{key!r}]: {error}; keep texts, numbers, lists and dicts there"
         ) from error
+
+
+def with_key(metadata: Mapping[str, Any], key: str, value: Any) -> dict[str, Any]:
+    """Return metadata with a key, or without it where value is None."""
+    others = {name: each for name, each in metadata.items() if name != key}
+    return others if value is None else {**others, key: value}

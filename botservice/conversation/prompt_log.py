@@ -23,18 +23,16 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import bindparam, insert, select
-
-from botservice.conversation.data_urls import read_data_url, write_data_url
 from botservice.conversation.field_codec import dumps
 from botservice.conversation.field_values import FrozenDict, FrozenList, freeze
+from botservice.conversation.images import read_data_url, write_data_url
+from botservice.conversation.queries import find_system_prompt, insert_prompt, list_prompts
 from botservice.core.messages import Message, Role
 from botservice.history.excerpts import Excerpt
 from botservice.history.queries import read_shown
 from botservice.history.shown import FORMS, Records, Source
 from botservice.storage.blobs import digest_of, read_blobs, store_blob
 from botservice.storage.database import Connection
-from botservice.storage.tables.conversations import prompt_log, turns
 
 _SYSTEM: Final[Mapping[str, Any]] = {"system": True}  # as JSON has it
 _GONE: Final = "[deleted]"
@@ -43,9 +41,6 @@ _LONG_TEXT: Final = 512  # characters; longer ones, such as what is known of a p
 _RECURRING: Final = 128  # likewise of what stands in front of records: it is the same all day
 _HALVES: Final = re.compile("[\ud800-\udfff]")
 _NOTHING: Final[Mapping[str, bytes]] = MappingProxyType({})
-# Made once: making it again for every call takes SQLAlchemy longer than running it.
-_INSERT: Final = insert(prompt_log)
-_SYSTEM_PROMPT: Final = select(turns.c.system_prompt).where(turns.c.id == bindparam("turn"))
 
 
 class HistoryEntry(NamedTuple):
@@ -139,8 +134,7 @@ class PromptLog:
             for data in entry.blobs.values():
                 store_blob(connection, context_id, data)
         content = as_content(entry for _, entry in unsaved)
-        values = {"turn_id": self.turn_id, "seq": unsaved[0][0], "context_id": context_id, "content": content}
-        connection.execute(_INSERT, values)
+        insert_prompt(connection, turn_id=self.turn_id, seq=unsaved[0][0], context_id=context_id, content=content)
 
     def note_stored(self, place: int, kept: Kept, shown: FrozenDict) -> None:
         """Add a message that was read from a row, as it was stored and as it reads."""
@@ -292,9 +286,8 @@ def _detach(value: Any, blobs: dict[str, bytes], long_text: int = _LONG_TEXT) ->
 def read_prompt_log(connection: Connection, context_id: int, turn_id: int) -> PromptLog:
     """Return the log of a turn."""
     log = PromptLog(turn_id)
-    query = select(prompt_log.c.seq, prompt_log.c.content).where(prompt_log.c.turn_id == turn_id)
     kept: dict[int, Kept] = {}
-    for row in connection.execute(query.order_by(prompt_log.c.seq)):
+    for row in list_prompts(connection, turn_id):
         kept.update(enumerate(_read_row(row.content), row.seq))
     rendering = _Rendering(connection, context_id, turn_id, list(kept.values()))
     for place, each in kept.items():
@@ -340,9 +333,7 @@ class _Rendering:
         """Read what kept names."""
         named = _Named()
         named.note(list(kept))
-        system = None
-        if _SYSTEM in kept:
-            system = connection.execute(_SYSTEM_PROMPT, {"turn": turn_id}).scalar_one_or_none()
+        system = find_system_prompt(connection, turn_id) if _SYSTEM in kept else None
         self._messages = read_shown(connection, context_id, named.message_ids)
         self._blobs = read_blobs(connection, context_id, named.digests | ({system} if system else set()))
         self._system = self._text(system)

@@ -25,7 +25,7 @@ from botservice.conversation.steps import (
     UnknownStep,
 )
 from botservice.conversation.sub_runs import SubRun, sub_runs
-from botservice.conversation.unmade_calls import state_of_unmade
+from botservice.conversation.tool_calls import state_of_unmade
 from botservice.core.messages import Attachment, TokenUsage, ToolCall
 from botservice.core.quoting import found_records
 from botservice.core.visible_text import escaped, hides, is_all_seen, isolate_lines

@@ -4,61 +4,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, exists, select
-
 from botservice.conversation.prompt_log import PromptLog, read_prompt_log
-from botservice.conversation.step_records import (
-    LAST_POSITION,
-    StoredStep,
+from botservice.conversation.queries import (
+    find_asked_by,
     find_last_position,
     find_next_position,
-    read_steps,
+    find_state,
+    find_turn,
+    list_newest_turns,
+    read_system_prompt,
 )
+from botservice.conversation.step_records import StoredStep, read_steps
 from botservice.conversation.steps import TaskStep
 from botservice.core.errors import StorageError
 from botservice.core.messages import Author, Message
-from botservice.history.queries import LAST_OF_A_PERSON, find_message
-from botservice.history.rows import read_messages
-from botservice.storage.blobs import read_blobs
+from botservice.history.queries import find_message
 from botservice.storage.database import Connection
-from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN, TURN_IS_RUNNING
-from botservice.storage.tables.conversations import contexts, turns
-from botservice.storage.tables.waiting import pending_calls
+from botservice.storage.statements import LARGEST_ID
 
-# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
-_OF_TURN = select(turns.c.steps_taken, turns.c.question_id).where(turns.c.id == bindparam("turn"))
-_ASKED_BY = (
-    select(pending_calls.c.author_platform, pending_calls.c.author_id, pending_calls.c.author_name)
-    .where(pending_calls.c.turn_id == bindparam("turn"))
-    .order_by(pending_calls.c.id)
-    .limit(1)
-)
-_MOST_ID = 2**63 - 1
 _TURNS_AT_ONCE = 64
 _STEPS_BETWEEN = 2**20  # that find room between two neighbours, one after the other
-# Not "equal", and ordered by both: Postgres would go through the turns of all contexts for the newest of one.
-_IN_CONTEXT = turns.c.context_id.between(bindparam("context"), bindparam("context"))
-_NEWEST_FIRST = (turns.c.context_id.desc(), turns.c.id.desc())
-_NEWEST_TURNS = (
-    select(turns.c.id, turns.c.keeps_steps)
-    .where(_IN_CONTEXT, turns.c.started_at.is_not(None), turns.c.id < bindparam("before"))
-    .order_by(*_NEWEST_FIRST)
-    .limit(bindparam("most"))
-)
-_LAST_STEP_NUMBER = (
-    select(turns.c.last_step_number)
-    .where(_IN_CONTEXT, turns.c.last_step_number.is_not(None))
-    .order_by(*_NEWEST_FIRST)
-    .limit(1)
-)
-_STATE = select(
-    contexts.c.context_keys,
-    contexts.c.metadata,
-    _LAST_STEP_NUMBER.scalar_subquery().label("last_step_number"),
-    LAST_POSITION.scalar_subquery().label("last_position"),
-    exists().where(CALL_IS_OPEN, pending_calls.c.context_id == bindparam("context")).label("has_open_calls"),
-    exists().where(TURN_IS_OPEN, TURN_IS_RUNNING, turns.c.context_id == bindparam("context")).label("has_running_turn"),
-).where(contexts.c.id == bindparam("context"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +81,10 @@ def read_snapshot(
     Args:
         with_last_message: Whether to look for a person's last message, which is the one that the steps answer.
     """
-    state, last_user_message = _read_state(connection, context_id, with_last_message=with_last_message)
+    state, last_user_message = find_state(connection, context_id, with_last_message=with_last_message)
+    if state is None:
+        known = f"there is no context {context_id}"
+        raise StorageError(f"{known}; where it was deleted: get it anew with AgentContext.get_or_create")
     in_view = turns_in_view(connection, context_id, turn_id) if with_steps else []
     logs: dict[int, PromptLog] = {}
     stored = read_steps(connection, context_id, turn_ids=in_view, logs=logs) if in_view else []
@@ -148,19 +116,6 @@ def read_snapshot(
     )
 
 
-def _read_state(connection: Connection, context_id: int, *, with_last_message: bool) -> tuple[Any, Message | None]:
-    """Return the row of a context's state, and a person's last message there, if it is to be looked for."""
-    found = connection.execute(_STATE, {"context": context_id})
-    last_of_a_person = connection.execute(LAST_OF_A_PERSON, {"context": context_id}) if with_last_message else None
-    state = found.one_or_none()
-    if state is None:
-        known = f"there is no context {context_id}"
-        raise StorageError(f"{known}; where it was deleted: get it anew with AgentContext.get_or_create")
-    rows = [] if last_of_a_person is None else last_of_a_person.all()  # it has travelled with the other
-    last = next(iter(read_messages(connection, context_id, rows)), None) if rows else None
-    return state, last
-
-
 def find_task(stored: list[StoredStep], turn_id: int | None) -> TaskStep | None:
     """Return the task that a turn began with: the first that was stored; others were put in later."""
     own = [each for each in stored if each.turn_id == turn_id and isinstance(each.item, TaskStep)]
@@ -169,7 +124,7 @@ def find_task(stored: list[StoredStep], turn_id: int | None) -> TaskStep | None:
 
 
 def _read_turn(connection: Connection, context_id: int, turn_id: int, stored: list[StoredStep]) -> _OfTurn:
-    row = connection.execute(_OF_TURN, {"turn": turn_id}).one_or_none()
+    row = find_turn(connection, turn_id)
     if row is None or row.question_id is None:
         return _OfTurn(0 if row is None else row.steps_taken)
     question = find_message(connection, context_id, row.question_id)
@@ -177,35 +132,18 @@ def _read_turn(connection: Connection, context_id: int, turn_id: int, stored: li
     following = None if last is None else find_next_position(connection, context_id, last)
     is_last = last is None or following is None
     stride = 1.0 if is_last else (following - last) / _STEPS_BETWEEN  # type: ignore[operator]  # both are there
-    of_calls = connection.execute(_ASKED_BY, {"turn": turn_id}).one_or_none()
-    asked_by = None if of_calls is None else Author(*of_calls)
+    asked_by = find_asked_by(connection, turn_id)
     return _OfTurn(row.steps_taken, question, stride, has_waited=True, asked_by=asked_by)
 
 
 def turns_in_view(connection: Connection, context_id: int, turn_id: int | None = None) -> list[int]:
     """Return the turns whose steps are in view, the newest first: back to the last one that began anew."""
     in_view: list[int] = []
-    sought = {"context": context_id, "before": _MOST_ID if turn_id is None else turn_id + 1, "most": 1}
-    while rows := connection.execute(_NEWEST_TURNS, sought).all():  # nearly always one round: most begin again
+    before, limit = LARGEST_ID if turn_id is None else turn_id + 1, 1
+    while rows := list_newest_turns(connection, context_id, before, limit):  # nearly always one round: most begin again
         for row in rows:
             in_view.append(row.id)
             if not row.keeps_steps:
                 return in_view
-        sought |= {"before": in_view[-1], "most": _TURNS_AT_ONCE}
+        before, limit = in_view[-1], _TURNS_AT_ONCE
     return in_view
-
-
-def read_system_prompt(connection: Connection, context_id: int, turn_id: int | None = None) -> str:
-    """Return the system prompt of a turn, of the newest one by default; an empty text if none is stored."""
-    query = (
-        select(turns.c.system_prompt)
-        .where(_IN_CONTEXT, turns.c.system_prompt.is_not(None))
-        .order_by(*_NEWEST_FIRST)
-        .limit(1)
-    )
-    if turn_id is not None:
-        query = query.where(turns.c.id == turn_id)
-    digest = connection.execute(query, {"context": context_id}).scalar_one_or_none()
-    if digest is None:
-        return ""
-    return read_blobs(connection, context_id, [digest]).get(digest, b"").decode()

@@ -1,36 +1,86 @@
 """The steps of a memory and their rows: what was added, changed or taken out since they were stored."""
 
+import base64
 import bisect
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import bindparam, delete, insert, select, update
-
+from botservice.conversation.field_codec import dumps, loads
 from botservice.conversation.items import MemoryItem, checked_item, revision_of
 from botservice.conversation.prompt_log import PromptLog, Unsaved, read_prompt_log
-from botservice.conversation.step_files import StepData, attach_files, detach_files
-from botservice.storage.blobs import store_blob
+from botservice.conversation.queries import delete_steps, insert_step, list_steps, update_steps
+from botservice.storage.blobs import digest_of, read_blobs, store_blob
 from botservice.storage.database import Connection
-from botservice.storage.tables.conversations import steps
 
-# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
-_INSERT = insert(steps).returning(steps.c.id)
-_UPDATE = update(steps).where(steps.c.id == bindparam("row"))
-LAST_POSITION = (
-    select(steps.c.position)
-    .where(steps.c.context_id == bindparam("context"))
-    .order_by(steps.c.position.desc())
-    .limit(1)
-)
-_NEXT_POSITION = (
-    select(steps.c.position)
-    .where(steps.c.context_id == bindparam("context"), steps.c.position > bindparam("after"))
-    .order_by(steps.c.position)
-    .limit(1)
-)
-_LAST_POSITION_ELSEWHERE = LAST_POSITION.where(steps.c.turn_id.not_in(bindparam("turns", expanding=True)))
+_BYTES: Final = "$bytes"
+_BLOB: Final = "$blob"
+_FEWEST_CHARACTERS: Final = 1_024  # of base64; what is shorter stays in its place
+
+
+@dataclass(frozen=True, slots=True)
+class StepData:
+    """A record as JSON text, and the bytes that it names."""
+
+    text: str
+    files: Sequence[bytes] = ()
+
+
+def detach_files(record: dict[str, Any]) -> StepData:
+    """Return a record, as `MemoryItem.to_dict` gives it, with its longer bytes beside it."""
+    text = dumps(record)
+    if f'"{_BYTES}":' not in text:
+        return StepData(text)
+    files: list[bytes] = []
+    return StepData(dumps(_detached(record, files)), files)
+
+
+def attach_files(connection: Connection, context_id: int, texts: Sequence[str]) -> list[Any]:
+    """Return the records that `detach_files` was given."""
+    digests: set[str] = set()
+    records = [_parsed(text, digests) for text in texts]
+    if not digests:
+        return records
+    files = read_blobs(connection, context_id, digests)
+    return [_attached(record, files) for record in records]
+
+
+def _parsed(text: str, digests: set[str]) -> Any:
+    record = loads(text)
+    if f'"{_BLOB}":' in text:
+        _collect(record, digests)
+    return record
+
+
+def _detached(value: Any, files: list[bytes]) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {_BYTES} and len(value[_BYTES]) >= _FEWEST_CHARACTERS:
+            data = base64.b64decode(value[_BYTES])
+            files.append(data)
+            return {_BLOB: digest_of(data)}
+        return {key: _detached(each, files) for key, each in value.items()}
+    return [_detached(each, files) for each in value] if isinstance(value, list) else value
+
+
+def _collect(value: Any, digests: set[str]) -> None:
+    if isinstance(value, dict):
+        if value.keys() == {_BLOB}:
+            digests.add(value[_BLOB])
+        for each in value.values():
+            _collect(each, digests)
+    elif isinstance(value, list):
+        for each in value:
+            _collect(each, digests)
+
+
+def _attached(value: Any, files: Mapping[str, bytes]) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {_BLOB}:
+            return {_BYTES: base64.b64encode(files.get(value[_BLOB], b"")).decode("ascii")}
+        return {key: _attached(each, files) for key, each in value.items()}
+    return [_attached(each, files) for each in value] if isinstance(value, list) else value
+
 
 _LARGEST_NUMBER = 2**31
 _position = attrgetter("position")
@@ -158,10 +208,11 @@ class StepRecords:
         """
         self.log.save(connection, self.context_id, changes.log_entries)
         if changes.removed:
-            connection.execute(delete(steps).where(steps.c.id.in_([stored.row_id for stored in changes.removed])))
+            delete_steps(connection, [stored.row_id for stored in changes.removed])
         if changes.changed:
-            values = [{"row": each.row_id, **self._values(connection, each)} for each in changes.changed]
-            connection.execute(_UPDATE, values)
+            update_steps(
+                connection, [{"row": each.row_id, **self._values(connection, each)} for each in changes.changed]
+            )
         return [self._insert(connection, each, turn_id or self.turn_id) for each in changes.added]
 
     def confirm(self, changes: StepChanges, row_ids: Sequence[int]) -> None:
@@ -241,7 +292,7 @@ class StepRecords:
             "step_number": number if isinstance(number, int) and abs(number) < _LARGEST_NUMBER else None,
             **self._values(connection, new),
         }
-        return int(connection.execute(_INSERT, values).scalar_one())
+        return insert_step(connection, values)
 
     def _values(self, connection: Connection, write: _Write) -> dict[str, object]:
         for data in write.data.files:
@@ -268,12 +319,7 @@ def read_steps(
     logs: dict[int, PromptLog] | None = None,
 ) -> list[StoredStep]:
     """Return the steps of turns, of all by default, in their order, and fill logs with the turns' prompt logs."""
-    query = select(steps.c.id, steps.c.turn_id, steps.c.position, steps.c.is_open, steps.c.data, steps.c.prompt)
-    if turn_ids is None:
-        query = query.where(steps.c.context_id == context_id)
-    else:  # a sum, so that no index is chosen by it: SQLite would look through all steps of the context in their order
-        query = query.where(steps.c.context_id + 0 == context_id, steps.c.turn_id.in_(list(turn_ids)))
-    rows = connection.execute(query.order_by(steps.c.position, steps.c.id)).all()
+    rows = list_steps(connection, context_id, turn_ids)
     records = attach_files(connection, context_id, [row.data for row in rows])
     logs = {} if logs is None else logs
     return [_read(connection, context_id, row, record, logs) for row, record in zip(rows, records, strict=True)]
@@ -287,20 +333,6 @@ def _read(connection: Connection, context_id: int, row: Any, record: Any, logs: 
             log = logs[row.turn_id] = read_prompt_log(connection, context_id, row.turn_id)
         item.set_value("model_input_messages", log.restore(row.prompt))
     return StoredStep(item, row.id, row.turn_id, row.position, row.is_open)
-
-
-def find_next_position(connection: Connection, context_id: int, position: float) -> float | None:
-    """Return the position of the next step of a context behind one; None if that is the last."""
-    found: float | None = connection.execute(
-        _NEXT_POSITION, {"context": context_id, "after": position}
-    ).scalar_one_or_none()
-    return found
-
-
-def find_last_position(connection: Connection, context_id: int, *, without_turns: Sequence[int]) -> float:
-    """Return the position of the last step of a context, of those turns aside; 0 where there is none."""
-    values = {"context": context_id, "turns": without_turns}
-    return connection.execute(_LAST_POSITION_ELSEWHERE, values).scalar_one_or_none() or 0.0
 
 
 def _place_between(known: Sequence[float | None], floor: float, stride: float = 1.0) -> list[float] | None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, Connection, Select, case, func, literal, not_, select, type_coerce
 
-from botservice.conversation.feedback import VERDICTS
+from botservice.conversation.queries import VERDICTS
 from botservice.devtools.turn_search import IS_ASKED, IS_COMMAND
 from botservice.storage.tables.conversations import turn_figures, turns
 from botservice.storage.tables.slack import feedback

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.reminder_records import read_waiting
+from botservice.conversation.reminder_queries import read_waiting
 from botservice.conversation.step_records import read_steps
 from botservice.core.errors import StorageError
 from botservice.core.messages import Attachment

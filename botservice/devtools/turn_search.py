@@ -13,7 +13,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, func, literal_column, not_, or_, select
 
 from botservice.conversation.field_codec import dumps
-from botservice.conversation.unmade_calls import DENIED, EXPIRED, WITHDRAWN
+from botservice.conversation.tool_calls import DENIED, EXPIRED, WITHDRAWN
 from botservice.storage.tables.conditions import TURN_IS_UNANSWERED, VERDICT_IS_BAD
 from botservice.storage.tables.conversations import events, messages, steps, turn_figures, turns
 from botservice.storage.tables.slack import feedback

@@ -15,7 +15,8 @@ from sqlalchemy import Connection, bindparam, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.agent.isolation import may_be_one_message
-from botservice.conversation.context import AgentContext, read_context_keys
+from botservice.conversation.context import AgentContext
+from botservice.conversation.queries import read_context_keys
 from botservice.conversation.reminder import Reminder
 from botservice.core.adapters import adopt
 from botservice.core.errors import (

@@ -13,7 +13,8 @@ from typing import NoReturn
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
-from botservice.conversation.context import ContextKeys, find_context, find_or_insert_context
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context, find_or_insert_context
 from botservice.core.errors import InboxFull, StorageUnavailable
 from botservice.core.messages import Author, InboundMessage
 from botservice.people.access import Access

@@ -11,10 +11,10 @@ from botservice.agent.agent import Action, rests_on_others
 from botservice.agent.call_limits import find_too_many
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome
-from botservice.conversation.context import note_untrusted
 from botservice.conversation.field_values import Timing
+from botservice.conversation.queries import note_untrusted
 from botservice.conversation.steps import ActionStep, MemoryStep
-from botservice.conversation.unmade_calls import WITHDRAWN
+from botservice.conversation.tool_calls import WITHDRAWN
 from botservice.core.errors import TurnWaiting
 from botservice.core.messages import ToolCall
 from botservice.storage.claims import Claim

@@ -6,7 +6,8 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, select
 
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
 from botservice.storage.tables.conversations import refused_forms
 
 _REFUSED: Final = select(refused_forms.c.form).where(refused_forms.c.context_id == bindparam("context"))

@@ -8,11 +8,10 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, select
 
 from botservice.agent.agent import FinishAction
-from botservice.conversation.context import AgentContext, note_untrusted, read_context_keys
-from botservice.conversation.reminder import Reminder
-from botservice.conversation.reminder_records import find_due, give_up_reminder, take_reminder
-from botservice.conversation.reminder_times import spell
-from botservice.conversation.reminder_wording import announce, ask, explain, say_late
+from botservice.conversation.context import AgentContext
+from botservice.conversation.queries import note_untrusted, read_context_keys
+from botservice.conversation.reminder import Reminder, announce, ask, explain, say_late, spell
+from botservice.conversation.reminder_queries import find_due, give_up_reminder, take_reminder
 from botservice.conversation.steps import FinalAnswerStep, TaskStep
 from botservice.core.errors import BotServiceError, ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage, Message, Moment, Role

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, update
 
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.conversation.context import AgentContext
-from botservice.conversation.unmade_calls import DENIED, EXPIRED
+from botservice.conversation.tool_calls import DENIED, EXPIRED
 from botservice.core.errors import ClaimLost
 from botservice.core.messages import ToolCall
 from botservice.storage.tables.conditions import CALL_IS_OPEN

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, bindparam, select
 
 from botservice.agent.agent import FinishAction
-from botservice.conversation.context import AgentContext, write_metadata
+from botservice.conversation.context import AgentContext
 from botservice.conversation.items import MemoryItem
+from botservice.conversation.queries import write_metadata
 from botservice.conversation.readable import readable
 from botservice.core.errors import ClaimLost
 from botservice.core.messages import Button, Message, Role, is_blank

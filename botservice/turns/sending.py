@@ -11,14 +11,9 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
-from botservice.conversation.context import (
-    ContextKeys,
-    find_context,
-    find_or_insert_context,
-    note_untrusted,
-    read_context_keys,
-)
+from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.images import as_attachment
+from botservice.conversation.queries import find_context, find_or_insert_context, note_untrusted, read_context_keys
 from botservice.core.arguments import check, check_listed
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import ChatRefused, StorageError

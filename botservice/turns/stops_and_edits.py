@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection
 
-from botservice.conversation.context import read_context_keys
+from botservice.conversation.queries import read_context_keys
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage
 from botservice.storage.claims import Claim

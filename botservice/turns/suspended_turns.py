@@ -6,7 +6,8 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, select
 
-from botservice.conversation.context import AgentContext, read_context_keys
+from botservice.conversation.context import AgentContext
+from botservice.conversation.queries import read_context_keys
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import Author, InboundMessage, Message, ToolCall
 from botservice.people.names import person_name

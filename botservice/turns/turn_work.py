@@ -10,9 +10,10 @@ from sqlalchemy import Connection
 from botservice.agent.agent import Action, FinishAction, ModelReply, rests_on_others
 from botservice.agent.agent_tool import AgentTool
 from botservice.agent.tool_threads import run_in_thread
-from botservice.conversation.context import AgentContext, note_untrusted
+from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import CallbackFailure, Timing
 from botservice.conversation.items import MemoryItem
+from botservice.conversation.queries import note_untrusted
 from botservice.conversation.steps import ActionStep, FailedStep, FinalAnswerStep, MemoryStep
 from botservice.core.errors import InvalidField, TurnWaiting
 from botservice.core.messages import Button, Message, Role, is_blank

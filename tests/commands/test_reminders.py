@@ -9,7 +9,7 @@ from turns.messenger import Messenger, echo, office
 from botservice import AgentContext, InboundMessage
 from botservice.commands.standard import standard_commands
 from botservice.conversation.reminder import Repeats
-from botservice.conversation.reminder_records import NewReminder, insert_reminder, read_waiting
+from botservice.conversation.reminder_queries import NewReminder, insert_reminder, read_waiting
 from botservice.texts import LANGUAGES
 from botservice.turns.command_parsing import CommandRequest, parse_command
 

@@ -12,7 +12,7 @@ from crash.warm import processes
 from sqlalchemy import func, select
 
 from botservice import Author, Storage
-from botservice.conversation.context import read_context_keys
+from botservice.conversation.queries import read_context_keys
 from botservice.storage.tables.conversations import contexts, steps, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.inbox import Inbox, LocalWork

@@ -13,7 +13,7 @@ from standins.bot_api import BotApi
 from standins.patience import PATIENT
 
 from botservice import AgentContext, Storage
-from botservice.conversation.reminder_records import NewReminder, insert_reminder
+from botservice.conversation.reminder_queries import NewReminder, insert_reminder
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 

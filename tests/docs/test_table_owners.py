@@ -120,7 +120,7 @@ def test_what_is_only_read_is_not_written(tmp_path: Path):
 
 
 IMPORTS_SQLALCHEMY = re.compile(r"^\s*(?:from|import) sqlalchemy\b", re.MULTILINE)
-WITH_QUERIES = ("transports", "botservice/people", "botservice/history")
+WITH_QUERIES = ("transports", "botservice/people", "botservice/history", "botservice/conversation")
 
 
 @pytest.mark.parametrize("package", WITH_QUERIES)

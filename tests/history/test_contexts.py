@@ -14,7 +14,7 @@ from standins.patience import PATIENT
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.cli.addresses import find_context_id
-from botservice.conversation.context import ContextKeys
+from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.snapshots import read_snapshot
 from botservice.core.errors import InvalidContextKeys, StorageError
 from botservice.devtools.chat_titles import read_titles

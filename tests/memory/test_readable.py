@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.conversation.data_urls import read_data_url, write_data_url
 from botservice.conversation.field_values import StepError
+from botservice.conversation.images import read_data_url, write_data_url
 from botservice.conversation.readable import readable
 from botservice.core.messages import Attachment
 

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from botservice.background import emptying as compacting
-from botservice.conversation import reminder_records as reminding
+from botservice.conversation import reminder_queries as reminding
 
 OF_CONTEXT = "USING INDEX ix_reminders_context_id_id (context_id=?)"
 

@@ -12,7 +12,7 @@ from turns.test_worker import history
 from botservice import AgentContext, Author, Storage
 from botservice.agent.reminding import Reminders
 from botservice.conversation.reminder import Repeats
-from botservice.conversation.reminder_records import (
+from botservice.conversation.reminder_queries import (
     NewReminder,
     cancel_reminder,
     insert_reminder,

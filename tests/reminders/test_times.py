@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.conversation.reminder import Repeats
-from botservice.conversation.reminder_times import find_zone, next_time, read_moment, spell
+from botservice.conversation.reminder import Repeats, find_zone, next_time, read_moment, spell
 
 MADRID = ZoneInfo("Europe/Madrid")
 

@@ -16,7 +16,7 @@ from botservice import (
 )
 from botservice.cli.doctor import check_everything
 from botservice.config.settings import Settings
-from botservice.conversation.context import set_metadata
+from botservice.conversation.queries import set_metadata
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.blobs import check_readable
 from botservice.storage.rekeying import encrypt_files, give_up_unreadable

@@ -16,7 +16,7 @@ from botservice.agent.skills import Skills
 from botservice.config.setting_choices import FetchAsks
 from botservice.config.settings import Settings
 from botservice.conversation.reminder import Reminder
-from botservice.conversation.reminder_wording import ask as write_task
+from botservice.conversation.reminder import ask as write_task
 from botservice.core.errors import ApprovalPending, SettingsError
 from botservice.core.messages import Author, Role
 from botservice.core.references import Reference, ReferenceKind

@@ -9,7 +9,7 @@ from botservice import AgentContext, Author, ToolCall
 from botservice.agent.reminding import REMINDER_TOOLS, Reminders
 from botservice.agent.tool_executor import execute
 from botservice.conversation.reminder import MAX_WAITING
-from botservice.conversation.reminder_records import read_waiting
+from botservice.conversation.reminder_queries import read_waiting
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from botservice import AgentContext, Author, ScriptedChatLLM
-from botservice.conversation.context import ContextKeys, find_or_insert_context
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_or_insert_context
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.grants import grant_tool, is_all_said_by, is_named
 from botservice.turns.inbox import MAX_OWN_TURNS

@@ -6,7 +6,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.console import Console
 
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
 from botservice.devtools.conversations import read_turns
 from botservice.devtools.turn_replay import render_turns
 from tests.turns.bots import call

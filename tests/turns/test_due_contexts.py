@@ -10,7 +10,8 @@ from sqlalchemy import Connection, insert, update
 from turns.messenger import echo, message, office
 
 from botservice import Storage
-from botservice.conversation.context import ContextKeys, find_or_insert_context
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_or_insert_context
 from botservice.storage.claims import Claim
 from botservice.storage.tables.conversations import deliveries, reminders, turns
 from botservice.turns.due_contexts import _DUE, DueContext, What, find_due_contexts, put_off

@@ -9,8 +9,9 @@ from turns.messenger import PATIENCE_SECONDS, Messenger, office
 from turns.test_worker_controls import until_handled
 
 from botservice import Storage
-from botservice.conversation.context import ContextKeys, find_context
-from botservice.conversation.reminder_records import NewReminder, insert_reminder
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
+from botservice.conversation.reminder_queries import NewReminder, insert_reminder
 from botservice.storage.tables.conversations import deliveries
 
 pytestmark = pytest.mark.any_database

@@ -8,7 +8,8 @@ from turns.bots import call, make_service
 from turns.messenger import PATIENCE_SECONDS, Office, echo, office
 
 from botservice import AgentContext, Attachment, Storage
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
 from botservice.turns.turn import EventKind, InboundEvent
 
 OLD, NEW = {"transport": "messenger", "chat_id": "1"}, {"transport": "messenger", "chat_id": "2"}

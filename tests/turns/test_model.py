@@ -30,8 +30,9 @@ from botservice import (
     ToolCall,
     tool,
 )
-from botservice.conversation.context import ContextKeys, find_context
-from botservice.conversation.reminder_records import NewReminder, insert_reminder
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
+from botservice.conversation.reminder_queries import NewReminder, insert_reminder
 from botservice.core.errors import DeliveryError
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import events, turns

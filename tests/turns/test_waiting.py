@@ -7,7 +7,8 @@ import pytest
 
 from botservice import Author, InboundMessage, Later, tool
 from botservice.commands.standard import standard_commands
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
 from botservice.people.access import Access
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.waiting import pending_calls

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, bindparam, select
 
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
 from botservice.core.messages import Button
 from botservice.storage.blobs import read_blobs
 from botservice.storage.tables.conditions import DELIVERY_HAS_BUTTONS, DELIVERY_IS_OWED

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from botservice.conversation.context import ContextKeys
+from botservice.conversation.context_keys import ContextKeys
 from botservice.core.errors import DeliveryError, DeliveryRefused
 from botservice.core.messages import Attachment
 from botservice.storage.blobs import digest_of

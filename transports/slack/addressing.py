@@ -1,6 +1,6 @@
 """What counts as addressed to the bot in a channel: what names it, and who goes on in a thread with it."""
 
-from botservice.conversation.context import ContextKeys
+from botservice.conversation.context_keys import ContextKeys
 from botservice.storage.database import Storage
 from transports.slack.inbound_events import SlackMessage, account_of
 from transports.slack.queries import has_addressed_bot

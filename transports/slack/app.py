@@ -9,7 +9,7 @@ from typing import Final
 from starlette.routing import BaseRoute, Route
 
 from botservice.config.setting_choices import SlackListen
-from botservice.conversation.context import ContextKeys
+from botservice.conversation.context_keys import ContextKeys
 from botservice.core.capabilities import Capabilities
 from botservice.core.errors import BotServiceError, SettingsError
 from botservice.core.messages import InboundMessage, Message

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from botservice.conversation.context import ContextKeys
+from botservice.conversation.context_keys import ContextKeys
 from botservice.core.messages import Author, CommandCall, storable
 from botservice.people.names import chat_name, person_name
 from botservice.turns.command_parsing import parse_command

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from botservice.config.setting_choices import SlackListen
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
 from botservice.core.errors import StorageUnavailable
 from botservice.people.access_queries import note_departure, note_invitation
 from botservice.storage.database import Storage

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, bindparam, delete, distinct, exists, func, insert, or_, select, update
 
-from botservice.conversation.context import ContextKeys, find_context
-from botservice.conversation.feedback import write_feedback
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context, write_feedback
 from botservice.core.messages import Author
 from botservice.people.access_queries import read_names, read_roles
 from botservice.people.access_values import AccessRole

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
-from botservice.conversation.context import ContextKeys
+from botservice.conversation.context_keys import ContextKeys
 from botservice.core.messages import Author, CommandCall, InboundMessage
 from botservice.core.references import Reference
 from botservice.storage.database import Storage

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from botservice.conversation.context import ContextKeys
+from botservice.conversation.context_keys import ContextKeys
 from botservice.core.messages import Author
 from botservice.core.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.storage.database import Storage

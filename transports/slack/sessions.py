@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from botservice.conversation.context import ContextKeys
+from botservice.conversation.context_keys import ContextKeys
 from botservice.core.errors import BotServiceError
 from botservice.storage.database import Storage
 from botservice.texts import in_language

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from botservice.conversation.context import ContextKeys
+from botservice.conversation.context_keys import ContextKeys
 from botservice.storage.database import Storage
 from transports.common.suggested_questions import questions_about_tools
 from transports.slack.client import SlackClient, SlackFailure

@@ -8,8 +8,8 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, exists, select
 
-from botservice.conversation.context import ContextKeys, find_context, rename_context
-from botservice.conversation.feedback import write_feedback
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context, rename_context, write_feedback
 from botservice.core.messages import Author, Button
 from botservice.people.access_queries import move_chat
 from botservice.people.names import chat_name

@@ -10,7 +10,7 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
-from botservice.conversation.context import ContextKeys
+from botservice.conversation.context_keys import ContextKeys
 from botservice.core.messages import Author
 from botservice.storage.database import Storage
 from transports.telegram.inbound_events import field, integer

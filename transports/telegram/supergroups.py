@@ -4,7 +4,8 @@ import json
 import logging
 from collections.abc import Mapping
 
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
 from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import EventKind, InboundEvent

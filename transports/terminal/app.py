@@ -10,7 +10,7 @@ from typing import Final, TextIO
 
 from starlette.routing import BaseRoute
 
-from botservice.conversation.context import ContextKeys
+from botservice.conversation.context_keys import ContextKeys
 from botservice.core.capabilities import Capabilities
 from botservice.core.messages import Author, Button, InboundMessage, Message, ToolCall, is_blank
 from botservice.core.quoting import quote_in_markdown

@@ -2,7 +2,8 @@
 
 from sqlalchemy import Connection, bindparam, select
 
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.turns.waiting_records import find_open

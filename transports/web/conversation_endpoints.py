@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse, Response
 
 from botservice.commands.command import Command
 from botservice.commands.why import explain, read_sources
-from botservice.conversation.feedback import VERDICTS
+from botservice.conversation.queries import VERDICTS
 from botservice.conversation.step_records import read_steps
 from botservice.core.formatted_text import FormattedText
 from botservice.privacy.forgetting import forget_chat

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from botservice.conversation.context import set_metadata
+from botservice.conversation.queries import set_metadata
 from botservice.core.messages import Author
 from botservice.core.personas import TITLE
 from botservice.core.quoting import in_one_line

@@ -7,7 +7,7 @@ from typing import Any, Final
 from botservice.conversation.field_values import ToolResult
 from botservice.conversation.items import MemoryItem
 from botservice.conversation.readable import listed
-from botservice.conversation.unmade_calls import state_of_unmade
+from botservice.conversation.tool_calls import state_of_unmade
 from botservice.turns.turn import Outcome, TurnStatus
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
 

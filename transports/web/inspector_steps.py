@@ -19,7 +19,7 @@ from botservice.conversation.steps import (
     TaskStep,
 )
 from botservice.conversation.sub_runs import sub_runs
-from botservice.conversation.unmade_calls import state_of_unmade
+from botservice.conversation.tool_calls import state_of_unmade
 from botservice.core.messages import Attachment, TokenUsage, ToolCall
 
 _SHOWN_ELSEWHERE: Final = ("prompt_sections", "prompt_facts", "model_attempts")

@@ -10,7 +10,7 @@ from botservice.conversation.items import MemoryItem
 from botservice.conversation.readable import listed
 from botservice.conversation.replay import visible
 from botservice.conversation.steps import ActionStep, FailedStep, PlanningStep, TaskStep
-from botservice.conversation.unmade_calls import state_of_unmade
+from botservice.conversation.tool_calls import state_of_unmade
 from botservice.core.messages import TokenUsage
 from botservice.devtools.queries import TurnDetails
 from botservice.turns.person_waits import find_person_waits, sum_of_waits

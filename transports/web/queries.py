@@ -23,8 +23,8 @@ from sqlalchemy import (
     type_coerce,
 )
 
-from botservice.conversation.context import ContextKeys, find_context
-from botservice.conversation.feedback import write_feedback
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context, write_feedback
 from botservice.core.messages import Author
 from botservice.history.queries import IS_SAID, OF_CONTEXT, select_messages
 from botservice.storage.statements import upserting

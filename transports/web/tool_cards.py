@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from botservice.conversation.made_calls import MadeCall, read_made_calls
 from botservice.conversation.masked_secrets import find_secrets, masked
-from botservice.conversation.unmade_calls import state_of_unmade
+from botservice.conversation.tool_calls import MadeCall, read_made_calls, state_of_unmade
 from botservice.core.messages import ToolCall
 from botservice.storage.database import Connection
 from botservice.turns.shown_arguments import readable

@@ -9,7 +9,8 @@ from standins.clocks import LastingMinute
 
 from botservice import AgentContext, Storage
 from botservice.commands.standard import standard_commands
-from botservice.conversation.context import ContextKeys, find_context
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
 from botservice.core.messages import Message, Role
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)

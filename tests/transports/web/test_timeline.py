@@ -11,7 +11,7 @@ from standins.tools import add
 
 from botservice import ActionStep, LLMError, TaskStep, Timing, TokenUsage, ToolCall, ToolResult
 from botservice.conversation.steps import FailedStep, FinalAnswerStep
-from botservice.conversation.unmade_calls import DENIED
+from botservice.conversation.tool_calls import DENIED
 from botservice.devtools.queries import TurnDetails
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
 from transports.web.inspector_spans import Scale, SpanKind, TimeSpan

@@ -1,4 +1,4 @@
-"""How reminders lie in their table: the queries that own it."""
+"""Every statement of reminders."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, fields
@@ -7,8 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, func, select, update
 
-from botservice.conversation.reminder import Reminder, ReminderStatus, Repeats
-from botservice.conversation.reminder_times import find_zone, next_time
+from botservice.conversation.reminder import Reminder, ReminderStatus, Repeats, find_zone, next_time
 from botservice.core.messages import Author, storable
 from botservice.storage.database import Connection
 from botservice.storage.postgres_clock import CLOCKS_DIFFER

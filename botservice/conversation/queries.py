@@ -1,0 +1,354 @@
+"""Every statement of a conversation: contexts, steps, prompts, what a model refuses, and feedback."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import Exists, bindparam, delete, exists, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut
+from botservice.conversation.metadata_changes import MetadataChanges, with_key
+from botservice.core.errors import StorageError
+from botservice.core.messages import Author, Message
+from botservice.history.queries import LAST_OF_A_PERSON
+from botservice.history.rows import read_messages
+from botservice.people.access_queries import read_names, read_roles
+from botservice.people.access_values import AccessRole
+from botservice.people.names import person_name
+from botservice.storage.blobs import read_blobs
+from botservice.storage.database import Connection
+from botservice.storage.statements import upserting
+from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN, TURN_IS_RUNNING
+from botservice.storage.tables.conversations import contexts, prompt_log, steps, turns
+from botservice.storage.tables.models import refused_messages
+from botservice.storage.tables.slack import feedback
+from botservice.storage.tables.waiting import pending_calls
+
+# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
+_CONTEXT_ID = select(contexts.c.id).where(contexts.c.key_hash == bindparam("key_hash"))
+_CONTEXT_KEYS = select(contexts.c.context_keys).where(contexts.c.id == bindparam("context"))
+_METADATA = select(contexts.c.metadata).where(contexts.c.id == bindparam("context")).with_for_update()
+_NOTE_UNTRUSTED = (
+    update(contexts).where(contexts.c.id == bindparam("context")).values(untrusted_at=contexts.c.last_position)
+)
+
+
+def find_context(connection: Connection, keys: ContextKeys) -> int | None:
+    """Return the id of the context with these keys."""
+    found: int | None = connection.execute(_CONTEXT_ID, {"key_hash": keys.digest}).scalar_one_or_none()
+    return found
+
+
+def find_or_insert_context(connection: Connection, keys: ContextKeys, now: datetime) -> int:
+    """Return the id of the context with these keys; make it where there is none."""
+    known = find_context(connection, keys)
+    if known is not None:
+        return known
+    keys.check_size()
+    new = insert(contexts).values(key_hash=keys.digest, context_keys=dict(keys.values), metadata={}, created_at=now)
+    savepoint = connection.begin_nested()  # an error until here is of another statement
+    try:
+        with savepoint:
+            return int(connection.execute(new.returning(contexts.c.id)).scalar_one())
+    except IntegrityError:  # another replica made it at the same moment
+        return int(connection.execute(_CONTEXT_ID, {"key_hash": keys.digest}).scalar_one())
+
+
+def rename_context(connection: Connection, old: ContextKeys, new: ContextKeys) -> bool:
+    """Give the context with old keys new ones; return whether it was there and the new ones were free."""
+    if find_context(connection, new) is not None:
+        return False
+    change = update(contexts).where(contexts.c.key_hash == old.digest)
+    renamed = connection.execute(change.values(key_hash=new.digest, context_keys=dict(new.values)))
+    return renamed.rowcount > 0
+
+
+def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, Any]:
+    """Return the keys of a context.
+
+    Raises:
+        StorageError: there is no such context.
+    """
+    keys: Mapping[str, Any] | None = connection.execute(_CONTEXT_KEYS, {"context": context_id}).scalar_one_or_none()
+    if keys is None:
+        raise StorageError(f"there is no context {context_id}")
+    return keys
+
+
+def note_untrusted(connection: Connection, context_id: int) -> None:
+    """Take note that a tool has given what strangers wrote, after all that was said until now."""
+    connection.execute(_NOTE_UNTRUSTED, {"context": context_id})
+
+
+def set_metadata(connection: Connection, *, context_id: int, key: str, value: Any) -> None:
+    """Store one key of a context's metadata, None to take it away."""
+    _change_metadata(connection, context_id, lambda stored: with_key(stored, key, value))
+
+
+def write_metadata(connection: Connection, context_id: int, changes: MetadataChanges) -> None:
+    """Store changes of a context's metadata; its other keys stay as they are."""
+    _change_metadata(connection, context_id, changes.applied_to)
+
+
+def _change_metadata(
+    connection: Connection, context_id: int, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+) -> None:
+    stored = connection.execute(_METADATA, {"context": context_id}).scalar_one()
+    connection.execute(update(contexts).where(contexts.c.id == context_id).values(metadata=change(stored)))
+
+
+# What a context holds at one moment
+
+_LAST_POSITION = (
+    select(steps.c.position)
+    .where(steps.c.context_id == bindparam("context"))
+    .order_by(steps.c.position.desc())
+    .limit(1)
+)
+# Not "equal", and ordered by both: Postgres would go through the turns of all contexts for the newest of one.
+_IN_CONTEXT = turns.c.context_id.between(bindparam("context"), bindparam("context"))
+_NEWEST_FIRST = (turns.c.context_id.desc(), turns.c.id.desc())
+_LAST_STEP_NUMBER = (
+    select(turns.c.last_step_number)
+    .where(_IN_CONTEXT, turns.c.last_step_number.is_not(None))
+    .order_by(*_NEWEST_FIRST)
+    .limit(1)
+)
+_STATE = select(
+    contexts.c.context_keys,
+    contexts.c.metadata,
+    _LAST_STEP_NUMBER.scalar_subquery().label("last_step_number"),
+    _LAST_POSITION.scalar_subquery().label("last_position"),
+    exists().where(CALL_IS_OPEN, pending_calls.c.context_id == bindparam("context")).label("has_open_calls"),
+    exists().where(TURN_IS_OPEN, TURN_IS_RUNNING, turns.c.context_id == bindparam("context")).label("has_running_turn"),
+).where(contexts.c.id == bindparam("context"))
+_TURN = select(turns.c.steps_taken, turns.c.question_id).where(turns.c.id == bindparam("turn"))
+_ASKED_BY = (
+    select(pending_calls.c.author_platform, pending_calls.c.author_id, pending_calls.c.author_name)
+    .where(pending_calls.c.turn_id == bindparam("turn"))
+    .order_by(pending_calls.c.id)
+    .limit(1)
+)
+_NEWEST_TURNS = (
+    select(turns.c.id, turns.c.keeps_steps)
+    .where(_IN_CONTEXT, turns.c.started_at.is_not(None), turns.c.id < bindparam("before"))
+    .order_by(*_NEWEST_FIRST)
+    .limit(bindparam("most"))
+)
+_SYSTEM_PROMPT = (
+    select(turns.c.system_prompt)
+    .where(_IN_CONTEXT, turns.c.system_prompt.is_not(None))
+    .order_by(*_NEWEST_FIRST)
+    .limit(1)
+)
+_SYSTEM_PROMPT_OF_TURN = _SYSTEM_PROMPT.where(turns.c.id == bindparam("turn"))
+_WAITING_CALLS = (
+    select(pending_calls.c.id, pending_calls.c.tool)
+    .where(
+        CALL_IS_OPEN,
+        pending_calls.c.context_id == bindparam("context"),
+        pending_calls.c.turn_id != bindparam("turn"),
+        pending_calls.c.kind == "approval",
+        pending_calls.c.status == "waiting",
+        pending_calls.c.expires_at > bindparam("now"),
+    )
+    .order_by(pending_calls.c.id)
+    .limit(bindparam("most"))
+)
+
+
+def find_state(connection: Connection, context_id: int, *, with_last_message: bool) -> tuple[Any, Message | None]:
+    """Return the row of a context's state, None if it is gone, and a person's last message, if it is to be found."""
+    found = connection.execute(_STATE, {"context": context_id})
+    last_of_a_person = connection.execute(LAST_OF_A_PERSON, {"context": context_id}) if with_last_message else None
+    state = found.one_or_none()
+    rows = [] if last_of_a_person is None else last_of_a_person.all()  # it has travelled with the other
+    last = read_messages(connection, context_id, rows)[0] if rows else None
+    return state, last
+
+
+def find_turn(connection: Connection, turn_id: int) -> Any | None:
+    """Return how many steps a turn has taken, and the id of what it answers after it has waited."""
+    return connection.execute(_TURN, {"turn": turn_id}).one_or_none()
+
+
+def find_asked_by(connection: Connection, turn_id: int) -> Author | None:
+    """Return on whose behalf a turn has waited."""
+    row = connection.execute(_ASKED_BY, {"turn": turn_id}).one_or_none()
+    return None if row is None else Author(*row)
+
+
+def list_newest_turns(connection: Connection, context_id: int, before: int, limit: int) -> Sequence[Any]:
+    """Return the newest turns of a context that have started, each with whether it keeps the steps before it."""
+    return connection.execute(_NEWEST_TURNS, {"context": context_id, "before": before, "most": limit}).all()
+
+
+def read_system_prompt(connection: Connection, context_id: int, turn_id: int | None = None) -> str:
+    """Return the system prompt of a turn, of the newest one by default; an empty text if none is stored."""
+    query = _SYSTEM_PROMPT if turn_id is None else _SYSTEM_PROMPT_OF_TURN
+    digest = connection.execute(query, {"context": context_id, "turn": turn_id}).scalar_one_or_none()
+    return "" if digest is None else read_blobs(connection, context_id, [digest]).get(digest, b"").decode()
+
+
+def list_waiting_calls(
+    connection: Connection, context_id: int, turn_id: int | None, now: datetime, limit: int
+) -> Sequence[Any]:
+    """Return the number and the tool of the calls that other turns of a context wait with for a person's word."""
+    sought = {"context": context_id, "turn": turn_id or 0, "now": now, "most": limit}
+    return connection.execute(_WAITING_CALLS, sought).all()
+
+
+# Steps and prompts
+
+_INSERT_STEP = insert(steps).returning(steps.c.id)
+_UPDATE_STEP = update(steps).where(steps.c.id == bindparam("row"))
+_NEXT_POSITION = (
+    select(steps.c.position)
+    .where(steps.c.context_id == bindparam("context"), steps.c.position > bindparam("after"))
+    .order_by(steps.c.position)
+    .limit(1)
+)
+_LAST_POSITION_ELSEWHERE = _LAST_POSITION.where(steps.c.turn_id.not_in(bindparam("turns", expanding=True)))
+_STEPS = select(*steps.c["id", "turn_id", "position", "is_open", "data", "prompt", "step_number"]).order_by(
+    steps.c.position, steps.c.id
+)
+_STEPS_OF_CONTEXT = _STEPS.where(steps.c.context_id == bindparam("context"))
+# A sum, so that no index is chosen by it: SQLite would look through all steps of the context in their order.
+_STEPS_OF_TURNS = _STEPS.where(
+    steps.c.context_id + 0 == bindparam("context"), steps.c.turn_id.in_(bindparam("turns", expanding=True))
+)
+_INSERT_PROMPT = insert(prompt_log)
+_PROMPTS = (
+    select(prompt_log.c.seq, prompt_log.c.content)
+    .where(prompt_log.c.turn_id == bindparam("turn"))
+    .order_by(prompt_log.c.seq)
+)
+_DIGEST_OF_SYSTEM_PROMPT = select(turns.c.system_prompt).where(turns.c.id == bindparam("turn"))
+
+
+def insert_step(connection: Connection, values: Mapping[str, Any]) -> int:
+    """Store a step and return its row's id."""
+    return int(connection.execute(_INSERT_STEP, values).scalar_one())
+
+
+def update_steps(connection: Connection, values: Sequence[Mapping[str, Any]]) -> None:
+    """Change steps, each by the id of its `row`."""
+    connection.execute(_UPDATE_STEP, values)
+
+
+def delete_steps(connection: Connection, row_ids: Collection[int]) -> None:
+    """Delete steps."""
+    connection.execute(delete(steps).where(steps.c.id.in_(row_ids)))
+
+
+def list_steps(connection: Connection, context_id: int, turn_ids: Iterable[int] | None = None) -> Sequence[Any]:
+    """Return the rows of the steps of turns, of all by default, in their order."""
+    if turn_ids is None:
+        return connection.execute(_STEPS_OF_CONTEXT, {"context": context_id}).all()
+    return connection.execute(_STEPS_OF_TURNS, {"context": context_id, "turns": list(turn_ids)}).all()
+
+
+def find_next_position(connection: Connection, context_id: int, position: float) -> float | None:
+    """Return the position of the next step of a context behind one; None if that is the last."""
+    sought = {"context": context_id, "after": position}
+    found: float | None = connection.execute(_NEXT_POSITION, sought).scalar_one_or_none()
+    return found
+
+
+def find_last_position(connection: Connection, context_id: int, *, without_turns: Sequence[int]) -> float:
+    """Return the position of the last step of a context, of those turns aside; 0 where there is none."""
+    values = {"context": context_id, "turns": without_turns}
+    return connection.execute(_LAST_POSITION_ELSEWHERE, values).scalar_one_or_none() or 0.0
+
+
+def insert_prompt(connection: Connection, *, turn_id: int, seq: int, context_id: int, content: str) -> None:
+    """Store what a prompt of a turn has that those before it had not."""
+    values = {"turn_id": turn_id, "seq": seq, "context_id": context_id, "content": content}
+    connection.execute(_INSERT_PROMPT, values)
+
+
+def list_prompts(connection: Connection, turn_id: int) -> Sequence[Any]:
+    """Return the rows of what a turn sent to its model, in their order."""
+    return connection.execute(_PROMPTS, {"turn": turn_id}).all()
+
+
+def find_system_prompt(connection: Connection, turn_id: int) -> str | None:
+    """Return the digest of a turn's system prompt."""
+    digest: str | None = connection.execute(_DIGEST_OF_SYSTEM_PROMPT, {"turn": turn_id}).scalar_one_or_none()
+    return digest
+
+
+# Feedback
+
+VERDICTS: Final = ("good", "bad")
+_INSERT_VERDICT = insert(feedback)
+_DELETE_VERDICT = delete(feedback).where(
+    feedback.c.turn_id == bindparam("turn"),
+    feedback.c.platform == bindparam("of_platform"),
+    feedback.c.person_id == bindparam("person"),
+)
+
+
+def write_feedback(connection: Connection, turn_id: int, author: Author, verdict: str | None, now: datetime) -> bool:
+    """Store an author's verdict on a turn's answer in place of their earlier one; return whether they may give one.
+
+    Args:
+        verdict: One of `VERDICTS`; None to take it back.
+    """
+    roles, _ = read_roles(connection, read_names(connection, person_name(author)), "")
+    if AccessRole.BLOCKED in roles or author.id is None or author.is_chat:
+        return False
+    connection.execute(_DELETE_VERDICT, {"turn": turn_id, "of_platform": author.platform, "person": author.id})
+    if verdict is not None:
+        row = {"turn_id": turn_id, "platform": author.platform, "person_id": author.id}
+        connection.execute(_INSERT_VERDICT, row | {"verdict": verdict, "created_at": now})
+    return True
+
+
+# What a model refuses
+
+_LASTS: Final = timedelta(days=1)
+_IS_OF: Final = (refused_messages.c.context_id == bindparam("context")) & (
+    refused_messages.c.model == bindparam("of_model")
+)
+_KEPT_OUT: Final = select(refused_messages.c.kept_out, refused_messages.c.is_told).where(
+    _IS_OF, refused_messages.c.expires_at > bindparam("now")
+)
+IS_KEPT_OUT: Final[Exists] = _KEPT_OUT.exists()
+"""Whether a context (:context) has prompts for a model (:of_model) that go without something now (:now)."""
+_TELL: Final = update(refused_messages).where(_IS_OF).values(is_told=True)
+_upsert: Final = upserting(refused_messages, "context_id", "model")
+
+
+def read_kept_out(connection: Connection, context_id: int, model: str, now: datetime) -> KeptOut:
+    """Return what the prompts of a context for a model go without."""
+    row = connection.execute(_KEPT_OUT, {"context": context_id, "of_model": model, "now": now}).one_or_none()
+    if row is None:
+        return NOTHING_KEPT_OUT
+    kept: Mapping[str, Any] = row.kept_out
+    messages, files_of = frozenset(kept["messages"]), frozenset(kept["files_of"])
+    return KeptOut(kept["up_to"], messages, files_of, kept["step_pictures"], is_told=row.is_told)
+
+
+def write_kept_out(connection: Connection, context_id: int, model: str, kept_out: KeptOut, now: datetime) -> None:
+    """Store what the prompts of a context for a model go without from now on."""
+    kept = {
+        "up_to": kept_out.up_to,
+        "messages": sorted(kept_out.messages),
+        "files_of": sorted(kept_out.files_of),
+        "step_pictures": kept_out.step_pictures,
+    }
+    row = {"context_id": context_id, "model": model, "kept_out": kept, "is_told": kept_out.is_told}
+    connection.execute(_upsert(connection), {**row, "expires_at": now + _LASTS})
+
+
+def note_told(connection: Connection, context_id: int, model: str) -> None:
+    """Take note that the person knows that something is left out."""
+    connection.execute(_TELL, {"context": context_id, "of_model": model})
+
+
+def forget_kept_out(connection: Connection) -> int:
+    """Delete what was kept out, of every context; return of how many."""
+    return len(connection.execute(delete(refused_messages).returning(refused_messages.c.model)).all())
