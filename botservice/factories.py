@@ -12,8 +12,8 @@ from botservice.agent.demonstrating import order_tea
 from botservice.agent.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent
 from botservice.agent.skills import Skills
 from botservice.agent.tool_catalogue import built_in
+from botservice.background.maintenance import Retention
 from botservice.background.observer import Observer
-from botservice.background.retention import Retention
 from botservice.config.settings import OPENAI_API_URL, Settings, reveal
 from botservice.core.errors import InvalidSkill, SettingsError
 from botservice.history.embeddings import Embedder, OpenAIEmbedder

@@ -13,21 +13,17 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Self
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, or_, select, update
-
+from botservice.background import queries
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import BotServiceError, StorageUnavailable
-from botservice.storage.database import Storage
-from botservice.storage.statements import of_each_database
-from botservice.storage.tables.alerts import alerts
-from botservice.storage.tables.conversations import events, steps, turns
+from botservice.storage.database import Connection, Storage
 from botservice.telemetry.measuring import TurnEnd, Work, sending_to
 from botservice.texts import in_language
 from botservice.turns.records import find_newest_messages
 from botservice.turns.sending import find_or_make, prepare_message, write_message
-from botservice.turns.turn import API, EventKind, Outcome, StoredEvent
+from botservice.turns.turn import Outcome, StoredEvent
 from botservice.turns.worker import Worker
 
 logger = logging.getLogger(__name__)
@@ -35,31 +31,10 @@ logger = logging.getLogger(__name__)
 MANY: Final = 5  # turns that failed
 WITHIN: Final = timedelta(minutes=10)
 AT_MOST_EVERY: Final = timedelta(hours=1)
-_NAME: Final = "failed_turns"
 _NEWEST: Final = 100  # of the turns that failed: so many are looked at
 _READ: Final = 5  # of the newest messages in the chat: so many are read for their language
 _PAUSE_SECONDS: Final = 1.0
 _LOOK_SECONDS: Final = 60.0  # how often an answered turn makes it look what other processes have told
-
-_insert = of_each_database(lambda insert: insert(alerts).on_conflict_do_nothing(index_elements=["name"]))
-_STATE: Final = select(alerts).where(alerts.c.name == _NAME)
-_UPDATE: Final = update(alerts).where(alerts.c.name == _NAME)
-_FAILED: Final = (
-    select(turns.c.id, turns.c.finished_at)
-    .where(turns.c.outcome == Outcome.FAILED.value)
-    .order_by(turns.c.id.desc())
-    .limit(_NEWEST)
-)
-# What a person or a program asked, and the agent answered: neither a command, nor a reminder, nor a message like this.
-_IS_ASKED: Final = or_(
-    turns.c.transport == API, exists().where(events.c.turn_id == turns.c.id, events.c.kind == EventKind.MESSAGE.value)
-)
-_IS_ANSWERED: Final = and_(
-    turns.c.id >= bindparam("first"),
-    turns.c.outcome == Outcome.ANSWERED.value,
-    exists().where(steps.c.turn_id == turns.c.id),
-    _IS_ASKED,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +128,13 @@ class FailureAlerts:
         new = await prepare_message(alert.text(await self._find_language()), (), now)
 
         def tell(connection: Connection) -> int | None:
-            connection.execute(_insert(connection), {"name": _NAME, "is_on": False})
-            state = connection.execute(_STATE.with_for_update()).one()
-            still = _find_alert(connection, state, now)
+            still = _find_alert(connection, queries.lock_alert(connection), now)
             if still is None or still.is_over is not alert.is_over:  # another process was faster, or a turn has ended
                 return None
             context_id = find_or_make(connection, self._chat, now)
             write_message(connection, context_id, new)
             told = {} if alert.is_over else {"told_at": now, "since": alert.since}
-            connection.execute(_UPDATE.values(is_on=not alert.is_over, **told))
+            queries.note_alert(connection, is_on=not alert.is_over, **told)
             return context_id
 
         context_id = await self._storage.write(tell)
@@ -192,14 +165,14 @@ class FailureAlerts:
 
 
 def _read(connection: Connection, now: datetime) -> tuple[bool, Alert | None]:
-    state = connection.execute(_STATE).one_or_none()
+    state = queries.find_alert(connection)
     return state is not None and state.is_on, _find_alert(connection, state, now)
 
 
 def _find_alert(connection: Connection, state: Any, now: datetime) -> Alert | None:
     """Return what is to be told, by what was told before."""
     is_on = state is not None and state.is_on
-    failed = sorted(connection.execute(_FAILED).all(), key=lambda row: row.finished_at, reverse=True)
+    failed = sorted(queries.list_failed(connection, _NEWEST), key=lambda row: row.finished_at, reverse=True)
     lately = [row.finished_at for row in failed if row.finished_at > now - WITHIN]
     if is_on and _is_over(connection, [row for row in failed if row.finished_at >= state.since][:MANY]):
         return Alert(is_over=True, failed=len(lately), since=state.since)
@@ -218,10 +191,5 @@ def _is_over(connection: Connection, failed: Sequence[Any]) -> bool:
         return True
     newest, oldest = failed[0].finished_at, failed[-1].finished_at
     first = min(row.id for row in failed)
-    after = _count(connection, first, turns.c.finished_at > newest)
-    return after > _count(connection, first, turns.c.finished_at.between(oldest, newest))
-
-
-def _count(connection: Connection, first: int, when: ColumnElement[bool]) -> int:
-    query = select(func.count()).select_from(turns).where(_IS_ANSWERED, when)
-    return int(connection.execute(query, {"first": first}).scalar_one())
+    after = queries.count_answered_after(connection, first, newest)
+    return after > queries.count_answered_between(connection, first, oldest, newest)

@@ -5,24 +5,12 @@ import contextlib
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
-from typing import TypeVar
+from typing import Literal, TypeVar
 
-from sqlalchemy import Table
-
-from botservice.background.emptying import (
-    Batch,
-    delete_buttons,
-    delete_doomed,
-    delete_events,
-    delete_old_reminders,
-    read_doomed,
-    read_newest,
-    read_old_events,
-    read_old_turns,
-)
-from botservice.background.retention import Compacted, Retention
+from botservice.background import queries
 from botservice.conversation.reminder_queries import mend_schedules
 from botservice.core.errors import BotServiceError
 from botservice.core.progress import Progress as Report
@@ -35,7 +23,6 @@ from botservice.privacy.rights import forget_rights
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.orphaned_files import sweep_files
-from botservice.storage.tables.conversations import events, turns
 
 logger = logging.getLogger(__name__)
 
@@ -50,13 +37,54 @@ Clock = Callable[[], datetime]
 Rest = Callable[[float], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long things are kept; None for ever. Messages always stay.
+
+    Attributes:
+        steps: The steps of turns that are done, what models were sent for them, and what was delivered.
+        events: What platforms sent, once it is dealt with.
+    """
+
+    steps: timedelta | None = timedelta(days=30)
+    events: timedelta | None = timedelta(days=7)
+
+    @classmethod
+    def of_days(cls, *, steps: int | None, events: int | None) -> "Retention":
+        """Return how long things are kept, from whole days."""
+        return cls(None if steps is None else timedelta(days=steps), None if events is None else timedelta(days=events))
+
+    def steps_before(self, now: datetime) -> datetime | None:
+        """Return the moment before which turns lose their steps, or None if they never do."""
+        return None if self.steps is None else now - self.steps
+
+    def events_before(self, now: datetime) -> datetime | None:
+        """Return the moment before which events are deleted, or None if they never are."""
+        return None if self.events is None else now - self.events
+
+
+@dataclass(frozen=True, slots=True)
+class Compacted:
+    """The numbers of a pass of compaction.
+
+    Attributes:
+        turns: How many turns have lost their steps.
+        events: How many events were deleted.
+        is_whole: Whether there was nothing left to do; otherwise another process was at it.
+    """
+
+    turns: int = 0
+    events: int = 0
+    is_whole: bool = True
+
+
 class Maintenance:
     """Compacts a storage, in one process at a time."""
 
     def __init__(
         self,
         storage: Storage,
-        retention: Retention = Retention(),  # noqa: B008 - frozen
+        retention: Retention = Retention(),
         *,
         clock: Clock | None = None,
         rest: Rest = asyncio.sleep,
@@ -143,42 +171,44 @@ class Maintenance:
         before = self._retention.steps_before(now)
         if before is None:
             return 0
-        await self._storage.write(lambda connection: delete_old_reminders(connection, before), fence=claim)
+        await self._storage.write(lambda connection: queries.delete_old_reminders(connection, before), fence=claim)
         count = 0
-        async for by_context in self._old_rows(turns, partial(read_old_turns, before=before)):
+        async for by_context in self._old_rows("turns", partial(queries.read_old_turns, before=before)):
             for context_id, turn_ids in by_context.items():
                 count += await self._compact(context_id, turn_ids, claim, now)
         return count
 
     async def _compact(self, context_id: int, turn_ids: list[int], claim: Claim, now: datetime) -> int:
         """Delete the steps of turns of one context, and return of how many turns."""
-        doomed = await self._storage.read(lambda connection: read_doomed(connection, context_id, turn_ids))
+        doomed = await self._storage.read(lambda connection: queries.read_doomed(connection, context_id, turn_ids))
         if not doomed.turn_ids:
             return 0
-        await self._storage.write(lambda connection: delete_doomed(connection, doomed, now), fence=claim)
+        await self._storage.write(lambda connection: queries.delete_doomed(connection, doomed, now), fence=claim)
         return len(doomed.turn_ids)
 
     async def _delete_events(self, claim: Claim, now: datetime) -> int:
         before = self._retention.events_before(now)
         if before is None:
             return 0
-        while await self._storage.write(partial(delete_buttons, before=before), fence=claim):
+        while await self._storage.write(partial(queries.delete_buttons, before=before), fence=claim):
             await self._rest(_PAUSE_SECONDS)
         count = 0
-        async for ids in self._old_rows(events, partial(read_old_events, before=before)):
+        async for ids in self._old_rows("events", partial(queries.read_old_events, before=before)):
             if ids:
-                await self._storage.write(partial(delete_events, ids=ids), fence=claim)
+                await self._storage.write(partial(queries.delete_events, ids=ids), fence=claim)
             count += len(ids)
         return count
 
-    async def _old_rows(self, table: Table, read: Callable[..., Batch[T]]) -> AsyncIterator[T]:
+    async def _old_rows(
+        self, table: Literal["turns", "events"], read: Callable[..., queries.Batch[T]]
+    ) -> AsyncIterator[T]:
         """Yield what is old enough of a table, a little at a time, with a rest after each time."""
         after, is_last = 0, False
-        newest = await self._storage.read(partial(read_newest, table=table))
+        newest = await self._storage.read(partial(queries.read_newest, table=table))
         while not is_last:
             since = time.monotonic()
             batch = await self._storage.read(partial(read, after=after))
             yield batch.old
             after, is_last = batch.last_id, batch.is_last
-            self._report(after, newest, table.name)
+            self._report(after, newest, table)
             await self._rest(_REST * (time.monotonic() - since))

@@ -9,17 +9,8 @@ from functools import partial
 from types import TracebackType
 from typing import Final, Self
 
+from botservice.background import queries
 from botservice.background.observer_reading import Observation, StretchReader
-from botservice.background.observer_records import (
-    CHANGED_AT_ONCE,
-    end_again,
-    ensure_state,
-    find_changed,
-    find_due,
-    find_seen,
-    mark_read,
-    put_off,
-)
 from botservice.background.observer_schedule import Agenda
 from botservice.background.observer_stretch import Stretch, read_stretch
 from botservice.conversation.context import AgentContext
@@ -125,7 +116,7 @@ class Observer:
             LLMError: the model did not answer; what was read before is kept.
             BudgetExceeded: it may not be asked now.
         """
-        await self._storage.write(partial(ensure_state, context_id=context.id))
+        await self._storage.write(partial(queries.ensure_state, context_id=context.id))
         done: list[Observation] = []
         while (stretch := await self._next(context.id, _EVERYTHING)) is not None:
             done.append(await self._reading.read(stretch))
@@ -162,7 +153,7 @@ class Observer:
             began_at = time.monotonic()
             has_more = await self._look_at_some(claim)
             rest = _REST_PER_LOOK * (time.monotonic() - began_at) if has_more else self._poll_seconds
-            due = [] if self._is_paused() else await self._storage.read(partial(find_due, now=self._clock()))
+            due = [] if self._is_paused() else await self._storage.read(partial(queries.find_due, now=self._clock()))
             for context_id in [each for each in due if each not in attending][: _AT_ONCE - len(attending)]:
                 attending[context_id] = asyncio.create_task(self._attend(context_id, claim))
             if attending:
@@ -176,8 +167,10 @@ class Observer:
 
     def _has_work(self, connection: Connection) -> bool:
         if self._seen is None:
-            self._seen = find_seen(connection)
-        return bool(find_changed(connection, self._looked_up_to()) or find_due(connection, self._clock()))
+            self._seen = queries.find_seen(connection)
+        return bool(
+            queries.find_changed(connection, self._looked_up_to()) or queries.find_due(connection, self._clock())
+        )
 
     def _is_paused(self) -> bool:
         """Whether the model is not asked for a while, because it answers nothing."""
@@ -202,12 +195,12 @@ class Observer:
     async def _look_at_some(self, claim: Claim) -> bool:
         """Schedule the next few conversations that have new messages; return whether there may be more of them."""
         after = self._looked_up_to() if self._next_look is None else self._next_look
-        changed = await self._storage.read(partial(find_changed, after=after))
+        changed = await self._storage.read(partial(queries.find_changed, after=after))
         if changed:
             plans = await self._storage.read(partial(self._agenda.plan, changed=changed, now=self._clock()))
             await self._storage.write(partial(self._agenda.note, plans=plans), fence=claim)
             self._seen = max(self._seen or 0, changed[-1][1])
-        self._next_look = changed[-1][1] if len(changed) == CHANGED_AT_ONCE else None
+        self._next_look = changed[-1][1] if len(changed) == queries.CHANGED_AT_ONCE else None
         return self._next_look is not None
 
     async def _attend(self, context_id: int, claim: Claim) -> int:
@@ -230,7 +223,7 @@ class Observer:
             return 0
         stretch = await self._next(context_id, up_to)
         if stretch is None:
-            await self._storage.write(partial(end_again, context_id=context_id), fence=claim)
+            await self._storage.write(partial(queries.end_again, context_id=context_id), fence=claim)
             await self._put_off(context_id, None, claim)
             return 0
         if not await self._may_read(stretch):
@@ -284,12 +277,14 @@ class Observer:
         """Return when to try a stretch again; skip one that was refused too often."""
         context_id, tries = stretch.context_id, stretch.tries + 1
         if tries >= _MOST_TRIES:
-            passing = partial(mark_read, context_id=context_id, version=stretch.version, last=stretch.last)
+            passing = partial(queries.mark_read, context_id=context_id, version=stretch.version, last=stretch.last)
             await self._storage.write(passing, fence=claim)
             self._unanswered.pop(context_id, None)
             return None
         due_at = self._clock() + _BACKOFF[min(tries, len(_BACKOFF)) - 1]
-        await self._storage.write(partial(put_off, context_id=context_id, due_at=due_at, tries=tries), fence=claim)
+        await self._storage.write(
+            partial(queries.put_off, context_id=context_id, due_at=due_at, tries=tries), fence=claim
+        )
         return due_at
 
     async def _next(self, context_id: int, up_to: int) -> Stretch | None:
@@ -314,7 +309,7 @@ class Observer:
         return await self._access.lets_in(self._storage, chat.keys, chat.person, is_shared=chat.is_shared)
 
     async def _put_off(self, context_id: int, due_at: datetime | None, claim: Claim) -> None:
-        await self._storage.write(partial(put_off, context_id=context_id, due_at=due_at), fence=claim)
+        await self._storage.write(partial(queries.put_off, context_id=context_id, due_at=due_at), fence=claim)
 
 
 _EVERYTHING: Final = (1 << 62) - 1

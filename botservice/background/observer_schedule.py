@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from botservice.background.observer_records import AT_ONCE, Unread, ensure_state, note_seen, read_state, read_unread
+from botservice.background import queries
+from botservice.background.queries import AT_ONCE
 from botservice.storage.database import Connection
 
 BEYOND_TOKENS: Final = 1_500  # that have left the window
@@ -13,6 +14,27 @@ QUIET_TOKENS: Final = 300
 QUIET: Final = timedelta(minutes=10)
 _BACKLOG_TOKENS: Final = 20_000  # that are read of a conversation that was there before anybody read it
 _OLD: Final = timedelta(days=30)  # for so long nothing was said: it is left alone until something is
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """The unread end of a conversation.
+
+    Attributes:
+        tokens: Of all of it.
+        beyond: Of them, those that no window shows any more.
+        last: The position of the last message; 0 for none.
+        last_beyond: That of the last one that no window shows any more.
+        last_at: When the last one was said.
+        backlog_from: Where the last so many tokens beyond the window begin; 0 where that is all of it.
+    """
+
+    tokens: int = 0
+    beyond: int = 0
+    last: int = 0
+    last_beyond: int = 0
+    last_at: datetime = AT_ONCE
+    backlog_from: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,19 +60,19 @@ class Agenda:
     def note(self, connection: Connection, plans: Sequence[ReadingSchedule]) -> None:
         """Store plans."""
         for each in plans:
-            ensure_state(connection, each.context_id, read_to=each.read_to)
-            note_seen(connection, each.context_id, each.seen_id, each.due_at)
+            queries.ensure_state(connection, each.context_id, read_to=each.read_to)
+            queries.note_seen(connection, each.context_id, each.seen_id, each.due_at)
 
     def due_at(self, connection: Connection, context_id: int, now: datetime) -> datetime | None:
         """Return when a conversation is to be read next, as far as it is known; None for not yet."""
-        state = read_state(connection, context_id)
+        state = queries.read_state(connection, context_id)
         if state is None:
             return None
         return self._due_at(state, self._unread(connection, context_id, state.read_to), now)
 
     def next_end(self, connection: Connection, context_id: int, now: datetime) -> tuple[int | None, datetime | None]:
         """Return the last position to read now, or None and when to look again."""
-        state = read_state(connection, context_id)
+        state = queries.read_state(connection, context_id)
         if state is None:
             return None, None
         unread = self._unread(connection, context_id, state.read_to)
@@ -61,7 +83,7 @@ class Agenda:
         return max(unread.last if is_quiet else unread.last_beyond, state.again_to), due_at
 
     def _plan(self, connection: Connection, context_id: int, seen_id: int, now: datetime) -> ReadingSchedule:
-        state = read_state(connection, context_id)
+        state = queries.read_state(connection, context_id)
         unread = self._unread(connection, context_id, 0 if state is None else state.read_to)
         if state is not None:
             return ReadingSchedule(context_id, seen_id, self._due_at(state, unread, now), 0)
@@ -85,3 +107,27 @@ class Agenda:
         return read_unread(
             connection, context_id, after, window_tokens=self.window_tokens, backlog_tokens=_BACKLOG_TOKENS
         )
+
+
+def read_unread(
+    connection: Connection, context_id: int, after: int, *, window_tokens: int, backlog_tokens: int
+) -> Unread:
+    """Return the size of the unread end of a conversation.
+
+    Args:
+        window_tokens: How many of the newest tokens prompts show anyway.
+        backlog_tokens: How many tokens beyond that are worth reading of a conversation that was never read.
+    """
+    rows = queries.list_unread(connection, context_id, after)
+    tokens = beyond = last_beyond = backlog_from = 0
+    for row in rows:
+        tokens += row.tokens
+        if tokens > window_tokens:
+            beyond += row.tokens
+            last_beyond = last_beyond or row.position
+        if beyond <= backlog_tokens:
+            oldest = row.position
+    if not rows:
+        return Unread()
+    backlog_from = oldest if beyond > backlog_tokens or len(rows) == queries.MOST_UNREAD else 0
+    return Unread(tokens, beyond, rows[0].position, last_beyond, rows[0].created_at, backlog_from)

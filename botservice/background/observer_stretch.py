@@ -7,34 +7,19 @@ from itertools import chain, groupby
 from operator import attrgetter
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, select
-
-from botservice.background.observer_records import read_state
+from botservice.background import queries
 from botservice.core.messages import Author, Role
 from botservice.core.quoting import quote_name
 from botservice.history.note_queries import read_notes, refused_digests
 from botservice.history.notes import StoredNote
-from botservice.history.queries import IS_SAID, OF_CONTEXT
 from botservice.people.fact_keeping import TOPICS_BY_SUBJECT
 from botservice.people.fact_queries import own_words_in, visible_facts
 from botservice.people.names import is_chat_name
+from botservice.storage.database import Connection
 from botservice.storage.references import full_text_of
-from botservice.storage.tables.conversations import contexts, messages
-from botservice.storage.tables.people import identities
 
-_MOST_ROWS: Final = 500
 _MOST_KNOWN: Final = 60  # keys of what is known of one person
 _LEAST_SHARE: Final = 6  # of the room for notes, that newer ones get at least: one part in so many
-_ROWS = (
-    OF_CONTEXT.add_columns(messages.c.own_text)
-    .where(messages.c.position > bindparam("after"), messages.c.position <= bindparam("last"), IS_SAID)
-    .order_by(messages.c.position)
-    .limit(_MOST_ROWS)
-)
-_CONTEXT = select(
-    contexts.c.context_keys, contexts.c.fresh_from, contexts.c.is_shared, contexts.c.only_identity_id
-).where(contexts.c.id == bindparam("context"), contexts.c.forgotten_at.is_(None))
-_IDENTITY = select(identities.c.platform, identities.c.platform_id).where(identities.c.id == bindparam("identity"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +99,10 @@ class Stretch:
 
 def read_chat(connection: Connection, context_id: int) -> tuple[ObservedChat, int] | None:
     """Return a conversation, and where it last began afresh, or None if it is gone, or is about to go."""
-    row = connection.execute(_CONTEXT, {"context": context_id}).one_or_none()
+    row = queries.find_chat(connection, context_id)
     if row is None:
         return None
-    person = None
-    if not row.is_shared and row.only_identity_id is not None:
-        found = connection.execute(_IDENTITY, {"identity": row.only_identity_id}).one_or_none()
-        person = None if found is None else Author(found.platform, found.platform_id)
+    person = None if row.platform is None else Author(row.platform, row.platform_id)
     return ObservedChat(context_id, row.context_keys, bool(row.is_shared), person), row.fresh_from
 
 
@@ -137,14 +119,14 @@ def read_stretch(
 
     It ends where the conversation began afresh, and what was noted before that is not merged with what comes after.
     """
-    found, state = read_chat(connection, context_id), read_state(connection, context_id)
+    found, state = read_chat(connection, context_id), queries.read_state(connection, context_id)
     if found is None or state is None:
         return None
     chat, fresh_from = found
     rows, is_before = _read_side(connection, context_id, state.read_to, up_to, fresh_from)
     if not (taken := _take(rows, max_tokens, count)):
         return None
-    is_all = len(taken) == len(rows) < _MOST_ROWS and not is_before
+    is_all = len(taken) == len(rows) < queries.MOST_READ and not is_before
     last = max(taken[-1].position, min(up_to, state.again_to) if is_all else 0)
     kept = [each for each in read_notes(connection, context_id) if is_before or each.first > fresh_from]
     earlier, room = choose_earlier(kept, notes_tokens)
@@ -179,11 +161,9 @@ def _read_side(
     connection: Connection, context_id: int, after: int, up_to: int, fresh_from: int
 ) -> tuple[Sequence[Any], bool]:
     """Return the next messages on one side of the last /new, and whether they are before it."""
-    if after < fresh_from:
-        before = {"context": context_id, "after": after, "last": min(up_to, fresh_from)}
-        if rows := connection.execute(_ROWS, before).all():
-            return rows, True
-    return connection.execute(_ROWS, {"context": context_id, "after": after, "last": up_to}).all(), False
+    if after < fresh_from and (rows := queries.list_said(connection, context_id, after, min(up_to, fresh_from))):
+        return rows, True
+    return queries.list_said(connection, context_id, after, up_to), False
 
 
 def as_stored(row: Any) -> tuple[Any, ...]:
@@ -193,8 +173,7 @@ def as_stored(row: Any) -> tuple[Any, ...]:
 
 def read_rows(connection: Connection, stretch: Stretch) -> tuple[tuple[Any, ...], ...]:
     """Return the messages of a stretch as they are now."""
-    values = {"context": stretch.context_id, "after": stretch.first - 1, "last": stretch.last}
-    return tuple(map(as_stored, connection.execute(_ROWS, values).all()))
+    return tuple(map(as_stored, queries.list_said(connection, stretch.context_id, stretch.first - 1, stretch.last)))
 
 
 def choose_earlier(kept: Sequence[StoredNote], max_tokens: int) -> tuple[tuple[StoredNote, ...], int]:

@@ -21,13 +21,12 @@ from botservice.cli.console import (
     build_service,
     counted,
     load_settings,
-    open_storage,
     printable,
     run,
     tell,
     with_storage,
 )
-from botservice.cli.copy import copy
+from botservice.cli.database import backup, compact, copy, encrypt, migrate
 from botservice.cli.evaluate import evaluate
 from botservice.cli.long_work import long_work
 from botservice.cli.new import new
@@ -137,19 +136,7 @@ def worker(
 
 
 cli.command()(chat)
-
-
-@cli.command()
-def migrate() -> None:
-    """Bring the database's tables up to date."""
-    from botservice.storage.schema import read_version
-
-    async def done(storage: "Storage") -> str:
-        return f"{storage.name} has version {await storage.read(read_version)}"
-
-    with long_work("migrate", left="No table is half done; run it again to finish.") as progress:
-        open_storage(load_settings(), migrate=True).migrate(progress)
-    typer.echo(with_storage(done, migrate=True))
+cli.command()(migrate)
 
 
 @cli.command()
@@ -250,54 +237,9 @@ def forget(
     )
 
 
-@cli.command()
-def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; there must be no such file yet.")],
-) -> None:
-    """Copy an SQLite database to a file, also while the service runs. For Postgres there is pg_dump."""
-    from botservice.background.maintenance_commands import back_up_database
-
-    url = load_settings().database_url
-    with long_work("backup", left="No copy is left, and the database is as it was.") as progress:
-        said = back_up_database(url, file, progress)
-    typer.echo(said)
-
-
-@cli.command()
-def compact(
-    *, shrink: Annotated[bool, typer.Option("--shrink", help="Then give unused pages of an SQLite file back.")] = False
-) -> None:
-    """Take away now what KEEP_STEPS_DAYS and KEEP_EVENTS_DAYS let go; the service does so every hour by itself."""
-    from botservice.background.maintenance_commands import compact_database
-
-    settings = load_settings()
-    retention = settings.keep_steps_days, settings.keep_events_days
-    left = "What is taken away stays so; the next pass does the rest."
-    with long_work("compact", left=left) as progress:
-        said = run(compact_database(settings.database_url, *retention, shrinks=shrink, progress=progress))
-    typer.echo(said)
-
-
-@cli.command()
-def encrypt(
-    give_up_unreadable: Annotated[  # noqa: FBT002 - typer
-        bool, typer.Option("--give-up-unreadable", help="First delete the files whose key is lost; they are gone then.")
-    ] = False,
-) -> None:
-    """Encrypt files that are stored in the clear, or under an older key, with the first one of ENCRYPTION_KEY."""
-    from botservice.storage.rekeying import encrypt_files
-    from botservice.storage.rekeying import give_up_unreadable as give_up
-
-    if load_settings().encryption_key is None:
-        raise BotServiceError("set ENCRYPTION_KEY first: one or more random texts, the one to encrypt with first")
-    if give_up_unreadable:
-        with long_work("encrypt", left="What is deleted stays so; the next run does the rest.") as progress:
-            lost = with_storage(lambda storage: give_up(storage, progress))
-        typer.echo(f"{counted(lost, 'unreadable file')} {'is' if lost == 1 else 'are'} deleted")
-    left = "Every file can be read; run it again before you take an older key away."
-    with long_work("encrypt", left=left) as progress:
-        count = with_storage(lambda storage: encrypt_files(storage, progress))
-    typer.echo(f"{counted(count, 'file')} {'is' if count == 1 else 'are'} encrypted with the first key")
+cli.command()(backup)
+cli.command()(compact)
+cli.command()(encrypt)
 
 
 @cli.command()

@@ -17,7 +17,7 @@ from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 from botservice import AgentContext, Attachment, Author, Storage
-from botservice.background.maintenance_commands import compact_database
+from botservice.cli.database import compact_database
 from botservice.cli.long_work import LineProgress, long_work
 from botservice.core.progress import Progress
 from botservice.privacy.exported_data import read_person

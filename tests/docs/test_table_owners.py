@@ -17,8 +17,11 @@ ALL = set(TABLES.values()) | {ANY}
 # Who writes to tables of others, and why. A room with its slash is all of its modules.
 OTHERS = {
     "botservice/privacy/": (ALL, "forgets, whatever table it stands in"),
-    "botservice/background/emptying.py": (ALL, "empties and deletes what is old enough"),
-    "botservice/background/copying.py": (ALL, "copies a whole database into another one"),
+    "botservice/background/queries.py": (
+        {"deliveries", "events", "pending_calls", "prompt_log", "reminders", "steps", "turns"},
+        "empties and deletes what is old enough",
+    ),
+    "botservice/storage/copying.py": (ALL, "copies a whole database into another one"),
     "botservice/turns/merging_contexts.py": (ALL, "moves all that one conversation has to another"),
     "botservice/storage/tables/triggers_sql/": (ALL, "what the database does itself, so that nobody can forget to"),
     "botservice/storage/postgres_building.py": ({"contexts"}, "counts messages that came before their counter"),
@@ -120,7 +123,8 @@ def test_what_is_only_read_is_not_written(tmp_path: Path):
 
 
 IMPORTS_SQLALCHEMY = re.compile(r"^\s*(?:from|import) sqlalchemy\b", re.MULTILINE)
-WITH_QUERIES = ("transports", "botservice/people", "botservice/history", "botservice/conversation")
+PACKAGES_WITH_QUERIES = ("background", "cli", "commands", "conversation", "history", "people", "server", "telemetry")
+WITH_QUERIES = ("transports", *(f"botservice/{each}" for each in PACKAGES_WITH_QUERIES))
 
 
 @pytest.mark.parametrize("package", WITH_QUERIES)

@@ -12,8 +12,8 @@ from standins.openai_api import CHAT, RESPONSES, Failure, OpenAIApi
 
 from botservice import AgentContext, FallbackLLM, LLMError, LLMFailure, OpenAIChatLLM, ScriptedChatLLM
 from botservice.background.maintenance import Maintenance
-from botservice.background.observer_question import SCHEMA
-from botservice.background.observer_records import _CHANGED, _DUE
+from botservice.background.observer_reading import SCHEMA
+from botservice.background.queries import _CHANGED, _DUE
 from botservice.core.errors import BudgetExceeded
 from botservice.core.messages import TokenUsage
 from botservice.core.policies import AccessMode, Scope, parse_limits, parse_prices

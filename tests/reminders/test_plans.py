@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from botservice.background import emptying as compacting
+from botservice.background import queries
 from botservice.conversation import reminder_queries as reminding
 
 OF_CONTEXT = "USING INDEX ix_reminders_context_id_id (context_id=?)"
@@ -15,8 +15,8 @@ OF_CONTEXT = "USING INDEX ix_reminders_context_id_id (context_id=?)"
     [
         (reminding._NEXT_DUE, OF_CONTEXT),
         (reminding._WAITING, OF_CONTEXT),
-        (compacting._WHOLE_TURNS, "USING INDEX ix_turns_uncompacted (id>?)"),
-        (compacting._OLDEST_EVENTS, "USING INTEGER PRIMARY KEY (rowid>?)"),
+        (queries._WHOLE_TURNS, "USING INDEX ix_turns_uncompacted (id>?)"),
+        (queries._OLDEST_EVENTS, "USING INTEGER PRIMARY KEY (rowid>?)"),
     ],
 )
 async def test_nothing_is_looked_through_row_by_row(sqlite_storage, statement, index):

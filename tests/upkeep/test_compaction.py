@@ -16,8 +16,7 @@ from turns.test_worker import history
 from turns.test_worker_controls import Talker
 
 from botservice import AgentContext, Attachment, Author, LLMError, Storage, ToolCall, tool
-from botservice.background.maintenance import Maintenance
-from botservice.background.retention import Compacted, Retention
+from botservice.background.maintenance import Compacted, Maintenance, Retention
 from botservice.core.errors import DeliveryError
 from botservice.devtools.conversations import read_turns
 from botservice.storage.tables.conversations import blobs, deliveries, events, metadata, prompt_log, reminders, steps

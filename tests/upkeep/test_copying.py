@@ -21,12 +21,12 @@ from botservice import (
     ToolCall,
     tool,
 )
-from botservice.background.copying import copy_database
-from botservice.background.observer_records import ensure_state
+from botservice.background.queries import ensure_state
 from botservice.core.errors import DatabaseInUse, SchemaMismatch, SettingsError, StorageError
 from botservice.history.note_queries import insert_notes
 from botservice.history.notes import Note, StoredNote
 from botservice.people.fact_keeping import keep_fact
+from botservice.storage.copying import copy_database
 from botservice.storage.schema import migrate
 from botservice.storage.url import DatabaseUrl
 

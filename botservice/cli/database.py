@@ -1,0 +1,175 @@
+"""The commands about the database as a whole: migrate, copy, backup, compact and encrypt."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from botservice.cli.console import counted, load_settings, open_storage, run, with_storage
+from botservice.cli.long_work import long_work
+from botservice.core.errors import BotServiceError, SettingsError, StorageUnavailable
+from botservice.core.progress import Progress, unwatched
+
+if TYPE_CHECKING:
+    from botservice.storage.database import Storage
+
+_MEBIBYTE = 1024 * 1024
+
+
+def migrate() -> None:
+    """Bring the database's tables up to date."""
+    from botservice.storage.schema import read_version
+
+    async def done(storage: "Storage") -> str:
+        return f"{storage.name} has version {await storage.read(read_version)}"
+
+    with long_work("migrate", left="No table is half done; run it again to finish.") as progress:
+        open_storage(load_settings(), migrate=True).migrate(progress)
+    typer.echo(with_storage(done, migrate=True))
+
+
+def copy(
+    source: Annotated[str, typer.Argument(metavar="SOURCE_URL", help="Such as sqlite:///botservice.db")],
+    target: Annotated[str, typer.Argument(metavar="TARGET_URL", help="An empty database; postgresql://…")],
+) -> None:
+    """Copy everything from one database into an empty one, SQLite or Postgres. No service may run on either."""
+    from botservice.storage.copying import copy_database
+
+    load_settings()  # for the log
+    with long_work("copy", left="The same command goes on where it was.") as progress:
+        copied = copy_database(source, target, progress)
+    rows = sum(copied.rows.values())
+    typer.echo(f"{counted(rows, 'row')} in {len(copied.rows)} tables are copied and compared: nothing differs.")
+    typer.echo(
+        f"{counted(copied.rows['messages'], 'message')}, {counted(copied.rows['blobs'], 'file')}. "
+        "Set DATABASE_URL to the target, keep ENCRYPTION_KEY as it is, and start the service."
+    )
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; there must be no such file yet.")],
+) -> None:
+    """Copy an SQLite database to a file, also while the service runs. For Postgres there is pg_dump."""
+    url = load_settings().database_url
+    with long_work("backup", left="No copy is left, and the database is as it was.") as progress:
+        said = back_up_database(url, file, progress)
+    typer.echo(said)
+
+
+def compact(
+    *, shrink: Annotated[bool, typer.Option("--shrink", help="Then give unused pages of an SQLite file back.")] = False
+) -> None:
+    """Take away now what KEEP_STEPS_DAYS and KEEP_EVENTS_DAYS let go; the service does so every hour by itself."""
+    settings = load_settings()
+    retention = settings.keep_steps_days, settings.keep_events_days
+    left = "What is taken away stays so; the next pass does the rest."
+    with long_work("compact", left=left) as progress:
+        said = run(compact_database(settings.database_url, *retention, shrinks=shrink, progress=progress))
+    typer.echo(said)
+
+
+def encrypt(
+    give_up_unreadable: Annotated[  # noqa: FBT002 - typer
+        bool, typer.Option("--give-up-unreadable", help="First delete the files whose key is lost; they are gone then.")
+    ] = False,
+) -> None:
+    """Encrypt files that are stored in the clear, or under an older key, with the first one of ENCRYPTION_KEY."""
+    from botservice.storage.rekeying import encrypt_files
+    from botservice.storage.rekeying import give_up_unreadable as give_up
+
+    if load_settings().encryption_key is None:
+        raise BotServiceError("set ENCRYPTION_KEY first: one or more random texts, the one to encrypt with first")
+    if give_up_unreadable:
+        with long_work("encrypt", left="What is deleted stays so; the next run does the rest.") as progress:
+            lost = with_storage(lambda storage: give_up(storage, progress))
+        typer.echo(f"{counted(lost, 'unreadable file')} {'is' if lost == 1 else 'are'} deleted")
+    left = "Every file can be read; run it again before you take an older key away."
+    with long_work("encrypt", left=left) as progress:
+        count = with_storage(lambda storage: encrypt_files(storage, progress))
+    typer.echo(f"{counted(count, 'file')} {'is' if count == 1 else 'are'} encrypted with the first key")
+
+
+def back_up_database(url: str, target: Path, progress: Progress = unwatched) -> str:
+    """Copy an SQLite database, and return what to print.
+
+    Raises:
+        SettingsError: it is no SQLite file.
+        StorageError: there is a file of that name already, or the copy is damaged.
+        StorageUnavailable: the database cannot be read, or the copy cannot be written.
+    """
+    from botservice.storage.sqlite_files import back_up
+    from botservice.storage.url import DatabaseUrl
+
+    where = DatabaseUrl.parse(url)
+    if where.path is None:
+        raise SettingsError(
+            'DATABASE_URL is no SQLite file. For Postgres: pg_dump --format=custom --file=backup.dump "$DATABASE_URL"'
+        )
+    size = back_up(where.path, target, progress)
+    return f"{where.path} is copied to {target}: {size / _MEBIBYTE:.1f} MiB, checked"
+
+
+async def compact_database(
+    url: str, steps_days: int | None, events_days: int | None, *, shrinks: bool, progress: Progress = unwatched
+) -> str:
+    """Do a pass of compaction at full speed, and return what to print.
+
+    Args:
+        shrinks: Whether to give the unused pages of an SQLite file back afterwards.
+
+    Raises:
+        DatabaseInUse: the service works on this SQLite file; it compacts by itself.
+    """
+    from botservice.background.maintenance import Maintenance, Retention
+    from botservice.storage.database import Storage
+
+    async with Storage.open(url, migrate=False) as storage:
+        with storage.claims.working():
+            retention = Retention.of_days(steps=steps_days, events=events_days)
+            done = await Maintenance(storage, retention, rest=_no_rest, report=progress).run_once()
+            path = storage.where.path
+            if not done.is_whole:
+                return "another process compacts this database at the moment"
+            said = f"{done.turns} turns have lost their steps, {done.events} events are deleted"
+            if not shrinks:
+                return said
+            if path is None:
+                return f"{said}; Postgres gives space back by itself, or with VACUUM FULL"
+            before, after = await _shrink(path, progress)
+            return f"{said}; {path} had {before / _MEBIBYTE:.1f} MiB and has {after / _MEBIBYTE:.1f} MiB"
+
+
+async def _shrink(path: Path, progress: Progress) -> tuple[int, int]:
+    """Make a file smaller in a thread; where this is cancelled, not before that has stopped."""
+    is_cancelled = False
+
+    def watch(done: float, total: float, note: str = "") -> None:
+        if is_cancelled:
+            raise KeyboardInterrupt
+        progress(done, total, note)
+
+    task = asyncio.ensure_future(asyncio.to_thread(_shrink_or_stop, path, watch))
+    try:
+        sizes = await asyncio.shield(task)
+    except asyncio.CancelledError:
+        is_cancelled = True
+        await asyncio.wait([task])
+        raise
+    if sizes is None:
+        raise StorageUnavailable(f"cannot make {path} smaller: it was interrupted")
+    return sizes
+
+
+def _shrink_or_stop(path: Path, progress: Progress) -> tuple[int, int] | None:
+    """Return the bytes before and after, or None if it was stopped. No thread raises KeyboardInterrupt."""
+    from botservice.storage.sqlite_files import shrink
+
+    try:
+        return shrink(path, progress=progress)
+    except KeyboardInterrupt:
+        return None
+
+
+async def _no_rest(_seconds: float) -> None:
+    return None
