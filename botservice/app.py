@@ -39,6 +39,7 @@ class Application:
     Attributes:
         worker: None if other processes do the work.
         warnings: What is wrong and does not keep the service from answering.
+        inbox: Takes in what transports and other programs hand in.
     """
 
     settings: Settings
@@ -47,6 +48,7 @@ class Application:
     worker: Worker | None
     transports: Sequence[Transport]
     warnings: Sequence[str] = ()
+    inbox: Inbox | None = None
 
     async def is_ready(self) -> str | None:
         """Return why requests had better go elsewhere, or None if they are welcome."""
@@ -118,7 +120,7 @@ async def running(
             await stack.enter_async_context(_working(settings, service, storage, worker))
         refused = await _start_transports(transports, inbox, storage, worker, stack)
         warnings = [*refused, *await _find_warnings(storage)]
-        yield Application(settings, service, storage, worker if has_worker else None, transports, warnings)
+        yield Application(settings, service, storage, worker if has_worker else None, transports, warnings, inbox)
 
 
 def _local(transports: Sequence[Transport]) -> set[str]:

@@ -180,9 +180,10 @@ class Agent(ABC):
         """Return everything that may be called at this moment, by name; `tools` and what comes from elsewhere."""
         return self.tools
 
-    async def tools_for(self, context: AgentContext) -> Mapping[str, Tool]:  # noqa: ARG002 - others need it
+    async def tools_for(self, context: AgentContext) -> Mapping[str, Tool]:
         """Return everything that may be called in a conversation at this moment, by name."""
-        return await self.tools_now()
+        tools, named = await self.tools_now(), context.only_tools
+        return tools if named is None else {name: tool for name, tool in tools.items() if name in named}
 
     async def close(self) -> None:
         """End what its toolsets started; a later turn starts it again."""

@@ -17,7 +17,7 @@ from botservice.agent.prompt import Prompt, PromptBuilder, estimate_tokens
 from botservice.agent.skills import Skills
 from botservice.agent.sources import with_sources
 from botservice.agent.tool import Tool, ToolFunction
-from botservice.agent.toolbox import FIND_TOOL, MOST_IN_A_REQUEST, Toolbox
+from botservice.agent.toolbox import FIND_TOOL, MOST_IN_A_REQUEST, Toolbox, has_fewer_tools
 from botservice.agent.toolset import Toolset
 from botservice.conversation.callbacks import ShowSteps, StepCallbacks
 from botservice.conversation.context import AgentContext
@@ -33,7 +33,6 @@ from botservice.history.notes import NOTES_TOKENS
 from botservice.history.window import MessageSelector, SteadyWindowMessageSelector
 from botservice.llm.asking import ask, offered_to
 from botservice.llm.chat import ChatLLM, ChatMessage, ChatResponse, FinishReason, ToolSchema
-from botservice.people.names import is_guest
 from botservice.texts import in_language
 
 logger = logging.getLogger(__name__)
@@ -159,12 +158,12 @@ class FunctionsBasedAgent(Agent):
     async def tools_for(self, context: AgentContext) -> Mapping[str, Tool]:
         """Return everything that may be called in a conversation at this moment, by name."""
         if type(self).tools_now is not FunctionsBasedAgent.tools_now:
-            return await self.tools_now()
+            return await super().tools_for(context)
         return await self._toolbox.callable_tools(self.tools, context)
 
     async def offered_tools(self, context: AgentContext) -> Sequence[Tool]:
         """Return the tools that the model is told of with the next call."""
-        if not self.toolsets and len(self.tools) <= MOST_IN_A_REQUEST and not is_guest(context.context_keys):
+        if not self.toolsets and len(self.tools) <= MOST_IN_A_REQUEST and not has_fewer_tools(context):
             return list(self.tools.values())  # nothing to choose among, as in most chats
         return await self._toolbox.offered_tools(self.tools, context.completed_steps, context)
 

@@ -118,15 +118,24 @@ class Toolbox:
                 logger.warning(event, extra={"tools": ", ".join(sorted(found))})
 
 
+def has_fewer_tools(context: AgentContext) -> bool:
+    """Return whether not every tool may be called in a conversation now."""
+    return context.only_tools is not None or is_guest(context.context_keys)
+
+
 def _fit_for(context: AgentContext | None, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
-    """Return the tools that may be called in a conversation.
+    """Return the tools that may be called in a conversation now.
 
     Where the bot is a guest, none gets the conversation, with what is known of people there, or may have to ask: what
     comes of it is read by anybody, and nobody can be asked there.
     """
-    if context is None or not is_guest(context.context_keys):
+    if context is None or not has_fewer_tools(context):
         return tools
-    return {name: each for name, each in tools.items() if not each.takes_context and each.needs_approval is False}
+    named = context.only_tools
+    fit = {name: each for name, each in tools.items() if named is None or name in named}
+    if not is_guest(context.context_keys):
+        return fit
+    return {name: each for name, each in fit.items() if not each.takes_context and each.needs_approval is False}
 
 
 def _finder(foreign: Sequence[Tool]) -> Tool:

@@ -88,7 +88,7 @@ def serve(
     ] = 1,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="In place of PORT; 0 takes any.")] = None,
     reload: Annotated[
-        bool, typer.Option("--reload", help="Begin anew when code, .env, mcp.json or a skill changes here; chats stay.")
+        bool, typer.Option("--reload", help="Begin anew when code, .env, a .json or a skill changes here; chats stay.")
     ] = False,
     opens: Annotated[bool, typer.Option("--open", help="Open the chat in a browser, where there is one.")] = False,
 ) -> None:

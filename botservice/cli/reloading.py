@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from watchfiles import Change
 
-_NAMES: Final = (".env", "mcp.json", "SKILL.md")
+_NAMES: Final = (".env", "mcp.json", "hooks.json", "SKILL.md")
 _ENDING_SECONDS: Final = 10  # for the answers that are under way: see GRACE_SECONDS
 _OPTION: Final = "--reload"
 

@@ -39,6 +39,7 @@ WEB_TOOLS = ("fetch_page", "web_search")
 _NO_TOOLS = "none"
 _HARMLESS = re.compile(r"[a-z][a-z_ ]{0,31}")
 DEFAULT_MCP_FILE = Path("mcp.json")
+DEFAULT_HOOKS_FILE = Path("hooks.json")
 _SKILLS = Path("skills")
 _NO_SKILLS = "none"
 SHORTEST_ENCRYPTION_KEY = 32
@@ -103,6 +104,7 @@ _MUST_BE = {
     "observe": "on or off",
     "notes_tokens": "a whole number, 0 or more",
     "mcp_config": "a file such as mcp.json; or none",
+    "hooks_config": "a file such as hooks.json; or none",
     "model_timeout_seconds": "a number of seconds above 0",
     "approval_hours": "a number of hours above 0",
     "access": "open, allow or pairing",
@@ -373,6 +375,7 @@ class Settings(ModelSettings):
     tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS
     fetch_asks: Annotated[FetchAsks, BeforeValidator(str.lower)] = FetchAsks.MADE_UP
     mcp_config: str | None = None
+    hooks_config: str | None = None
     skills: str | None = None
 
     approval_hours: float = Field(24.0, gt=0, le=_MOST_DAYS * 24, allow_inf_nan=False)
@@ -401,6 +404,13 @@ class Settings(ModelSettings):
         if self.mcp_config is not None:
             return None if self.mcp_config.lower() == _NO_TOOLS else Path(self.mcp_config)
         return DEFAULT_MCP_FILE if DEFAULT_MCP_FILE.is_file() else None
+
+    @property
+    def hooks_file(self) -> Path | None:
+        """The file that names hooks, or None if there is none."""
+        if self.hooks_config is not None:
+            return None if self.hooks_config.lower() == _NO_TOOLS else Path(self.hooks_config)
+        return DEFAULT_HOOKS_FILE if DEFAULT_HOOKS_FILE.is_file() else None
 
     @property
     def skills_folder(self) -> Path | None:

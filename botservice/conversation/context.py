@@ -55,6 +55,7 @@ class AgentContext:
         language: Two letters, of the person who began the current turn; None if it is not known.
         turn_id: The turn that memory belongs to.
         looking_at: What the person who began the current turn has open while they ask; it is stored nowhere.
+        only_tools: The names of the tools that may run in the current turn; None for all.
         question_parts: The messages of the current turn's question before the last one, if it came as several.
         asked_by: Who asks in the current turn, where that is not who wrote the message that is answered.
         task: The step of memory that says what the current prompt asks; the work on it comes after.
@@ -81,6 +82,7 @@ class AgentContext:
         self.delegate: Callable[..., Any] | None = None
         self.language: str | None = None
         self.looking_at: str | None = None
+        self.only_tools: frozenset[str] | None = None
         self.turn_id: int | None = None
         self.asked_by: Author | None = None
         self.question_parts: Sequence[Message] = ()

@@ -293,6 +293,7 @@ class InboundMessage:
         references: What it quotes, forwards or shares of others; text holds nothing of that.
         is_all_own: Whether its author wrote all of it themselves, in this conversation: text, files and what it holds.
             Only then may a tool run by what they allowed for always. By default it is, if it is nothing but own text.
+        only_tools: The names of the tools that may run for it, where a program handed it in and no person wrote it.
         looking_at: What its author has open while they write, in a few words. Only the model is told, in this turn
             alone: it is stored nowhere.
     """
@@ -314,6 +315,7 @@ class InboundMessage:
     is_anonymous: bool = False
     references: tuple[Reference, ...] = ()
     looking_at: str | None = None
+    only_tools: frozenset[str] | None = None
     is_all_own: bool | None = None
 
     def __post_init__(self) -> None:

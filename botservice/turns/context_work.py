@@ -330,7 +330,7 @@ class ContextWork:
             del self.runs[claim.context_id]
             if live is not None:
                 await live.close()
-        if run.begun is not None and self.outbox.may_send(turn.transport):
+        if run.begun is not None and self.outbox.may_send(turn.platform):
             await self.outbox.send(work.context.context_keys, run.begun, claim, has_begun=True)
 
     async def _is_stopped(self, turn: Turn, work: StartedTurn) -> bool:

@@ -11,7 +11,7 @@ from botservice.history.rows import read_messages
 from botservice.storage.references import written_text_of
 from botservice.storage.tables.conversations import events, messages, steps, turns
 from botservice.turns.notices import take_back
-from botservice.turns.turn import API, Outcome, error_id
+from botservice.turns.turn import API, HOOKS, Outcome, error_id
 
 _ATTEMPTED = (Outcome.ANSWERED.value, Outcome.STOPPED.value, Outcome.FAILED.value)
 _LAST_TURN = (
@@ -21,6 +21,7 @@ _LAST_TURN = (
     .where(
         turns.c.context_id == bindparam("context"),
         turns.c.id < bindparam("before"),
+        turns.c.transport.not_like(f"{HOOKS}%"),  # no person asked that
         turns.c.outcome.in_([*_ATTEMPTED, Outcome.REFUSED.value]),  # by a budget: what people say is not kept otherwise
         messages.c.position > bindparam("after"),
     )

@@ -95,6 +95,9 @@ _GATHERING_TURN = (
     .limit(1)
 )
 
+_BY_KEY = select(events.c.id, events.c.received_at).where(events.c.key == bindparam("key"))
+_LET_GO = update(events).where(events.c.id == bindparam("row")).values(key=bindparam("as_key"))
+
 Wake = Callable[[int, EventKind], None]
 """Called with the context and the kind of each new event, after its commit."""
 
@@ -330,6 +333,17 @@ def insert_event(
         connection.execute(delete(turns).where(turns.c.id == turn_id))
     elif turn_id is not None:
         connection.execute(_LEAVE_TURN, {"turn": turn_id})
+    return None
+
+
+def find_event(connection: Connection, key: str, since: datetime) -> int | None:
+    """Return the id of the event with a key that came since a moment; an older one lets go of its key."""
+    row = connection.execute(_BY_KEY, {"key": key}).one_or_none()
+    if row is None:
+        return None
+    if row.received_at >= since:
+        return int(row.id)
+    connection.execute(_LET_GO, {"row": row.id, "as_key": f"{key}#{row.id}"})
     return None
 
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.outbox import content_columns
 from botservice.turns.transport import Payload
-from botservice.turns.turn import DeliveryKind, DeliveryStatus, Turn, set_due
+from botservice.turns.turn import HOOKS, DeliveryKind, DeliveryStatus, Turn, set_due
 
 _INSERT = insert(deliveries)
 _LAY_OFF = (
@@ -32,7 +32,12 @@ def owe_in_turn(connection: Connection, turn_id: int, payloads: Sequence[Payload
     if turn is None:
         return
     state = {"kind": DeliveryKind.MESSAGE.value, "status": DeliveryStatus.PENDING.value, "created_at": now}
-    of_turn = {"context_id": turn.context_id, "turn_id": turn_id, "transport": turn.transport, **set_due(now, now)}
+    of_turn = {
+        "context_id": turn.context_id,
+        "turn_id": turn_id,
+        "transport": turn.transport.removeprefix(HOOKS),
+        **set_due(now, now),
+    }
     for payload in payloads:
         connection.execute(_INSERT, {**of_turn, **state, **content_columns(payload)})
 
@@ -44,6 +49,6 @@ def owe_in_place(connection: Connection, turn: Turn, delivery_id: int, payload: 
     if asked is None or asked == DeliveryStatus.FAILED.value:
         return  # nobody has seen it
     values = {"kind": DeliveryKind.MESSAGE.value, "status": DeliveryStatus.PENDING.value, "attempts": 0}
-    of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.transport, "created_at": now}
+    of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.platform, "created_at": now}
     shown = {**content_columns(payload), **set_due(now, now), "replaces": delivery_id}
     connection.execute(_INSERT, {**values, **of_turn, **shown})

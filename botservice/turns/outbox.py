@@ -285,7 +285,7 @@ class StoredStream:
         new = _INSERT.values(
             context_id=self._turn.context_id,
             turn_id=self._turn.id,
-            transport=self._turn.transport,
+            transport=self._turn.platform,
             kind=DeliveryKind.STREAM.value,
             status=DeliveryStatus.ATTEMPTING.value,
             payload={},
@@ -355,10 +355,10 @@ def _write(
             row_id, external_id = stream.id, stream.external_id
             connection.execute(_UPDATE, {"row": row_id, **values})
         else:
-            of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.transport}
+            of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.platform}
             row_id = connection.execute(_INSERT, {**values, **of_turn, "created_at": now}).scalar_one()
         kind, shown = DeliveryKind.MESSAGE, values["payload"]
-        new.append(Delivery(row_id, turn.id, turn.transport, kind, shown, 0, now, external_id, created_at=now))
+        new.append(Delivery(row_id, turn.id, turn.platform, kind, shown, 0, now, external_id, created_at=now))
     if stream is not None and (stream.external_id is None or not new):
         cut_off = {"status": DeliveryStatus.FAILED.value, "error": "cut off", "finished_at": now}
         connection.execute(_UPDATE, {"row": stream.id, **cut_off})

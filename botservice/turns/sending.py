@@ -168,7 +168,7 @@ async def send(
         ChatRefused: it is not let in, or is blocked.
         StorageError: the conversation is gone, or the message of the key was deleted since.
     """
-    await _check_let_in(storage, access, context_id)
+    await check_let_in(storage, access, context_id)
 
     def write(connection: Connection) -> Sent:
         earlier = key is not None and is_sent(connection, context_id, key)
@@ -177,19 +177,31 @@ async def send(
     return await storage.write(write, sort_key=(context_id,))
 
 
-async def _check_let_in(storage: Storage, access: Access, context_id: int) -> None:
+async def check_let_in(storage: Storage, access: Access, context_id: int) -> None:
+    """Check that something may be said in a conversation.
+
+    Raises:
+        ChatRefused: it is blocked, or has no access.
+    """
+    if not await is_let_in(storage, access, context_id):
+        keys = await storage.read(lambda connection: read_context_keys(connection, context_id))
+        name = chat_name(keys)
+        raise ChatRefused(f"{name} is blocked or has no access: `botservice access approve {name}` gives it")
+
+
+async def is_let_in(storage: Storage, access: Access, context_id: int) -> bool:
+    """Return whether a conversation may use the service, whoever would ask there; that of a program always may."""
     if await access.is_idle(storage):
-        return
+        return True
     row = await storage.read(lambda connection: connection.execute(_AUDIENCE, {"context": context_id}).one_or_none())
     if row is None or transport_of(row.context_keys) == API:
-        return
+        return True
     keys, name = row.context_keys, chat_name(row.context_keys)
     person = Author(row.platform, row.platform_id) if row.platform is not None else None
     if person is None and keys.get("transport") == "telegram":
         person = Author("telegram", keys.get("chat_id"))  # a person's own chat has their number
     is_shared = row.is_shared or is_chat_name(name) or not keys.get("channel_id", "D").startswith("D")
-    if not await access.lets_in(storage, keys, person, is_shared=is_shared):
-        raise ChatRefused(f"{name} is blocked or has no access: `botservice access approve {name}` gives it")
+    return await access.lets_in(storage, keys, person, is_shared=is_shared)
 
 
 def is_sent(connection: Connection, context_id: int, key: str) -> bool:

@@ -21,6 +21,7 @@ from botservice.privacy.late_messages import LateMessage, erase_returning, read_
 from botservice.storage.blobs import store_blob
 from botservice.storage.claims import Claim
 from botservice.storage.orphaned_files import loosen_all_files, sweep_files
+from botservice.turns.hook_events import limit_tools
 from botservice.turns.message_parts import show_earlier
 from botservice.turns.records import finish_turn, insert_turn, mark_running
 from botservice.turns.run_options import RunOptions
@@ -53,6 +54,8 @@ async def store_question(
     now = options.clock()
     is_told = transport.shows_history or also is not None or not options.callbacks.is_empty
     is_addressed = any(message.is_addressed for _, message in inbound)
+    if turn.is_of_hook:
+        context.only_tools = limit_tools(message for _, message in inbound)
     if any(event is not None and event.group_key for event, _ in inbound):
         await show_earlier(context.storage, turn, claim, inbound, transport, now)
 

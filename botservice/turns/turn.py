@@ -61,6 +61,8 @@ class DeliveryKind(StrEnum):
 
 AT_ONCE: Final = timedelta(seconds=2)
 """Within this, two moments are the same: replicas read the clock of their database not quite alike."""
+HOOKS: Final = "hooks:"
+"""What the transport of a turn begins with that an event of a hook asked for; the name of its platform follows."""
 API = "api"
 """The transport of turns that a program asked for: it has the answer, and nothing is delivered."""
 
@@ -134,6 +136,16 @@ class Turn:
     failures: int = 0
     created_at: datetime | None = None
     is_alone: bool = True
+
+    @property
+    def is_of_hook(self) -> bool:
+        """Whether a hook asked it, and no person."""
+        return self.transport.startswith(HOOKS)
+
+    @property
+    def platform(self) -> str:
+        """The transport that makes its answer visible."""
+        return self.transport.removeprefix(HOOKS)
 
     @property
     def identity(self) -> TurnIdentity:

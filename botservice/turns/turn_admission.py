@@ -25,6 +25,7 @@ from botservice.turns.message_parts import find_earlier, find_meant, read_meant
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.refusing import plan_notice, refusal_text, unread_text
 from botservice.turns.run_options import RunOptions
+from botservice.turns.sending import is_let_in
 from botservice.turns.storing_questions import Inbound, Said
 from botservice.turns.transport import Payload, ReadEvent, Transport
 from botservice.turns.turn import EventKind, StoredEvent, Turn
@@ -252,6 +253,8 @@ class TurnAdmission:
         return right if await self._storage.read(lambda connection: may_use(connection, right, now)) else None
 
     async def _judge(self, message: InboundMessage, context: AgentContext) -> Ruling:
+        if message.only_tools is not None:  # nobody wrote it: the chat is what may be let in
+            return Ruling(is_admitted=await is_let_in(self._storage, self._access, context.id))
         return await self._access.judge(self._storage, message, context.context_keys, self._clock())
 
     def _plan(

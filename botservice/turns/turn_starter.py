@@ -17,6 +17,7 @@ from botservice.storage.database import Storage
 from botservice.texts.formatted import say
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.edits_and_deletions import Controls, as_changed, mark_handled
+from botservice.turns.hook_events import limit_tools
 from botservice.turns.message_parts import find_earlier, read_meant
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, mark_running
@@ -105,7 +106,8 @@ class TurnStarter:
         return is_to_answer
 
     async def recall(self, turn: Turn, context: AgentContext, transport: Transport) -> None:
-        """Find the language and the asker of a turn that goes on once more: neither is stored."""
+        """Find the language, the asker and the tools of a turn that goes on once more: none of them is stored."""
+        context.only_tools = limit_tools(()) if turn.is_of_hook else None
         try:
             read = [await transport.peek(event) for event in turn.events if event.raw]
         except Exception:
@@ -113,6 +115,8 @@ class TurnStarter:
             return
         heard = [message for message in read if message is not None]
         context.language = language_of(heard)
+        if turn.is_of_hook:
+            context.only_tools = limit_tools(heard)
         context.looking_at = next((each.looking_at for each in reversed(heard) if each.looking_at), None)
         if turn.joined_events:
             context.question_parts = await self._read_parts(turn, context)

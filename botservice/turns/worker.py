@@ -19,6 +19,7 @@ from botservice.storage.database import Storage
 from botservice.turns.command_parsing import Commands, NoCommands
 from botservice.turns.context_work import ContextWork, PendingDelivery, StartedTurn, Work
 from botservice.turns.due_contexts import DueContext, What, find_due_contexts
+from botservice.turns.hook_events import HookEvents
 from botservice.turns.records import find_stops
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 from botservice.turns.run_options import RunOptions
@@ -149,8 +150,8 @@ class Worker:
     ) -> None:
         self._storage = storage
         self._clock = options.clock
-        self._transports: dict[str, Transport] = {"api": NoTransport()}
-        for transport in transports:
+        self._transports: dict[str, Transport] = {}
+        for transport in (NoTransport(), *transports):
             self.take_on(transport)
         most_sends = max(1, max_turns // 2)
         self._context_work = ContextWork(
@@ -180,8 +181,10 @@ class Worker:
         return context_id in self._busy
 
     def take_on(self, transport: Transport) -> None:
-        """Work for one more transport from now on."""
-        self._transports[transport.name] = adopt(Transport, transport)
+        """Work for one more transport from now on, and for the events of hooks in its chats."""
+        adopted = adopt(Transport, transport)
+        for each in (adopted, HookEvents(adopted)):
+            self._transports[each.name] = each
 
     async def peek(self, transport: str, event: StoredEvent) -> InboundMessage | None:
         """Read an event without its files; None where it says nothing, or its transport is not there."""

@@ -1,5 +1,6 @@
 """A service with the routes for programs, on a real web server, with a messenger as its platform."""
 
+import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator
@@ -34,6 +35,17 @@ class Served:
         """Post JSON, with a bearer token where there is one."""
         headers = {} if token is None else {"authorization": f"Bearer {token}"}
         return await self.client.post(path, json=body, headers=headers, **options)
+
+    async def announce(self, path: str, size: int, **headers: str) -> int:
+        """Announce a body of so many bytes, send none of it, and return the status of the answer."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(self.url.rpartition(":")[2]))
+        lines = [f"POST {path} HTTP/1.1", "host: localhost", f"content-length: {size}"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        writer.write("\r\n".join([*lines, "", ""]).encode())
+        status = int((await reader.readline()).split()[1])
+        writer.close()
+        await writer.wait_closed()
+        return status
 
     async def send(self, text: str, chat: str = CHAT, **fields: Any) -> httpx.Response:
         """Say something in a chat."""

@@ -1,0 +1,183 @@
+"""`POST /hooks/NAME`: an event of another program, stored before it is acknowledged."""
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Route
+
+from botservice.app import Application
+from botservice.conversation.queries import read_context_keys
+from botservice.core.messages import is_blank
+from botservice.people.names import transport_of
+from botservice.storage.database import Connection
+from botservice.turns.hook_events import HookEvent, place_in_line
+from botservice.turns.inbox import Inbox, find_event
+from botservice.turns.sending import check_let_in, event_key, find_chat
+from botservice.turns.turn import HOOKS, InboundEvent
+from transports.api.hooks_file import Hook, HookAction, read_hooks
+from transports.api.requests import ApiError, answering, parse_json
+from transports.api.signatures import SenderKind, delivery_id
+from transports.api.templates import render
+from transports.common.request_bodies import TooLargeError, TooMuchAtOnceError, Unproven, read_body
+
+logger = logging.getLogger(__name__)
+
+PATH: Final = "/hooks/{name}"
+_MAX_BYTES: Final = 4 * 1024 * 1024
+_BODY_SECONDS: Final = 10.0
+_REMEMBERED: Final = timedelta(hours=24)
+_MINUTE: Final = 60.0
+_FORM: Final = "application/x-www-form-urlencoded"
+
+
+@dataclass(slots=True)
+class _Rate:
+    """Counts the events of a hook in this process."""
+
+    per_minute: int
+    taken: deque[float] = field(default_factory=deque)
+
+    def take(self, now: float) -> None:
+        """Count one event.
+
+        Raises:
+            ApiError: there were as many within the last minute as may be.
+        """
+        while self.taken and self.taken[0] <= now - _MINUTE:
+            self.taken.popleft()
+        if len(self.taken) >= self.per_minute:
+            wait = str(max(1, round(self.taken[0] + _MINUTE - now)))
+            raise ApiError(429, f"at most {self.per_minute} events a minute are taken", {"retry-after": wait})
+        self.taken.append(now)
+
+
+class HooksEndpoint:
+    """Answers other programs: 202 once their event is stored, 401 where nothing proves who they are."""
+
+    def __init__(self, application: Application, hooks: Mapping[str, Hook], inbox: Inbox) -> None:
+        self._application = application
+        self._storage = application.storage
+        self._service = application.service
+        self._inbox = inbox
+        self._hooks = hooks
+        self._rates = {name: _Rate(hook.per_minute) for name, hook in hooks.items()}
+        self._unproven = Unproven()
+        self._now: Callable[[], float] = time.time
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes."""
+        answer = answering(self.answer)
+        return [Route(path, answer, methods=["POST"]) for path in (PATH, f"{PATH}/{{secret}}")]
+
+    async def answer(self, request: Request) -> Response:
+        """Return the answer to one event."""
+        hook = self._hooks.get(request.path_params["name"])
+        secret = request.path_params.get("secret")
+        if hook is None or (secret is not None and hook.sender.kind is not SenderKind.SLACK):
+            raise ApiError(404, "there is no such hook")
+        headers = dict(request.headers.items())
+        body = await self._read(request, hook, headers, secret)
+        self._rates[hook.name].take(time.monotonic())
+        payload = _payload(headers, body)
+        if headers.get("x-github-event") == "ping":
+            return JSONResponse({"event_id": None}, 202)  # GitHub tries the address when a webhook is made
+        event_id = await self._take(hook, headers, body, payload)
+        logger.info("hook.taken", extra={"hook": hook.name, "event": event_id})
+        if hook.sender.kind is SenderKind.SLACK:
+            return PlainTextResponse("ok")  # as Slack answers, and as some senders want it
+        return JSONResponse({"event_id": event_id}, 202)
+
+    async def _read(self, request: Request, hook: Hook, headers: Mapping[str, str], secret: str | None) -> bytes:
+        """Return the body of a request once it is proved who sent it; until then it has little room."""
+        if not hook.sender.may_be_signed(headers, secret, self._now()):
+            raise self._refuse(hook)
+        try:
+            with self._unproven.reading() as take:
+                async with asyncio.timeout(_BODY_SECONDS):
+                    body = await read_body(request, _MAX_BYTES, take)
+                if not hook.sender.is_signed(headers, body):
+                    raise self._refuse(hook)
+        except TimeoutError:
+            raise ApiError(408, "the body came too slowly") from None
+        except TooLargeError:
+            raise ApiError(413, f"the body is too large: at most {_MAX_BYTES:,} bytes are taken") from None
+        except TooMuchAtOnceError:
+            raise ApiError(503, "too much at once: send it again later", {"retry-after": "5"}) from None
+        return body
+
+    def _refuse(self, hook: Hook) -> ApiError:
+        logger.warning("hook.refused", extra={"hook": hook.name, "sender": hook.sender.kind.value})
+        return ApiError(401, f"no valid proof of a {hook.sender.kind.value} sender: is the secret the same here?")
+
+    async def _take(self, hook: Hook, headers: Mapping[str, str], body: bytes, payload: Any) -> int | None:
+        """Store an event and return its id; None where nothing is to be said about it."""
+        name = hashlib.sha256(delivery_id(headers, body).encode("utf-8", "replace")).hexdigest()
+        key, storage, now = f"hook:{hook.name}:{name}", self._storage, self._service.options.clock()
+        since = now - _REMEMBERED
+
+        def find(connection: Connection) -> tuple[int, int | None]:
+            context_id = find_chat(connection, hook.to, hook.to_name, now)
+            said = event_key(context_id, key) if hook.do is HookAction.SAY else key
+            return context_id, find_event(connection, said, since)
+
+        context_id, known = await storage.write(find)
+        if known is not None:
+            return known
+        await check_let_in(storage, self._service.options.access, context_id)
+        if hook.do is HookAction.SAY:
+            text = await self._render(hook, payload, headers)
+            if is_blank(text):
+                return None
+            await self._service.send_to(context_id, text, key=key)
+        else:
+            await self._ask(hook, payload, context_id, key)
+        return (await storage.write(find))[1]
+
+    async def _render(self, hook: Hook, payload: Any, headers: Mapping[str, str]) -> str:
+        try:
+            return await asyncio.to_thread(render, hook.template, payload, headers, hook.name)
+        except Exception as error:  # a border: a template is the owner's program, and its data are a stranger's
+            reason = f"{type(error).__name__}: {error}"
+            logger.warning("hook.template_failed", extra={"hook": hook.name, "reason": reason})
+            raise ApiError(422, f"the template of the hook {hook.name} fails on this event") from error
+
+    async def _ask(self, hook: Hook, payload: Any, context_id: int, key: str) -> None:
+        def look(connection: Connection) -> tuple[Mapping[str, str], int]:
+            return read_context_keys(connection, context_id), place_in_line(connection, context_id)
+
+        keys, order_key = await self._storage.read(look)
+        try:
+            event = await asyncio.to_thread(HookEvent.of, hook.name, hook.task, hook.tools, payload)
+        except RecursionError:
+            raise ApiError(400, "the event is nested too deep") from None
+        inbound = InboundEvent(key, keys, order_key, event.to_bytes())
+        await self._inbox.accept(f"{HOOKS}{transport_of(keys)}", [inbound])
+
+
+def _payload(headers: Mapping[str, str], body: bytes) -> Any:
+    """Return what a body says: JSON, or a form, in whose field `payload` JSON may stand."""
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        return parse_json(body)
+    try:
+        fields = {name: values[-1] for name, values in parse_qs(body.decode(), strict_parsing=True).items()}
+    except ValueError:
+        raise ApiError(400, "the body is no form in UTF-8") from None
+    return parse_json(fields["payload"].encode("utf-8", "replace")) if "payload" in fields else fields
+
+
+def hook_routes(application: Application) -> list[BaseRoute]:
+    """Return the routes of the hooks of hooks.json; none where there is no such file."""
+    hooks = read_hooks(application.settings.hooks_file)
+    if not hooks or application.inbox is None:
+        return []
+    return HooksEndpoint(application, hooks, application.inbox).routes()

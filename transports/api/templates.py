@@ -1,0 +1,79 @@
+"""What is said about an event: a template in a sandbox, or the text of a message as Slack takes it."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from jinja2 import ChainableUndefined, Template
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+MOST_TEXT: Final = 20_000  # characters
+_ENVIRONMENT: Final = ImmutableSandboxedEnvironment(undefined=ChainableUndefined, autoescape=False)
+_SECRET_HEADERS: Final = re.compile(r"authorization|cookie|signature|token|secret|key", re.IGNORECASE)
+_SLACK_LINK: Final = re.compile(r"<(https?://[^|>\s]{1,2000})(?:\|([^<>\n]{1,500}))?>")
+_SLACK_BOLD: Final = re.compile(r"(?<![\w*])\*([^*\n]{1,500})\*(?![\w*])")
+_TEXTS: Final = ("title", "pretext", "text", "value", "alt_text")
+_DEEPEST: Final = 12
+
+
+def compile_template(text: str) -> Template:
+    """Return a template.
+
+    Raises:
+        TemplateSyntaxError: it is none.
+    """
+    return _ENVIRONMENT.from_string(text)
+
+
+def render(template: Template | None, payload: Any, headers: Mapping[str, str], hook: str) -> str:
+    """Return what is said about an event, empty for nothing; what secret headers hold is not there.
+
+    Raises:
+        Exception: the template fails; what it may raise is without end.
+    """
+    if template is None:
+        return shown_slack_text(payload)[:MOST_TEXT]
+    shown = {name: value for name, value in headers.items() if not _SECRET_HEADERS.search(name)}
+    pieces, size = list[str](), 0
+    for piece in template.generate(payload=payload, headers=shown, hook=hook):
+        pieces.append(piece)
+        size += len(piece)
+        if size > MOST_TEXT:
+            break
+    return "".join(pieces)[:MOST_TEXT].strip()
+
+
+def shown_slack_text(payload: Any) -> str:
+    """Return the text of a message in the form of Slack's incoming webhooks, as Markdown."""
+    if not isinstance(payload, Mapping):
+        return ""
+    said = payload.get("text")
+    blocks, attachments = payload.get("blocks"), payload.get("attachments")
+    lines = list(_texts(blocks)) if blocks else [said] if isinstance(said, str) else []
+    for each in attachments if isinstance(attachments, list) else []:
+        found = list(_texts(each))
+        fallback = each.get("fallback") if isinstance(each, Mapping) else None
+        lines += found or ([fallback] if isinstance(fallback, str) else [])
+    return "\n".join(_as_markdown(line) for line in lines if line).strip()
+
+
+def _texts(value: Any, depth: int = 0) -> Any:
+    """Yield the texts of blocks and attachments, in their order."""
+    if depth > _DEEPEST:
+        return
+    if isinstance(value, list):
+        for each in value:
+            yield from _texts(each, depth + 1)
+    elif isinstance(value, Mapping):
+        for name in _TEXTS:
+            if isinstance(value.get(name), str):
+                yield value[name]
+        for name in (*_TEXTS, "fields", "elements", "blocks"):
+            if not isinstance(value.get(name), str):
+                yield from _texts(value.get(name), depth + 1)
+
+
+def _as_markdown(text: str) -> str:
+    linked = _SLACK_LINK.sub(lambda found: f"[{found[2]}]({found[1]})" if found[2] else found[1], text)
+    plain = _SLACK_BOLD.sub(r"**\1**", linked)
+    return plain.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
