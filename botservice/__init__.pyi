@@ -49,6 +49,7 @@ from .core.errors import InboxFull as InboxFull
 from .core.errors import InvalidArgument as InvalidArgument
 from .core.errors import InvalidContextKeys as InvalidContextKeys
 from .core.errors import InvalidField as InvalidField
+from .core.errors import InvalidOutput as InvalidOutput
 from .core.errors import InvalidSkill as InvalidSkill
 from .core.errors import InvalidTool as InvalidTool
 from .core.errors import LLMError as LLMError

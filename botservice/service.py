@@ -9,6 +9,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Any, Self
 
+from pydantic import BaseModel
+
 from botservice.agent.agent import DEFAULT_MAX_STEPS, Agent, adopted_agent
 from botservice.agent.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent, prompt_of
 from botservice.commands.command import Command, checked_commands
@@ -22,6 +24,7 @@ from botservice.core.adapters import adopt
 from botservice.core.arguments import check, check_can, check_listed
 from botservice.core.errors import (
     BudgetExceeded,
+    InvalidOutput,
     LLMError,
     RunInterrupted,
     StorageUnavailable,
@@ -30,6 +33,7 @@ from botservice.core.errors import (
 )
 from botservice.core.messages import Attachment, Author, Button, InboundMessage, Message
 from botservice.history.embeddings import Embedder
+from botservice.llm.output_form import OutputForm
 from botservice.people.access import Access
 from botservice.people.budgets import Budgets
 from botservice.storage.claims import Claim
@@ -180,12 +184,18 @@ class AgentService:
         *,
         author: Author | str | None = None,
         attachments: Iterable[Attachment] = (),
+        output: type[BaseModel] | None = None,
     ) -> Message:
         """Return the answer to text: a whole turn. Prompts of one context are answered one after the other.
 
         A turn that was cut off in this context is finished first.
 
+        Args:
+            output: A pydantic model: the answer is one, as `output` of the message. An answer that is not valid goes
+                back to the model, within max_steps.
+
         Raises:
+            InvalidOutput: the steps are used up, and no answer was valid.
             LLMError: the model stays unavailable; the message is kept, and `resume` tries it again.
             TurnInProgress: a run that is paused between two steps has the context, or a callback of its turn asks.
             BudgetExceeded: a budget of the service does not reach; the message is kept, and `resume` tries it again.
@@ -195,11 +205,17 @@ class AgentService:
             InvalidArgument: text is no text.
         """
         message = InboundMessage(_checked_text(text), Author.of(author), tuple(map(as_attachment, attachments)))
+        form = None if output is None else OutputForm.of(output)
         async with self._claims.in_order(context) as claim:
             await self._finish_cut_off(context, claim)
             options = self._options_of(context)
             turn = await store_api_question(context, claim, message, options, keeps_steps=False, is_told=False)
-            return await self._finish(context, turn, claim, options)
+            context.output_form = form
+            try:
+                answer = await self._finish(context, turn, claim, options)
+            finally:
+                context.output_form = None
+            return answer if form is None else _with_output(answer, form)
 
     async def send(
         self,
@@ -429,3 +445,10 @@ def _checked_text(text: Any) -> str:
     remedy = "give a text, or put a TaskStep into context.memory.steps; files go into attachments=[…]"
     check("what is asked", text, is_right=isinstance(text, str), remedy=remedy)
     return str(text)
+
+
+def _with_output(answer: Message, form: OutputForm) -> Message:
+    try:
+        return replace(answer, output=form.read(answer.text))
+    except ValueError as error:
+        raise InvalidOutput(f"the model gave no valid {form.model.__name__}: {error}") from None

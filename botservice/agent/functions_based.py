@@ -182,14 +182,14 @@ class FunctionsBasedAgent(Agent):
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
         """Return the calls that the model wants, or its answer. Changes nothing."""
         offered = await self.offered_tools(context)
-        prompt, response = await self._ask(context, [tool.schema for tool in offered])
+        prompt, response = await self._ask(context, [tool.schema for tool in offered], is_answer=True)
         if response.tool_calls:
             return Action(response.tool_calls, response.text or None, prompt, **_facts(response))
         return await self._finish(context, prompt, response, response.text)
 
     async def finish(self, context: AgentContext) -> FinishAction:
         """Return what the model answers without tools."""
-        prompt, response = await self._ask(context, [])
+        prompt, response = await self._ask(context, [], is_answer=True)
         said = response.text
         if response.tool_calls and is_blank(said):
             said = in_language("answer.steps_used_up", context.language)
@@ -207,6 +207,7 @@ class FunctionsBasedAgent(Agent):
         tail: Sequence[ChatMessage] = (),
         *,
         is_streamed: bool = True,
+        is_answer: bool = False,
     ) -> tuple[Prompt, ChatResponse]:
         """Return the prompt that the model took and what it said.
 
@@ -214,8 +215,11 @@ class FunctionsBasedAgent(Agent):
         """
         tools = offered_to(self.llm, tools)
         await self._refusals.refresh(context.storage)
-        prompt = await self._build(context, tail)
         options: dict[str, Any] = {}
+        if is_answer and context.output_form is not None:
+            tail = [*tail, context.output_form.ask()]
+            options = context.output_form.options(self.llm)
+        prompt = await self._build(context, tail)
         if is_streamed and context.on_text is not None:
             options["on_text"] = context.on_text
         if context.on_thought is not None and self.llm.shows_thoughts:

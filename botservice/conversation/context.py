@@ -34,6 +34,7 @@ from botservice.history.chat_history import ChatHistory
 from botservice.history.note_queries import read_notes
 from botservice.history.notes import Note
 from botservice.llm.chat import BeforeCall, TextSink
+from botservice.llm.output_form import OutputForm
 from botservice.storage.database import Connection, Storage
 
 
@@ -55,6 +56,7 @@ class AgentContext:
         language: Two letters, of the person who began the current turn; None if it is not known.
         turn_id: The turn that memory belongs to.
         looking_at: What the person who began the current turn has open while they ask; it is stored nowhere.
+        output_form: The form that the answer of the current turn has to have; None for any.
         only_tools: The names of the tools that may run in the current turn; None for all.
         question_parts: The messages of the current turn's question before the last one, if it came as several.
         asked_by: Who asks in the current turn, where that is not who wrote the message that is answered.
@@ -82,6 +84,7 @@ class AgentContext:
         self.delegate: Callable[..., Any] | None = None
         self.language: str | None = None
         self.looking_at: str | None = None
+        self.output_form: OutputForm | None = None
         self.only_tools: frozenset[str] | None = None
         self.turn_id: int | None = None
         self.asked_by: Author | None = None

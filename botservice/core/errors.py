@@ -212,6 +212,10 @@ class PageRefused(BotServiceError):
     """A page of the web is not to be asked for, or cannot be had or read; the message repeats no address."""
 
 
+class InvalidOutput(BotServiceError):
+    """The model gave no answer in the form that was asked for, as often as it was told so."""
+
+
 class TurnInProgress(BotServiceError):
     """The context has an open turn that another caller is running."""
 

@@ -231,6 +231,7 @@ class Message:
             show this alone then: text is Markdown only where there is none. It is kept with the deliveries.
         is_all_own: Whether its author wrote all of it themselves, files and what it holds included; None if that is not
             known, as of what older releases stored.
+        output: What an answer says as an object, where a program asked for one; its text is kept, as JSON.
     """
 
     id: int | None = None
@@ -249,6 +250,7 @@ class Message:
     spoken: Attachment | None = None
     formatted: FormattedText | None = None
     is_all_own: bool | None = field(default=None, compare=False)
+    output: Any = field(default=None, compare=False, repr=False)
 
     @property
     def full_text(self) -> str:

@@ -176,7 +176,11 @@ class AgentLoop(ABC):
         await self.keep(step, started_at)
 
     async def _find_refusal(self, action: FinishAction) -> str | None:
-        """Return why an answer does not pass the agent's checks; None if it does."""
+        """Return why an answer has another form than is wanted, or fails a check of the agent; None if it passes."""
+        form = self.context.output_form
+        refusal = None if form is None else form.find_refusal(action.output)
+        if refusal is not None:
+            return refusal
         checks = self.agent.final_answer_checks
         if not checks:
             return None
