@@ -3,69 +3,19 @@
 import logging
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import bindparam, delete, select
-
-from botservice.conversation.queries import forget_kept_out
+from botservice.conversation.queries import list_refusals, write_refusals
 from botservice.core.errors import BotServiceError
 from botservice.llm.chat import ChatLLM
-from botservice.llm.openai.options import REMEMBERED_SECONDS, ServerLimits
-from botservice.storage.database import Connection, Storage
-from botservice.storage.statements import upserting
-from botservice.storage.tables.models import model_refusals
+from botservice.llm.openai.options import ServerLimits
+from botservice.storage.database import Storage
 
 logger = logging.getLogger(__name__)
 
 _FRESH_SECONDS: Final = 60.0
-_LASTS: Final = timedelta(seconds=REMEMBERED_SECONDS)
-_KNOWN: Final = (
-    select(model_refusals)
-    .where(model_refusals.c.expires_at > bindparam("now"))
-    .order_by(model_refusals.c.server, model_refusals.c.model, model_refusals.c.learned_at, model_refusals.c.what)
-)
-_EXPIRED: Final = delete(model_refusals).where(model_refusals.c.expires_at <= bindparam("now"))
-_upsert: Final = upserting(model_refusals, "server", "model", "what")
-
-
-@dataclass(frozen=True, slots=True)
-class ModelRefusal:
-    """What one model of one server does not take.
-
-    Attributes:
-        what: As the table of errors calls it, such as "image" or "stream_options".
-        wording: By which words of its own the server said so, with "…" for all others.
-        expires_at: When the server is asked for it again.
-    """
-
-    server: str
-    model: str
-    what: str
-    wording: str | None
-    learned_at: datetime
-    expires_at: datetime
-
-
-def list_refusals(connection: Connection, now: datetime) -> list[ModelRefusal]:
-    """Return what is known, by server and model."""
-    return [ModelRefusal(**row._asdict()) for row in connection.execute(_KNOWN, {"now": now}).all()]
-
-
-def forget_refusals(connection: Connection) -> int:
-    """Delete all that was learned, also which messages models refuse; return how many rows there were."""
-    gone = connection.execute(delete(model_refusals).returning(model_refusals.c.what)).all()
-    return len(gone) + forget_kept_out(connection)
-
-
-def _write(connection: Connection, limits: ServerLimits, news: Mapping[str, str | None], now: datetime) -> None:
-    connection.execute(_EXPIRED, {"now": now})
-    for what, wording in sorted(news.items()):
-        row: dict[str, Any] = {"server": limits.server, "model": limits.model, "what": what, "wording": wording}
-        connection.execute(_upsert(connection), {**row, "learned_at": now, "expires_at": now + _LASTS})
 
 
 class SharedRefusals:
@@ -105,7 +55,9 @@ class SharedRefusals:
                 continue
             news, now = limits.take_news(), storage.now()
             try:
-                await storage.write(partial(_write, limits=limits, news=news, now=now))
+                await storage.write(
+                    partial(write_refusals, server=limits.server, model=limits.model, news=news, now=now)
+                )
             except BotServiceError as error:
                 limits.give_back_news(news)
                 logger.info("model.refusals_not_stored", extra={"reason": type(error).__name__})

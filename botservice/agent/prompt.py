@@ -14,22 +14,20 @@ from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from typing import Any, TypeVar
 
-from sqlalchemy import select
-
 from botservice.agent.fitting import Pieces, Scales, count_left_out, fit
 from botservice.conversation.agent_memory import RenderedStep, start_of_work
 from botservice.conversation.chat_messages import without_pictures
 from botservice.conversation.context import AgentContext
 from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut
-from botservice.conversation.queries import IS_KEPT_OUT, read_kept_out
+from botservice.conversation.queries import find_known, read_kept_out
 from botservice.conversation.readable import image_url
 from botservice.conversation.steps import TaskStep
 from botservice.conversation.tool_calls import describe_waiting
-from botservice.core.messages import Author, Message, Role, storable
+from botservice.core.messages import Author, Message, Role
 from botservice.history.chat_history import Recall
 from botservice.history.documents import question_of
 from botservice.history.namesakes import shared_names
-from botservice.history.note_queries import ARE_SHOWN, read_notes
+from botservice.history.note_queries import read_notes
 from botservice.history.notes import StoredNote, describe_notes
 from botservice.history.questions import SearchHit
 from botservice.history.shown import (
@@ -51,7 +49,7 @@ from botservice.history.shown import (
 from botservice.history.window import MessageSelector
 from botservice.llm.chat import CachedPrompt, ChatMessage, SaidMessage, ToolSchema
 from botservice.llm.tokens import TokenCounter, counter_for
-from botservice.people.fact_queries import ARE_KNOWN, visible_facts
+from botservice.people.fact_queries import visible_facts
 from botservice.people.facts import Fact, describe_person
 from botservice.people.names import is_guest
 from botservice.storage.database import Connection
@@ -63,8 +61,6 @@ _UNLIMITED = 1_000_000_000  # tokens
 _NOT_KEPT = "[what the person had open: not kept]"
 
 T = TypeVar("T")
-# Most chats have nothing of all this: one question for all of it.
-_KNOWN = select(ARE_SHOWN.label("notes"), ARE_KNOWN.label("facts"), IS_KEPT_OUT.label("kept_out"))
 _Known = tuple[list[StoredNote], list[Fact], str, KeptOut]  # notes, facts, which calls wait, what the model refuses
 
 
@@ -287,10 +283,8 @@ class PromptBuilder:
     def _read_known(self, connection: Connection, context: AgentContext, now: datetime) -> _Known:
         """Return the notes, what may be told of the person who asks, which calls wait, and what is kept out."""
         question = context.chat_history.last_user_message
-        author = (question and question.author) or Author()
-        account = {"platform": storable(author.platform or ""), "platform_id": storable(author.id or "")}
-        model = self.model or ""
-        (known,) = connection.execute(_KNOWN, {"context": context.id, "of_model": model, "now": now, **account}).all()
+        author, model = None if question is None else question.author, self.model or ""
+        known = find_known(connection, context.id, author, model, now)
         noted = read_notes(connection, context.id, is_shown=True) if known.notes and self.notes_tokens else []
         is_told = known.facts and not is_guest(context.context_keys)
         facts = visible_facts(connection, context.id, author, with_ended=True) if is_told else []

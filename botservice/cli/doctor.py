@@ -14,13 +14,13 @@ from typing import Final
 import httpx2
 
 from botservice.agent.hosted_tools import WEB_SEARCH
-from botservice.agent.model_refusals import list_refusals
 from botservice.background.model_watch import notices_of
 from botservice.cli.doctor_bot import check_bot, check_model, check_toolsets
 from botservice.cli.doctor_model import check_model as check_model_of_server
 from botservice.cli.own_bot import find_own_bot
 from botservice.cli.settings_spelling import check_spelling
 from botservice.config.settings import WEB_TOOLS, Settings, reveal
+from botservice.conversation.queries import list_refusals
 from botservice.core.check_result import Finding
 from botservice.core.errors import BotServiceError, SettingsError
 from botservice.core.messages import Attachment

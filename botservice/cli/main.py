@@ -254,9 +254,9 @@ def doctor(
     ] = False,
 ) -> None:
     """Check every setting, and your own bot where there is one, against the real thing, and say what to do."""
-    from botservice.agent.model_refusals import forget_refusals as forget
     from botservice.app import prepare
     from botservice.cli.doctor import check_everything, read_settings
+    from botservice.conversation.queries import forget_refusals as forget
 
     if forget_refusals:
         count = with_storage(lambda storage: storage.write(forget))

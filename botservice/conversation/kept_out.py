@@ -1,6 +1,7 @@
 """What the prompts of a conversation go without, because a model refuses it: known to every process, for a day."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Final
 
 from botservice.core.messages import Message
@@ -57,3 +58,21 @@ class PromptBounds:
 
 
 UNBOUNDED: Final = PromptBounds()
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRefusal:
+    """What one model of one server does not take.
+
+    Attributes:
+        what: As the table of errors calls it, such as "image" or "stream_options".
+        wording: By which words of its own the server said so, with "…" for all others.
+        expires_at: When the server is asked for it again.
+    """
+
+    server: str
+    model: str
+    what: str
+    wording: str | None
+    learned_at: datetime
+    expires_at: datetime

@@ -4,25 +4,28 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Exists, bindparam, delete, exists, insert, select, update
+from sqlalchemy import bindparam, delete, exists, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from botservice.conversation.context_keys import ContextKeys
-from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut
+from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut, ModelRefusal
 from botservice.conversation.metadata_changes import MetadataChanges, with_key
 from botservice.core.errors import StorageError
-from botservice.core.messages import Author, Message
+from botservice.core.messages import Author, Message, storable
+from botservice.history.note_queries import ARE_SHOWN
 from botservice.history.queries import LAST_OF_A_PERSON
 from botservice.history.rows import read_messages
+from botservice.llm.openai.options import REMEMBERED_SECONDS
 from botservice.people.access_queries import read_names, read_roles
 from botservice.people.access_values import AccessRole
+from botservice.people.fact_queries import ARE_KNOWN
 from botservice.people.names import person_name
 from botservice.storage.blobs import read_blobs
-from botservice.storage.database import Connection
+from botservice.storage.database import Connection, Row
 from botservice.storage.statements import upserting
 from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN, TURN_IS_RUNNING
 from botservice.storage.tables.conversations import contexts, prompt_log, steps, turns
-from botservice.storage.tables.models import refused_messages
+from botservice.storage.tables.models import model_refusals, refused_messages
 from botservice.storage.tables.slack import feedback
 from botservice.storage.tables.waiting import pending_calls
 
@@ -316,10 +319,19 @@ _IS_OF: Final = (refused_messages.c.context_id == bindparam("context")) & (
 _KEPT_OUT: Final = select(refused_messages.c.kept_out, refused_messages.c.is_told).where(
     _IS_OF, refused_messages.c.expires_at > bindparam("now")
 )
-IS_KEPT_OUT: Final[Exists] = _KEPT_OUT.exists()
-"""Whether a context (:context) has prompts for a model (:of_model) that go without something now (:now)."""
+# Most chats have nothing of all this: one question for all of it.
+_KNOWN: Final = select(ARE_SHOWN.label("notes"), ARE_KNOWN.label("facts"), _KEPT_OUT.exists().label("kept_out"))
 _TELL: Final = update(refused_messages).where(_IS_OF).values(is_told=True)
 _upsert: Final = upserting(refused_messages, "context_id", "model")
+
+
+def find_known(
+    connection: Connection, context_id: int, author: Author | None, model: str, now: datetime
+) -> Row[*tuple[Any, ...]]:
+    """Return whether there are notes and facts for a prompt, and whether a model refuses anything of its context."""
+    platform, platform_id = ("", "") if author is None else (author.platform or "", author.id or "")
+    account = {"platform": storable(platform), "platform_id": storable(platform_id)}
+    return connection.execute(_KNOWN, {"context": context_id, "of_model": model, "now": now, **account}).one()
 
 
 def read_kept_out(connection: Connection, context_id: int, model: str, now: datetime) -> KeptOut:
@@ -349,6 +361,31 @@ def note_told(connection: Connection, context_id: int, model: str) -> None:
     connection.execute(_TELL, {"context": context_id, "of_model": model})
 
 
-def forget_kept_out(connection: Connection) -> int:
-    """Delete what was kept out, of every context; return of how many."""
-    return len(connection.execute(delete(refused_messages).returning(refused_messages.c.model)).all())
+_REFUSAL_LASTS: Final = timedelta(seconds=REMEMBERED_SECONDS)
+_KNOWN_REFUSALS: Final = (
+    select(model_refusals)
+    .where(model_refusals.c.expires_at > bindparam("now"))
+    .order_by(model_refusals.c.server, model_refusals.c.model, model_refusals.c.learned_at, model_refusals.c.what)
+)
+_EXPIRED_REFUSALS: Final = delete(model_refusals).where(model_refusals.c.expires_at <= bindparam("now"))
+_upsert_refusal: Final = upserting(model_refusals, "server", "model", "what")
+
+
+def list_refusals(connection: Connection, now: datetime) -> list[ModelRefusal]:
+    """Return what is known, by server and model."""
+    return [ModelRefusal(**row._asdict()) for row in connection.execute(_KNOWN_REFUSALS, {"now": now}).all()]
+
+
+def forget_refusals(connection: Connection) -> int:
+    """Delete all that was learned, also which messages models refuse; return how many rows there were."""
+    return connection.execute(delete(model_refusals)).rowcount + connection.execute(delete(refused_messages)).rowcount
+
+
+def write_refusals(
+    connection: Connection, server: str, model: str, news: Mapping[str, str | None], now: datetime
+) -> None:
+    """Store what a model of a server refuses, each with the wording of that; delete what has expired."""
+    connection.execute(_EXPIRED_REFUSALS, {"now": now})
+    for what, wording in sorted(news.items()):
+        row: dict[str, Any] = {"server": server, "model": model, "what": what, "wording": wording}
+        connection.execute(_upsert_refusal(connection), {**row, "learned_at": now, "expires_at": now + _REFUSAL_LASTS})

@@ -8,16 +8,22 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from sqlalchemy import delete, exists, insert, select, update
-
 from botservice.conversation.context import AgentContext
 from botservice.core.errors import StorageError
+from botservice.mcp.queries import (
+    change_sign_in,
+    delete_sign_in,
+    find_sign_in,
+    has_state,
+    lock_sign_in,
+    store_sign_in,
+    store_state,
+    take_state,
+)
 from botservice.people.fact_queries import is_private
 from botservice.people.queries import find_identity
 from botservice.storage.database import Connection, Storage
 from botservice.storage.encryption import Cipher
-from botservice.storage.tables.people import identities
-from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
 
 _STATE_LASTS: Final = timedelta(minutes=15)
 _MOST_TRIES: Final = 5
@@ -81,9 +87,7 @@ class SignIns:
 
     async def find(self, storage: Storage, identity_id: int, server: str, url: str) -> SignIn | None:
         """Return the sign-in of an account, or None if there is none for this address and key."""
-        of_both = (tool_sign_ins.c.identity_id == identity_id, tool_sign_ins.c.server == server)
-        query = select(tool_sign_ins.c.id, tool_sign_ins.c.data).where(*of_both)
-        row = await storage.read(lambda connection: connection.execute(query).one_or_none())
+        row = await storage.read(lambda connection: find_sign_in(connection, identity_id, server))
         try:
             found = None if row is None else self._read(row.id, server, row.data)
         except StorageError:  # with another key: the person signs in anew
@@ -92,18 +96,8 @@ class SignIns:
 
     async def keep(self, storage: Storage, identity_id: int, made: SignIn) -> bool:
         """Store a new sign-in in the place of an earlier one; return whether its account still exists."""
-        of_both = (tool_sign_ins.c.identity_id == identity_id, tool_sign_ins.c.server == made.server)
-        values = {"identity_id": identity_id, "server": made.server, "data": self._write(made)}
-
-        def write(connection: Connection) -> bool:
-            if not _is_there(connection, identity_id):
-                return False
-            now = storage.now()
-            connection.execute(delete(tool_sign_ins).where(*of_both))
-            connection.execute(insert(tool_sign_ins).values(**values, created_at=now, updated_at=now))
-            return True
-
-        return await storage.write(write)
+        data, now = self._write(made), storage.now()
+        return await storage.write(lambda connection: store_sign_in(connection, identity_id, made.server, data, now))
 
     async def reserve(self, storage: Storage, has: SignIn, until: float) -> bool:
         """Reserve the renewal of a sign-in for this process; return whether no other one was faster."""
@@ -116,11 +110,9 @@ class SignIns:
         lasts, the sign-in is void.
         Each try is counted in the transaction that compares it, so that many at once are no more than one by one.
         """
-        is_it = tool_sign_ins.c.id == has.id
-        query = select(tool_sign_ins).where(is_it).with_for_update()
 
         def write(connection: Connection) -> bool:
-            row = connection.execute(query).one_or_none()
+            row = lock_sign_in(connection, has.id)
             if row is None:
                 return False
             kept = self._read(row.id, has.server, row.data)
@@ -130,62 +122,45 @@ class SignIns:
             is_late = row.created_at < storage.now() - _STATE_LASTS
             is_right = not is_late and secrets.compare_digest(kept.code.encode(), code.strip().encode())
             if is_late or (tried.tries >= _MOST_TRIES and not is_right):
-                connection.execute(delete(tool_sign_ins).where(is_it))
+                delete_sign_in(connection, has.id)
             else:
                 made = replace(tried, code=None) if is_right else tried
-                connection.execute(update(tool_sign_ins).where(is_it).values(data=self._write(made)))
+                change_sign_in(connection, has.id, data=self._write(made))
             return is_right
 
         return await storage.write(write)
 
     async def _change(self, storage: Storage, seen: SignIn, made: SignIn) -> bool:
         """Keep a sign-in in the place of one that was seen; return whether that was there still."""
-        unchanged = (tool_sign_ins.c.id == seen.id, tool_sign_ins.c.data == seen.sealed)
-        change = update(tool_sign_ins).where(*unchanged).returning(tool_sign_ins.c.id)
-        change = change.values(data=self._write(made))
-        return await storage.write(lambda connection: connection.execute(change).one_or_none()) is not None
+        data = self._write(made)
+        return await storage.write(
+            lambda connection: change_sign_in(connection, seen.id, unless_changed_from=seen.sealed, data=data)
+        )
 
     async def renew(self, storage: Storage, renewed: SignIn) -> None:
         """Store renewed tokens, if the sign-in still exists."""
-        change = update(tool_sign_ins).where(tool_sign_ins.c.id == renewed.id)
-        values = {"data": self._write(renewed), "updated_at": storage.now()}
-        await storage.write(lambda connection: connection.execute(change.values(**values)))
+        data, now = self._write(renewed), storage.now()
+        await storage.write(lambda connection: change_sign_in(connection, renewed.id, data=data, updated_at=now))
 
     async def drop(self, storage: Storage, sign_in_id: int) -> None:
         """Delete a sign-in."""
-        gone = delete(tool_sign_ins).where(tool_sign_ins.c.id == sign_in_id)
-        await storage.write(lambda connection: connection.execute(gone))
+        await storage.write(lambda connection: delete_sign_in(connection, sign_in_id))
 
     async def begin(self, storage: Storage, identity_id: int, server: str, grant: TokenGrant) -> str:
         """Store the state of a new sign-in and return it; it voids an earlier one of the same account."""
         state = secrets.token_urlsafe(32)
-        row = {"identity_id": identity_id, "server": server, "data": self._seal(asdict(grant))}
         now = storage.now()
-        of_both = (tool_sign_in_states.c.identity_id == identity_id, tool_sign_in_states.c.server == server)
-
-        def write(connection: Connection) -> None:
-            connection.execute(delete(tool_sign_in_states).where(tool_sign_in_states.c.expires_at < now))
-            if not _is_there(connection, identity_id):
-                return  # what leads back to nobody is good for nothing
-            connection.execute(delete(tool_sign_in_states).where(*of_both))
-            values = {**row, "digest": _digest(state), "expires_at": now + _STATE_LASTS}
-            connection.execute(insert(tool_sign_in_states).values(values))
-
-        await storage.write(write)
+        row = {"identity_id": identity_id, "server": server, "data": self._seal(asdict(grant))}
+        row |= {"digest": _digest(state), "expires_at": now + _STATE_LASTS}
+        await storage.write(lambda connection: store_state(connection, row, now))
         return state
 
     async def take(self, storage: Storage, server: str, state: str) -> tuple[int, TokenGrant] | None:
         """Use up a state; return whose sign-in it is and its parameters, unless it is used or expired."""
-        columns = tool_sign_in_states.c
-        taking = (
-            delete(tool_sign_in_states)
-            .where(columns.digest == _digest(state), columns.server == server)
-            .returning(columns.identity_id, columns.data, columns.expires_at)
-        )
-        known = select(exists().where(columns.digest == _digest(state)))
-        if not await storage.read(lambda connection: connection.execute(known).scalar_one()):
+        digest = _digest(state)
+        if not await storage.read(lambda connection: has_state(connection, digest)):
             return None  # anybody may come here, and writing holds others up
-        row = await storage.write(lambda connection: connection.execute(taking).one_or_none())
+        row = await storage.write(lambda connection: take_state(connection, server, digest))
         if row is None or row.expires_at < storage.now():
             return None
         return row.identity_id, TokenGrant(**self._open(row.data))
@@ -215,12 +190,6 @@ async def find_asker(context: AgentContext) -> int | None:
         return identity.id if identity is not None and is_private(connection, context.id, author) else None
 
     return None if author is None else await context.storage.read(read)
-
-
-def _is_there(connection: Connection, identity_id: int) -> bool:
-    """Return whether an account still exists, and lock it against other processes."""
-    query = select(identities.c.id).where(identities.c.id == identity_id).with_for_update(key_share=True)
-    return connection.execute(query).one_or_none() is not None
 
 
 def _digest(state: str) -> str:

@@ -123,8 +123,15 @@ def test_what_is_only_read_is_not_written(tmp_path: Path):
 
 
 IMPORTS_SQLALCHEMY = re.compile(r"^\s*(?:from|import) sqlalchemy\b", re.MULTILINE)
-PACKAGES_WITH_QUERIES = ("background", "cli", "commands", "conversation", "history", "people", "server", "telemetry")
-WITH_QUERIES = ("transports", *(f"botservice/{each}" for each in PACKAGES_WITH_QUERIES))
+WITHOUT_QUERIES_YET = {"config", "core", "devtools", "privacy", "proving", "storage", "turns"}
+WITH_QUERIES = (
+    "transports",
+    *(
+        f"botservice/{each.name}"
+        for each in sorted((ROOT / "botservice").iterdir())
+        if each.is_dir() and each.name not in WITHOUT_QUERIES_YET
+    ),
+)
 
 
 @pytest.mark.parametrize("package", WITH_QUERIES)

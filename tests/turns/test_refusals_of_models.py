@@ -9,8 +9,7 @@ from standins import openai_providers as providers
 from standins.openai_api import CHAT, RESPONSES, OpenAIApi, Recorded
 
 from botservice import AgentContext, Attachment, LLMError, OpenAIChatLLM, SteadyWindowMessageSelector
-from botservice.agent.model_refusals import forget_refusals, list_refusals
-from botservice.conversation.queries import read_kept_out
+from botservice.conversation.queries import forget_refusals, list_refusals, read_kept_out
 from botservice.llm.openai.server_errors import judge, read_error
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage.tables.models import model_refusals, refused_messages
@@ -107,7 +106,7 @@ async def test_a_database_that_does_not_answer_keeps_no_model_from_answering(con
         process = Process(storage, api)
         with monkeypatch.context() as patch:
             patch.setattr(records, "list_refusals", fail)
-            patch.setattr(records, "_write", fail)
+            patch.setattr(records, "write_refusals", fail)
             answer = await process.service.prompt(context, "what is this?", attachments=[PNG])
             assert answer.text.startswith("fine")
         assert await refusals(storage) == []
