@@ -123,13 +123,13 @@ def test_what_is_only_read_is_not_written(tmp_path: Path):
 
 
 IMPORTS_SQLALCHEMY = re.compile(r"^\s*(?:from|import) sqlalchemy\b", re.MULTILINE)
-WITHOUT_QUERIES_YET = {"config", "core", "devtools", "privacy", "proving", "storage", "turns"}
+WITHOUT_QUERIES_YET = {"devtools", "privacy", "proving", "storage", "turns"}
 WITH_QUERIES = (
     "transports",
     *(
         f"botservice/{each.name}"
         for each in sorted((ROOT / "botservice").iterdir())
-        if each.is_dir() and each.name not in WITHOUT_QUERIES_YET
+        if (each / "__init__.py").is_file() and each.name not in WITHOUT_QUERIES_YET
     ),
 )
 
