@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from botservice.people.usage import UsageBy, UsageLine
     from botservice.storage.database import Connection
 
-access_cli = typer.Typer(help="List who is let in and who waits; let somebody in, or no more.")
-ChatOption = Annotated[bool, typer.Option("--chat", help="It names a group, where that does not show by itself.")]
+access_cli = typer.Typer(help="List who has access and who is waiting; grant or revoke access.")
+ChatOption = Annotated[
+    bool, typer.Option("--chat", help="The name is that of a group, if it does not show this itself.")
+]
 _BY = "command line"
 
 
@@ -37,10 +39,12 @@ def access(command: typer.Context, *, as_json: JsonLinesOption = False) -> None:
 def approve(
     who: Annotated[str, typer.Argument(metavar="CODE|PLATFORM:ID", help="A newcomer's code, or a person or a group.")],
     *,
-    owner: Annotated[bool, typer.Option("--owner", help="They may let others in, too.")] = False,
+    owner: Annotated[
+        bool, typer.Option("--owner", help="Make the person an owner, who may grant access to others.")
+    ] = False,
     chat: ChatOption = False,
 ) -> None:
-    """Let somebody in; a newcomer is told so in their chat."""
+    """Grant access; a newcomer is notified in their chat."""
     from botservice.people.access_values import AccessRole
     from botservice.turns.notices import owe_in_turn
 
@@ -67,7 +71,7 @@ def revoke(
     *,
     chat: ChatOption = False,
 ) -> None:
-    """Let somebody in no more."""
+    """Block a person or a group."""
     gate = _access()
     gate.check_revocable(who)
     is_heard_of = _check_platform(who)
@@ -87,7 +91,7 @@ def usage(
     *,
     as_json: JsonLinesOption = False,
 ) -> None:
-    """List what models were asked, by person, chat, model or day (UTC)."""
+    """List tokens and cost by person, chat, model or day (UTC)."""
     from botservice.people.usage_queries import list_usage
 
     subject, start = _usage_by(by), _day(since)

@@ -16,17 +16,19 @@ from botservice.transport_plugins import TERMINAL, load_plugin
 def chat(
     app: Annotated[
         str | None,
-        typer.Option("--app", metavar="MODULE:SERVICE", help="Your own AgentService; by default that of bot.py here."),
+        typer.Option(
+            "--app", metavar="MODULE:SERVICE", help="Your own AgentService; by default the one in bot.py here."
+        ),
     ] = None,
-    session: Annotated[str, typer.Option(help="Which conversation; each remembers its own.")] = "default",
+    session: Annotated[str, typer.Option(help="The conversation; each one has its own memory.")] = "default",
     *,
     history: Annotated[
-        bool, typer.Option("--history/--no-history", help="Whether what you type is kept for the arrow keys.")
+        bool, typer.Option("--history/--no-history", help="Store your input for the arrow keys, or do not.")
     ] = True,
 ) -> None:
     """Talk to the same service on the terminal. Piped input is answered line by line.
 
-    Where `botservice serve` runs on the same SQLite file, it answers; with its own agent.
+    If `botservice serve` runs on the same SQLite file, that service answers, with its own agent.
     """
     settings = load_settings()
     if settings.log_level is LogLevel.INFO:

@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 AppOption = Annotated[
     str | None,
-    typer.Option("--app", metavar="MODULE:SERVICE", help="Your own AgentService; by default that of bot.py here."),
+    typer.Option("--app", metavar="MODULE:SERVICE", help="Your own AgentService; by default the one in bot.py here."),
 ]
 JsonLinesOption = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 MaybeContextArgument = Annotated[

@@ -48,9 +48,9 @@ def copy(
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to; there must be no such file yet.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The new file; an existing one is not replaced.")],
 ) -> None:
-    """Copy an SQLite database to a file, also while the service runs. For Postgres there is pg_dump."""
+    """Copy an SQLite database to a file, also while the service runs. For Postgres, use pg_dump."""
     url = load_settings().database_url
     with long_work("backup", left="No copy is left, and the database is as it was.") as progress:
         said = back_up_database(url, file, progress)
@@ -58,9 +58,9 @@ def backup(
 
 
 def compact(
-    *, shrink: Annotated[bool, typer.Option("--shrink", help="Then give unused pages of an SQLite file back.")] = False
+    *, shrink: Annotated[bool, typer.Option("--shrink", help="Then make an SQLite file smaller.")] = False
 ) -> None:
-    """Take away now what KEEP_STEPS_DAYS and KEEP_EVENTS_DAYS let go; the service does so every hour by itself."""
+    """Delete now what KEEP_STEPS_DAYS and KEEP_EVENTS_DAYS no longer keep; the service does this every hour."""
     settings = load_settings()
     retention = settings.keep_steps_days, settings.keep_events_days
     left = "What is taken away stays so; the next pass does the rest."
@@ -71,10 +71,10 @@ def compact(
 
 def encrypt(
     give_up_unreadable: Annotated[  # noqa: FBT002 - typer
-        bool, typer.Option("--give-up-unreadable", help="First delete the files whose key is lost; they are gone then.")
+        bool, typer.Option("--give-up-unreadable", help="First delete the files whose key is lost, for good.")
     ] = False,
 ) -> None:
-    """Encrypt files that are stored in the clear, or under an older key, with the first one of ENCRYPTION_KEY."""
+    """Encrypt files that are not encrypted, or by an older key, with the first key of ENCRYPTION_KEY."""
     from botservice.storage.rekeying import encrypt_files
     from botservice.storage.rekeying import give_up_unreadable as give_up
 

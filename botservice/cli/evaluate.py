@@ -22,19 +22,18 @@ def evaluate(
         Path | None, typer.Argument(metavar="[FILE]", help="Cases in YAML; see docs/guides/trying-again.md.")
     ] = None,
     *,
-    model: Annotated[str | None, typer.Option(metavar="NAME", help="In the place of the agent's model.")] = None,
-    prompt: Annotated[Path | None, typer.Option(metavar="FILE", help="In the place of the agent's prompt.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="Another model.")] = None,
+    prompt: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Instructions that replace those of the agent.")
+    ] = None,
     source: Annotated[
-        str | None,
-        typer.Option(
-            "--from", metavar="CONTEXT", help="Print a past turn of this conversation as a case, and ask nobody."
-        ),
+        str | None, typer.Option("--from", metavar="CONTEXT", help="Print a past turn of this conversation as a case.")
     ] = None,
     turn: Annotated[int | None, typer.Option(max=MOST_ID, help="With --from: which turn.")] = None,
     app: AppOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="What came of the cases as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Ask cases of a prompt or a model; the exit code is 1 where one fails. No tool runs and nothing is sent."""
+    """Evaluate a prompt or a model with cases. The exit code is 1 if one fails. No tool runs."""
     if (file is None) == (source is None):
         raise BotServiceError("say one: FILE with cases, or --from CONTEXT --turn N to begin such a file")
     if source is not None:

@@ -81,16 +81,16 @@ def serve(
     app: AppOption = None,
     *,
     worker: Annotated[
-        bool, typer.Option("--worker/--no-worker", help="Whether this process also works on turns.")
+        bool, typer.Option("--worker/--no-worker", help="Work on turns in this process, or leave them to workers.")
     ] = True,
     processes: Annotated[
         int, typer.Option(min=1, max=64, help="How many processes work on turns, on Postgres: one for each core.")
     ] = 1,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="In place of PORT; 0 takes any.")] = None,
     reload: Annotated[
-        bool, typer.Option("--reload", help="Begin anew when code, .env, a .json or a skill changes here; chats stay.")
+        bool, typer.Option("--reload", help="Restart when code, .env, a .json or a skill changes here.")
     ] = False,
-    opens: Annotated[bool, typer.Option("--open", help="Open the chat in a browser, where there is one.")] = False,
+    opens: Annotated[bool, typer.Option("--open", help="Open the chat in a browser.")] = False,
 ) -> None:
     """Run the web server, every transport that has a token, and the worker, in one process."""
     if reload:
@@ -124,7 +124,7 @@ def worker(
     *,
     share: Annotated[str | None, typer.Option(hidden=True, help="INDEX/COUNT, from `serve --processes`.")] = None,
 ) -> None:
-    """Work on turns without a web server, beside processes that `serve --no-worker`. It needs Postgres."""
+    """Work on turns without a web server, together with `serve --no-worker`. It needs Postgres."""
     with loading():
         from botservice.cli.worker_processes import end_with_parent, read_share
         from botservice.server import serving
@@ -171,11 +171,10 @@ def export(
     context: MaybeContextArgument = None,
     person: PersonOption = None,
     archive: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Of a person: write a zip file that people can read, with files."),
+        Path | None, typer.Option(metavar="FILE", help="With --person: write a zip file with pages to read and files.")
     ] = None,
 ) -> None:
-    """Write everything that is kept of a conversation, or of a person in all of theirs, as JSON."""
+    """Write everything stored about a conversation or a person as JSON."""
     from botservice.cli.addresses import find_context_id, parse_person
     from botservice.devtools.conversations import export_context
     from botservice.privacy.exported_data import as_values, make_archive, read_person
@@ -207,7 +206,7 @@ def forget(
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete a conversation for good, or all that is a person's: messages, facts, steps, files and events."""
+    """Delete a conversation, or everything about a person, for good: messages, facts, steps, files, events."""
     from botservice.cli.addresses import find_context_id, parse_person
     from botservice.devtools.conversations import forget_context
     from botservice.privacy.forgetting import forget_person
@@ -249,11 +248,11 @@ def doctor(
     forget_refusals: Annotated[
         bool,
         typer.Option(
-            "--forget-refusals", help="Forget first what models were found to refuse, so that it is tried again."
+            "--forget-refusals", help="First forget which features models refused, so that they are tried again."
         ),
     ] = False,
 ) -> None:
-    """Check every setting, and your own bot where there is one, against the real thing, and say what to do."""
+    """Test every setting, and your own bot, against the real servers, and say what to do."""
     from botservice.app import prepare
     from botservice.cli.doctor import check_everything, read_settings
     from botservice.conversation.queries import forget_refusals as forget

@@ -49,12 +49,10 @@ def new(
     ] = Template.PLAIN,
     deploy: Annotated[
         str,
-        typer.Option(
-            metavar="PLACE,…", help="Files for docker, heroku, render, fly, railway, kubernetes, systemd; later, too."
-        ),
+        typer.Option(metavar="PLACE,…", help="Files for docker, heroku, render, fly, railway, kubernetes, systemd."),
     ] = "",
 ) -> None:
-    """Make a folder with a bot of your own: bot.py with a tool, a test, and what it takes to deploy it."""
+    """Create a folder with a bot of your own: bot.py with a tool, a test, and files for its deployment."""
     if not path.strip():
         raise BotServiceError("name the new folder: botservice new mybot; or “.” for the current one")
     folder = Path(path)

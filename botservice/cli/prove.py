@@ -21,18 +21,18 @@ _MOST_SEED = 10**6
 
 def prove(
     seconds: Annotated[float, typer.Option(min=1, help="How long people write.")] = 120,
-    kills: Annotated[int, typer.Option(min=0, help="How many processes are killed meanwhile.")] = 20,
-    seed: Annotated[int | None, typer.Option(help="What is drawn by chance; by default another one each time.")] = None,
+    kills: Annotated[int, typer.Option(min=0, help="How many processes are killed.")] = 20,
+    seed: Annotated[int | None, typer.Option(help="The seed of messages and kills; by default a random one.")] = None,
     database: Annotated[
-        str | None, typer.Option(metavar="URL", help="An empty Postgres, for two processes; it is left empty.")
+        str | None, typer.Option(metavar="URL", help="An empty Postgres database, for two processes.")
     ] = None,
     record: Annotated[
         Path | None, typer.Option(help="A file for each change of a state: ids and names of states, as JSON lines.")
     ] = None,
 ) -> None:
-    """Show that nothing is lost: fifty people write, the service is killed again and again, an oracle counts.
+    """Show that nothing is lost: fifty people write while the service is killed again and again.
 
-    It takes no key, no account and no network, and leaves nothing behind. It ends with 1 where a promise is broken.
+    It needs no key, account or network, and leaves nothing behind. The exit code is 1 if a guarantee is broken.
     """
     from botservice.proving.proof import SimulationPlan
     from botservice.proving.table import write_table

@@ -14,11 +14,13 @@ from botservice.core.messages import Attachment
 
 def send(
     chat: Annotated[str, typer.Argument(metavar="CHAT", help=CHAT_FORMS)],
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is said, as Markdown.")],
-    file: Annotated[list[Path] | None, typer.Option(metavar="FILE", help="A file to send along; any number.")] = None,
-    key: Annotated[str | None, typer.Option(help="Sent again with the same key, it is the first message.")] = None,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The text, in Markdown.")],
+    file: Annotated[
+        list[Path] | None, typer.Option(metavar="FILE", help="A file to send with it; repeat for several.")
+    ] = None,
+    key: Annotated[str | None, typer.Option(help="A repeated message with the same key is not sent again.")] = None,
 ) -> None:
-    """Send a message to a chat as the bot's own words, and print its id. A service that runs delivers it."""
+    """Send a message to a chat as the bot, and print its id. A running service delivers it."""
     from botservice.people.access import Access
     from botservice.turns.sending import checked_words, find_chat, prepare_message
     from botservice.turns.sending import send as store

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from botservice.storage.database import Storage
     from botservice.turns.administration import ListedTurn
 
-turns_cli = typer.Typer(help="List turns that wait, run, were set aside or not delivered; try one again, or drop it.")
+turns_cli = typer.Typer(help="List turns that are waiting, running, set aside or not delivered; retry or drop one.")
 MOST_ID = 2**63 - 1
 TurnArgument = Annotated[
     int, typer.Argument(metavar="TURN", max=MOST_ID, help="A number, as `botservice turns` lists it.")
@@ -56,10 +56,11 @@ def retry(
     *,
     every: Annotated[bool, typer.Option("--all", help="Every turn that was set aside.")] = False,
     failed_since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="With --all: those that failed since then, in ISO 8601, UTC.")
+        str | None,
+        typer.Option(metavar="TIME", help="With --all: only those that failed since this time (ISO 8601, UTC)."),
     ] = None,
 ) -> None:
-    """Try a turn now that was set aside, or that waits for its next try; or all that were set aside."""
+    """Retry a turn that was set aside or waits for its next try."""
     from botservice.turns.administration import retry_all, retry_turn
 
     if (turn is None) is not every:
@@ -87,7 +88,7 @@ def _moment(text: str) -> datetime:
 
 @turns_cli.command()
 def drop(turn: TurnArgument) -> None:
-    """End a turn without an answer; one that runs is stopped."""
+    """End a turn without an answer; a running turn is stopped."""
     from botservice.turns.administration import drop_turn
 
     with_storage(lambda storage: drop_turn(storage, turn, storage.now()))

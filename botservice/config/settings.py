@@ -293,19 +293,43 @@ class _Environment(BaseSettings):
 class ModelSettings(_Environment):
     """Which model answers."""
 
+    # The model
     openai_api_key: Annotated[SecretStr, _matching(_API_KEY)] | None = None
+    """The key of OpenAI or of another server. Default: a demo script answers, unless OPENAI_BASE_URL is set."""
     openai_base_url: HttpUrl | None = None
+    """An OpenAI-compatible server, usually ending with /v1. Default: https://api.openai.com/v1"""
     openai_model: str | None = None
+    """The model's name, as the server knows it. Default: gpt-6.1-terra"""
     openai_fallback_models: Names = ()
+    """Models on the same server, called in this order when the one before cannot answer, with commas between them.
+    See docs/models.md
+    """
     openai_api: Annotated[ApiChoice, BeforeValidator(str.lower)] = ApiChoice.AUTO
+    """The API of the server: responses, chat (chat.completions) or auto. See docs/models.md"""
     openai_reasoning_effort: Annotated[ReasoningEffort, BeforeValidator(str.lower)] | None = None
+    """How much the model reasons: none, minimal, low, medium, high, xhigh or max. Default: the model's own"""
     openai_reasoning_summary: Annotated[ReasoningSummary, BeforeValidator(str.lower)] = ReasoningSummary.OFF
+    """Shows a summary while the model reasons, with Responses: auto, concise, detailed or off."""
     openai_embedding_model: str | None = None
+    """Adds meaning to search; none turns it off. Default: text-embedding-3-small with OpenAI's own API, otherwise
+    search by words
+    """
     openai_transcription_model: str | None = None
+    """Turns voice messages, audio and video into text, such as gpt-transcribe. Default: a recording is named only"""
     openai_speech_model: str | None = None
+    """Speaks answers of up to 1,000 characters to voice messages on Telegram, such as gpt-4o-mini-tts. Default:
+    text only
+    """
     local_embedding_model: str | None = None
+    """Adds meaning to search on this machine: multilingual-e5-small or a folder; it takes precedence. See
+    docs/search.md
+    """
     model_timeout_seconds: float = Field(120.0, gt=0, allow_inf_nan=False)
+    """How many seconds a model may send nothing before it counts as failed."""
     max_answer_tokens: int | None = Field(None, ge=1)
+    """The longest answer, sent to the model's server and reserved in budgets. Default: the server's; 4096 are
+    reserved
+    """
 
     @property
     def has_model(self) -> bool:
@@ -326,77 +350,168 @@ class ModelSettings(_Environment):
 class Settings(ModelSettings):
     """Every setting, under its name in lower case."""
 
+    # The database
     database_url: Annotated[str, AfterValidator(_database_url)] = Field("sqlite:///botservice.db", repr=False)
-
-    telegram_bot_token: Annotated[SecretStr, _matching(_BOT_TOKEN)] | None = None
-    telegram_api_url: Annotated[str, AfterValidator(_bot_api_url)] = "https://api.telegram.org"
-    telegram_guests: bool = False
-    telegram_plain_chats: ChatIds = frozenset()
-    telegram_rich_messages: bool = True
-    telegram_webhook_secret: Annotated[SecretStr, _matching(_WEBHOOK_SECRET)] | None = None
-
-    slack_bot_token: SecretStr | None = None
-    slack_signing_secret: SecretStr | None = None
-    slack_app_token: SecretStr | None = None
-    slack_api_url: HttpUrl = "https://slack.com/api"
-    slack_client_id: str | None = None
-    slack_client_secret: SecretStr | None = None
-    slack_listen: Annotated[SlackListen, BeforeValidator(str.lower)] = SlackListen.THREADS
-    slack_pings: Annotated[SlackPings, BeforeValidator(str.lower)] = SlackPings.NONE
-    slack_unfurl: bool = False
-    link_previews: bool = False
-
-    encryption_key: Annotated[SecretStr, AfterValidator(_encryption_key)] | None = None
-    record_transitions: bool = False
-
-    public_url: Annotated[str, AfterValidator(_public_url)] | None = None
-    host: str = "127.0.0.1"
-    port: int = Field(8000, ge=0, le=65535)
-    admin_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
-    metrics_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
-    api_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
-    exports_per_day: int = Field(1, ge=1)
+    """sqlite:///FILE (four slashes for an absolute path) or postgresql://…"""
     database_idle_seconds: float | None = Field(None, gt=0, allow_inf_nan=False)
-    alerts_to: Annotated[ChatAddress | None, NoDecode, _parsed(ChatAddress.parse)] = None
+    """Lets a serverless Postgres sleep for so many seconds. See docs/postgres.md Default: it never sleeps"""
+
+    # All platforms
+    link_previews: bool = False
+    """Telegram and Slack may fetch the pages behind links in answers. See docs/privacy.md"""
+    encryption_key: Annotated[SecretStr, AfterValidator(_encryption_key)] | None = None
+    """Encrypts files and tokens: a random text of 32 characters or more. For a new key, put it in front, with a
+    comma. Default: no files are encrypted, and nobody can sign in to MCP servers
+    """
+
+    # Telegram
+    telegram_bot_token: Annotated[SecretStr, _matching(_BOT_TOKEN)] | None = None
+    """The bot's token, from @BotFather."""
+    telegram_api_url: Annotated[str, AfterValidator(_bot_api_url)] = "https://api.telegram.org"
+    """A Bot API server of your own, without /bot at its end."""
+    telegram_guests: bool = False
+    """Answers people who mention the bot in chats where it is no member. See docs/telegram.md"""
+    telegram_plain_chats: ChatIds = frozenset()
+    """The numbers of chats that get no rich messages, such as 42, -1001234567890"""
+    telegram_rich_messages: bool = True
+    """Sends tables, formulas and long answers as rich messages. See docs/telegram-messages.md"""
+    telegram_webhook_secret: Annotated[SecretStr, _matching(_WEBHOOK_SECRET)] | None = None
+    """The secret of the webhook: 1 to 256 letters, digits, _ or -. Default: derived from the token"""
+
+    # Slack
+    slack_bot_token: SecretStr | None = None
+    """The bot's token in your workspace, xoxb-…"""
+    slack_signing_secret: SecretStr | None = None
+    """Turns on events by HTTP."""
+    slack_app_token: SecretStr | None = None
+    """Turns on Socket Mode, xapp-…"""
+    slack_api_url: HttpUrl = "https://slack.com/api"
+    """Another address of Slack's Web API."""
+    slack_client_id: str | None = None
+    """With SLACK_CLIENT_SECRET and ENCRYPTION_KEY: lets other workspaces install the bot. Default: your workspace
+    only
+    """
+    slack_client_secret: SecretStr | None = None
+    """See SLACK_CLIENT_ID."""
+    slack_listen: Annotated[SlackListen, BeforeValidator(str.lower)] = SlackListen.THREADS
+    """The stored messages of channels: threads in which the bot takes part, or channels that it was added to."""
+    slack_pings: Annotated[SlackPings, BeforeValidator(str.lower)] = SlackPings.NONE
+    """Whom a model's words may ping: none, users or all."""
+    slack_unfurl: bool = False
+    """Link previews in Slack only."""
+
+    # The web server
+    public_url: Annotated[str, AfterValidator(_public_url)] | None = None
+    """The https address where platforms reach this service, without a path. Default: Telegram is polled"""
+    host: str = "127.0.0.1"
+    """Where the web server listens."""
+    port: int = Field(8000, ge=0, le=65535)
+    """The port of the web server; 0 takes any."""
+    admin_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
+    """Required for the web pages; 16 characters or more. Default: the pages work on this machine only,
+    and not at all if the listener is reachable from elsewhere
+    """
+    metrics_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
+    """The bearer token of /metrics; 16 characters or more. Default: /metrics works on this machine
+    only, and not at all if the listener is reachable from elsewhere
+    """
+    api_token: Annotated[SecretStr, AfterValidator(_admin_token)] | None = None
+    """The bearer token of /api/send; 16 characters or more. See docs/events.md
+    """
     metrics_port: int | None = Field(None, ge=0, le=65535)
+    """Where a worker serves /metrics, /healthz and /readyz; 0 takes any. Default: a worker listens nowhere"""
 
     web_access: Annotated[WebAccess, BeforeValidator(str.lower)] = WebAccess.ADMIN
+    """Access to the pages: admin, or link (people as well, each their own chat, by /web). See docs/access.md"""
 
+    # The default agent
     max_steps: int = Field(10, ge=0)
+    """How many steps of an answer may run tools."""
     window_tokens: int = Field(4000, ge=0)
+    """The most tokens of the newest messages in a prompt. See docs/explanation/prompt-caching.md"""
     search_k: int = Field(24, ge=0)
+    """The most older messages that search adds to a prompt; 0 for none."""
     search_tokens: int = Field(1000, ge=0)
+    """The most tokens of the messages that search adds."""
     observe: bool = True
+    """Writes notes of chats and facts about people in the background, if a model is set. See docs/observer.md"""
     observer_model: str | None = None
+    """The model that writes them, on the same server. Default: the agent's"""
     notes_tokens: int = Field(NOTES_TOKENS, ge=0)
+    """The most tokens of a chat's notes in a prompt."""
     bot_name: Annotated[str, AfterValidator(check_bot_name)] | None = None
+    """The bot's name on the pages and in the standard prompt, at most 64 characters. Default: botservice"""
     bot_app: Annotated[str, AfterValidator(_bot_app)] | None = None
+    """Your own AgentService, as module:service. Default: the service that bot.py in this folder assigns, or the
+    built-in agent
+    """
     system_prompt: str | None = None
+    """The instructions of the default agent. Default: a short text"""
     tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS
+    """The default agent's tools, with commas between them: time, facts, reminders, recall, fetch_page, web_search;
+    or none. See docs/tools.md
+    """
     fetch_asks: Annotated[FetchAsks, BeforeValidator(str.lower)] = FetchAsks.MADE_UP
+    """Before which pages fetch_page asks: made-up (an address that the asker did not write), always or never."""
     mcp_config: str | None = None
+    """The file that names MCP servers, or none. See docs/mcp.md Default: mcp.json, if it exists"""
     hooks_config: str | None = None
+    """The file that names hooks, by which other programs send events, or none. See docs/events.md Default:
+    hooks.json, if it exists
+    """
     skills: str | None = None
+    """A folder of skills, or none. See docs/tools.md Default: skills, if it exists"""
 
     approval_hours: float = Field(24.0, gt=0, le=_MOST_DAYS * 24, allow_inf_nan=False)
+    """For how many hours a call awaits approval. See docs/approval.md"""
 
+    # Access and budgets
     access: Annotated[AccessMode, BeforeValidator(str.lower)] = AccessMode.OPEN
+    """Access to the bot: open, allow or pairing. See docs/access.md"""
     owners: Identities = frozenset()
+    """People who may grant access to others, such as telegram:42, slack:T024BE7LD:U2147483697"""
     allowed: Identities = frozenset()
+    """People and groups with access, such as telegram:7, telegram:-100123"""
     budget_person: Limits = ()
+    """Limits for each person, such as 10 messages/minute, 200k tokens/day, 20 money/month. See docs/access.md
+    Default: no limit
+    """
     budget_chat: Limits = ()
+    """Limits for each chat. Default: no limit"""
     budget_service: Limits = ()
+    """Limits for the service. Default: no limit"""
     prices: Annotated[Prices, NoDecode, _parsed(parse_prices)] = Field(default_factory=dict)
+    """Prices per million tokens: MODEL=INPUT/OUTPUT/CACHED/WRITE, …; * is any other model. Default: OpenAI's
+    prices for gpt-5.5 to gpt-6.1 of November 2026 in USD with OpenAI's own API, otherwise free
+    """
     currency: str = "USD"
+    """The currency of prices."""
 
+    exports_per_day: int = Field(1, ge=1)
+    """How many archives of their data a person may request by /export within 20 hours."""
+
+    # Load and retention
     max_turns: int = Field(256, ge=1, le=4096)  # a lock each: Postgres has 6,400 as it comes
+    """How many answers a process makes at once, at most 4096."""
     max_waiting: int = Field(10_000, ge=1)
+    """How many turns may wait before platforms have to deliver later."""
 
     keep_steps_days: Annotated[int | None, _days(1)] = 30
+    """For how many days steps, prompts and deliveries of ended turns are kept, or forever. See docs/operating.md"""
     keep_events_days: Annotated[int | None, _days(FEWEST_EVENT_DAYS)] = 7
+    """For how many days events of platforms are kept: 3 or more, or forever."""
 
+    # Logs and alerts
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = LogLevel.INFO
+    """The least level of a log line: DEBUG, INFO, WARNING or ERROR."""
     log_format: Annotated[LogFormat, BeforeValidator(str.lower)] = LogFormat.TEXT
+    """The format of log lines: text or json."""
+    alerts_to: Annotated[ChatAddress | None, NoDecode, _parsed(ChatAddress.parse)] = None
+    """The chat that is told when questions fail, such as telegram:-100123 or slack:TEAM/CHANNEL. See
+    docs/monitoring.md
+    """
+    record_transitions: bool = False
+    """Records each change of a state in the database, for tests. See docs/explanation/protocol.md"""
 
     @property
     def mcp_file(self) -> Path | None:

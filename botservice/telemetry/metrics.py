@@ -32,40 +32,52 @@ class Metrics:
             turns: Pairs of a transport and an outcome.
             models: The models that may be asked.
         """
-        self._registry = registry = CollectorRegistry()
+        self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
         histogram = partial(Histogram, registry=registry)
         call_histogram = partial(histogram, buckets=_MODEL_SECONDS)
-        gauge("botservice_info", "The release that runs.", ["version"]).labels(version).set(1)
-        self._waiting = gauge("botservice_waiting", "What is stored and waits, by kind.", ["kind"])
-        self._turns = counter("botservice_turns", "Turns that have ended.", ["transport", "outcome"])
+        gauge("botservice_info", "1, with the running version.", ["version"]).labels(version).set(1)
+        self._waiting = gauge(
+            "botservice_waiting",
+            "Open work: turns_queued, turns_running, deliveries; oldest_queued_seconds: its greatest age.",
+            ["kind"],
+        )
+        self._turns = counter(
+            "botservice_turns",
+            "Turns that have ended: answered, listened, refused, stopped or failed.",
+            ["transport", "outcome"],
+        )
         for transport, outcome in turns:
             self._turns.labels(transport, outcome)
-        self._tokens = counter("botservice_model_tokens", "Tokens of models, by kind.", ["model", "kind"])
+        self._tokens = counter(
+            "botservice_model_tokens",
+            "Tokens: input (cached is a part of it) and output (reasoning is a part of it).",
+            ["model", "kind"],
+        )
         for model, kind in itertools.product(models, _TOKENS):
             self._tokens.labels(model, kind)
-        self._cost = counter("botservice_model_cost", "What models cost, in the currency of PRICES.", ["model"])
+        self._cost = counter("botservice_model_cost", "Cost of model calls, in the currency of PRICES.", ["model"])
         self._turn_seconds = histogram(
             "botservice_turn_duration_seconds",
-            "From a question's arrival to its stored answer.",
+            "From the arrival of a question to its stored answer.",
             ["transport"],
             buckets=_TURN_SECONDS,
         )
         self._calls = call_histogram(
             "gen_ai_client_operation_duration_seconds",
-            "Calls of models.",
+            "Model calls, each attempt; the purpose is answer or observe.",
             ["gen_ai_request_model", "botservice_purpose", "error_type"],
         )
         self._first = call_histogram(
             "gen_ai_client_operation_time_to_first_chunk_seconds",
-            "From a model's call to the first piece of its text.",
+            "From a model call to the first piece of its text.",
             ["gen_ai_request_model"],
         )
-        self._tools = call_histogram("botservice_tool_duration_seconds", "Runs of tools.", ["tool", "error_type"])
+        self._tools = call_histogram("botservice_tool_duration_seconds", "Tool calls.", ["tool", "error_type"])
         self._sendings = histogram(
             "botservice_delivery_duration_seconds",
-            "Attempts to make a message visible.",
+            "Attempts to send a message.",
             ["transport", "error_type"],
             buckets=_SENDING_SECONDS,
         )
@@ -78,7 +90,7 @@ class Metrics:
 
     def render(self) -> bytes:
         """Return what was counted, as Prometheus reads it."""
-        return generate_latest(self._registry)
+        return generate_latest(self.registry)
 
     @contextmanager
     def during(self, work: Work) -> Iterator[None]:
