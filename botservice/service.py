@@ -55,7 +55,7 @@ from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run_options import Clock, RunOptions, clock_of
 from botservice.turns.sending import Sent, checked_words, prepare_message, send
 from botservice.turns.storing_questions import store_api_question
-from botservice.turns.transport import Transport
+from botservice.turns.transport import Live, Transport
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
 from botservice.turns.waiting_records import find_due_turn
 
@@ -185,6 +185,7 @@ class AgentService:
         author: Author | str | None = None,
         attachments: Iterable[Attachment] = (),
         output: type[BaseModel] | None = None,
+        live: Live | None = None,
     ) -> Message:
         """Return the answer to text: a whole turn. Prompts of one context are answered one after the other.
 
@@ -193,6 +194,7 @@ class AgentService:
         Args:
             output: A pydantic model: the answer is one, as `output` of the message. An answer that is not valid goes
                 back to the model, within max_steps.
+            live: Is shown what the bot says and does meanwhile.
 
         Raises:
             InvalidOutput: the steps are used up, and no answer was valid.
@@ -212,7 +214,7 @@ class AgentService:
             turn = await store_api_question(context, claim, message, options, keeps_steps=False, is_told=False)
             context.output_form = form
             try:
-                answer = await self._finish(context, turn, claim, options)
+                answer = await self._finish(context, turn, claim, options, live)
             finally:
                 context.output_form = None
             return answer if form is None else _with_output(answer, form)
@@ -365,8 +367,10 @@ class AgentService:
         weakref.finalize(run, claims.abandon, claim).atexit = False
         return run
 
-    async def _finish(self, context: AgentContext, turn: Turn, claim: Claim, options: RunOptions) -> Message:
-        run = AgentRun(options, context, turn, claim)
+    async def _finish(
+        self, context: AgentContext, turn: Turn, claim: Claim, options: RunOptions, live: Live | None = None
+    ) -> Message:
+        run = AgentRun(options, context, turn, claim, live=live)
         try:
             return await run.finish()
         except (LLMError, BudgetExceeded) as error:

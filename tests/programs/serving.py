@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
-from standins.models import echo
 from standins.web_server import web_server
-from turns.messenger import Messenger
+from turns.messenger import Messenger, echo
 
 from botservice import AgentService, FunctionsBasedAgent, NoMessages, ScriptedChatLLM, Storage
 from botservice.app import Application, running

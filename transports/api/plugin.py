@@ -54,9 +54,10 @@ class ApiPlugin(TransportPlugin):
     def routes(self, application: Application, metrics: Metrics | None) -> Sequence[BaseRoute]:  # noqa: ARG002 - others need it
         """Return the routes."""
         from transports.api.hooks import hook_routes
+        from transports.api.openai_routes import ModelEndpoint
         from transports.api.sending import send_route
 
-        return [send_route(application), *hook_routes(application)]
+        return [send_route(application), *hook_routes(application), *ModelEndpoint(application).routes()]
 
 
 PLUGIN: Final = ApiPlugin()
