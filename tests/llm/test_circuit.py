@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.llm.circuit_breaker import LONGEST_PAUSE_SECONDS, Circuit
+from botservice.llm.fallback import LONGEST_PAUSE_SECONDS, Circuit
 
 
 def failed(*, at: float = 0.0, pause: float = 10.0) -> Circuit:

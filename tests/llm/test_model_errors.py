@@ -11,7 +11,7 @@ from standins.openai_api import OpenAIApi, Recorded
 from botservice import LLMError, OpenAIChatLLM
 from botservice.core.errors import LLMFailure
 from botservice.llm.chat import picture_digest
-from botservice.llm.openai.server_errors import judge, read_error
+from botservice.llm.openai.errors import judge, read_error
 
 WORDINGS = [
     json.loads(line) for line in (Path(__file__).parents[1] / "data" / "model_errors.jsonl").read_text().splitlines()

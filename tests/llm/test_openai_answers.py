@@ -6,7 +6,7 @@ import pytest
 from standins.openai_api import OpenAIApi, Reply, ToolUse
 
 from botservice import ContextOverflow, LLMError, OpenAIChatLLM, TokenUsage, ToolCall
-from botservice.llm.openai.chat_answers import ChatAnswer
+from botservice.llm.openai.chat_completions import ChatAnswer
 
 HELLO = [{"role": "user", "content": "hello"}]
 

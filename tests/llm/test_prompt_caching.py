@@ -8,8 +8,8 @@ from standins.openai_api import Failure, OpenAIApi
 
 from botservice import OpenAIChatLLM
 from botservice.agent.prompt import Prompt
-from botservice.llm.openai import chat_wire, responses_wire
-from botservice.llm.openai.chat_wire import merge_consecutive
+from botservice.llm.openai import chat_completions, responses
+from botservice.llm.openai.chat_completions import merge_consecutive
 from botservice.llm.openai.options import CallOptions
 
 TOOL = {"type": "function", "function": {"name": "add", "description": "Adds.", "parameters": {"type": "object"}}}
@@ -42,17 +42,17 @@ def marked_parts(messages):
     ]
 
 
-@pytest.mark.parametrize(("wire", "name"), [(chat_wire, "messages"), (responses_wire, "input")])
+@pytest.mark.parametrize(("wire", "name"), [(chat_completions, "messages"), (responses, "input")])
 def test_openai_is_told_the_key_and_where_to_keep_what_it_has_read(wire, name):
     prompt = make_prompt()
     body = wire.build_body(prompt, [TOOL], CallOptions("gpt-6.1-terra"))
     assert body["prompt_cache_key"] == "abc"
-    image = "image_url" if wire is chat_wire else "input_image"
+    image = "image_url" if wire is chat_completions else "input_image"
     assert marked_parts(body[name]) == [(0, "You are X"), (1, "first"), (3, image)]
     assert prompt[0] == {"role": "system", "content": "You are X"}, "the prompt stays as it is"
 
 
-@pytest.mark.parametrize("wire", [chat_wire, responses_wire])
+@pytest.mark.parametrize("wire", [chat_completions, responses])
 @pytest.mark.parametrize("model", ["gpt-4o", "gpt-5", "gpt-5.5", "gpt-5-mini", "o3", "ft:gpt-5.6:x", "gpt-oss-120b"])
 def test_older_models_are_told_the_key_alone(wire, model):
     body = wire.build_body(make_prompt(), [TOOL], CallOptions(model))
@@ -62,10 +62,10 @@ def test_older_models_are_told_the_key_alone(wire, model):
 
 @pytest.mark.parametrize("model", ["gpt-5.6", "gpt-5.6-terra-2026-06-27", "gpt-5.10", "gpt-6-luna", "gpt-6.2-astra"])
 def test_models_since_56_are_told_of_breakpoints(model):
-    assert "prompt_cache_breakpoint" in json.dumps(chat_wire.build_body(make_prompt(), [], CallOptions(model)))
+    assert "prompt_cache_breakpoint" in json.dumps(chat_completions.build_body(make_prompt(), [], CallOptions(model)))
 
 
-@pytest.mark.parametrize("wire", [chat_wire, responses_wire])
+@pytest.mark.parametrize("wire", [chat_completions, responses])
 @pytest.mark.parametrize(
     "url", ["http://localhost:11434/v1", "https://openrouter.ai/api/v1", "https://x.openai.com.evil"]
 )
@@ -73,7 +73,7 @@ def test_other_servers_are_told_nothing(wire, url):
     assert "cache" not in json.dumps(wire.build_body(make_prompt(), [TOOL], CallOptions("gpt-6.1-terra", base_url=url)))
 
 
-@pytest.mark.parametrize("wire", [chat_wire, responses_wire])
+@pytest.mark.parametrize("wire", [chat_completions, responses])
 def test_a_request_begins_as_the_one_before_it_did(wire):
     earlier = make_prompt()
     later = Prompt(earlier[:-2])

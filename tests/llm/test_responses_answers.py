@@ -7,7 +7,7 @@ import pytest
 from standins.openai_api import RESPONSES, Ending, Failure, OpenAIApi, Reply, ToolUse, script
 
 from botservice import ContextOverflow, LLMError, LLMFailure, OpenAIChatLLM, TokenUsage, ToolCall
-from botservice.llm.openai.responses_answers import ResponsesAnswer
+from botservice.llm.openai.responses import ResponsesAnswer
 
 HELLO = [{"role": "user", "content": "hello"}]
 ADD: dict[str, Any] = {

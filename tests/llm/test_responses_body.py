@@ -6,7 +6,7 @@ import pytest
 
 from botservice.llm.chat import SaidMessage
 from botservice.llm.openai.options import CallOptions
-from botservice.llm.openai.responses_wire import build_body, seals
+from botservice.llm.openai.responses import build_body, seals
 
 TERRA = CallOptions("gpt-6.1-terra")
 PNG = "data:image/png;base64,iVBORw0KGgo="

@@ -8,8 +8,8 @@ from typing import Any, Final, TypeAlias
 
 from botservice.core.errors import LLMError, LLMFailure
 from botservice.llm.chat import ChatMessage, TextSink, ToolSchema
-from botservice.llm.openai import chat_wire, responses_wire
-from botservice.llm.openai.chat_answers import ChatAnswer
+from botservice.llm.openai import chat_completions, responses
+from botservice.llm.openai.chat_completions import ChatAnswer
 from botservice.llm.openai.error_table import (
     ALTERNATING_ROLES,
     CALL_IDS,
@@ -40,7 +40,7 @@ from botservice.llm.openai.message_forms import (
 )
 from botservice.llm.openai.options import CallOptions, ServerLimits, Wire
 from botservice.llm.openai.prompt_caching import BREAKPOINT, KEY, copy_marks
-from botservice.llm.openai.responses_answers import ResponsesAnswer
+from botservice.llm.openai.responses import ResponsesAnswer
 
 OpenAIAnswer: TypeAlias = ChatAnswer | ResponsesAnswer
 """What reads an answer of either wire."""
@@ -85,7 +85,7 @@ class OpenAICall:
 
     def body(self) -> dict[str, Any]:
         """Return the body of the request."""
-        build = chat_wire.build_body if self.wire is Wire.CHAT else responses_wire.build_body
+        build = chat_completions.build_body if self.wire is Wire.CHAT else responses.build_body
         seals = self._limits.refused_seals | self._left_out
         messages, tools, refused = self._messages, self._tools, self._options.refused
         if refused:
@@ -166,6 +166,6 @@ class OpenAICall:
         """Make the request without the items of earlier answers, where they may be what the server does not take."""
         if self._left_out or error.status_code not in _REFUSING_ITEMS or error.kind is not LLMFailure.BAD_REQUEST:
             return False
-        find = chat_wire.seals if self.wire is Wire.CHAT else responses_wire.seals
+        find = chat_completions.seals if self.wire is Wire.CHAT else responses.seals
         self._left_out = find(self._messages, self._options, self._limits.refused_seals)
         return bool(self._left_out)
