@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botservice.agent.tool_outputs import OutputError
 from botservice.llm.tls import tls_context
-from botservice.mcp.child_processes import Children
 from botservice.mcp.config import ServerConfig
 from botservice.mcp.failures import explain, is_closed
 from botservice.mcp.http_and_stdio import ConnectionState, connected
 from botservice.mcp.listing import ListedTool, clean, read_listing
-from botservice.mcp.progress import progress_of_server
+from botservice.mcp.stdio import Children
 
 if TYPE_CHECKING:
     from mcp import Client
 
     from botservice.mcp.oauth import PersonalAuth
+import contextvars
+
+from botservice.agent.tool_progress import LONGEST
+from botservice.agent.tool_progress import progress as say
+
+if TYPE_CHECKING:
+    from mcp.shared.dispatcher import ProgressFnT
 
 CONNECT_SECONDS: Final = 60.0  # some commands fetch what they run first
 _LIST_SECONDS: Final = 30.0
@@ -286,3 +292,26 @@ def _is_cancelled() -> bool:
     """Return whether this task was cancelled from outside; an outage cancels it as well, within its own block."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
+
+
+_LARGEST: Final = 1e12
+
+
+def progress_of_server() -> "ProgressFnT":
+    """Return what takes notifications of progress for the call that is made now, whichever task they come in."""
+    context = contextvars.copy_context()
+
+    async def show(progress: float, total: float | None, message: str | None) -> None:
+        text = _describe(progress, total, message)
+        if text:
+            context.run(say, text)
+
+    return show
+
+
+def _describe(done: float, total: float | None, message: str | None) -> str:
+    """Return it in words: those of the server where it has some, otherwise how much is done."""
+    said = clean((message or "")[: LONGEST + 1], LONGEST)
+    if said or not 0 <= done <= _LARGEST:
+        return said
+    return f"{done:g} / {total:g}" if total is not None and 0 <= total <= _LARGEST else f"{done:g}"

@@ -8,11 +8,10 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from botservice.llm.tls import tls_context
-from botservice.mcp.child_processes import Children
 from botservice.mcp.config import ServerConfig
 from botservice.mcp.failures import ServerDown
 from botservice.mcp.listing import pack_schema
-from botservice.mcp.stdio import LARGEST_MESSAGE, running
+from botservice.mcp.stdio import LARGEST_MESSAGE, Children, running
 
 if TYPE_CHECKING:
     import httpx2

@@ -14,11 +14,11 @@ from botservice.agent.tool import Tool
 from botservice.agent.tool_outputs import OutputError
 from botservice.conversation.context import AgentContext
 from botservice.core.messages import Button
-from botservice.mcp.child_processes import Children
 from botservice.mcp.config import ServerConfig
 from botservice.mcp.connection import ServerConnection
 from botservice.mcp.failures import ServerDown
 from botservice.mcp.sign_ins import SignIn, SignIns, find_asker, make_code
+from botservice.mcp.stdio import Children
 from botservice.mcp.tool import MCPTool, name_tools
 from botservice.storage.database import Storage
 from botservice.storage.encryption import Cipher

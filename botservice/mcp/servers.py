@@ -8,11 +8,11 @@ from typing import Any, Final, Self
 from botservice.agent.tool import Tool
 from botservice.agent.toolset import Toolset, in_turn
 from botservice.conversation.context import AgentContext
-from botservice.mcp.child_processes import Children
 from botservice.mcp.config import ServerConfig, read_file, read_servers
 from botservice.mcp.connection import ServerConnection
 from botservice.mcp.listing import ListedTool
 from botservice.mcp.personal import PersonalServers, Returned
+from botservice.mcp.stdio import Children
 from botservice.mcp.tool import MCPTool, name_tools
 from botservice.storage.database import Storage
 

@@ -15,9 +15,8 @@ from starlette.responses import Response, StreamingResponse
 from botservice import AgentContext, Author, MCPServers, Storage, ToolCall
 from botservice.agent.tool_executor import ToolOutcome, execute
 from botservice.agent.toolbox import Toolbox
-from botservice.mcp.allowed_networks import Reach
 from botservice.mcp.failures import ServerDown
-from botservice.mcp.oauth import _check_link
+from botservice.mcp.oauth import Reach, _check_link
 from botservice.mcp.sign_ins import TokenGrant
 from botservice.people.queries import ensure_identity, note_audience
 from botservice.privacy.forgetting import forget_person
