@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botservice.search.arrays import each_once, highest, scaled
-from botservice.search.context import with_those_around
 from botservice.search.evidence import (
     NOWHERE,
     ChatEvidence,
@@ -144,3 +143,10 @@ def _evidence_of(word: FoundWord, size: int) -> Evidence:
     counts = np.isin(places, word.forms).astype(np.float32)
     others = np.float32(word.wanted.share) * np.isin(places, word.others)
     return Evidence(word.wanted.weight * rarity(size, len(word.forms) or len(word.others)), places, counts, others)
+
+
+def with_those_around(places: NDArray[np.int64], size: int, reach: int) -> NDArray[np.int64]:
+    """Return places in a chat of size and all that are within reach of one, once each, ascending."""
+    is_near = np.zeros(size + 2 * reach, np.bool_)
+    is_near[(places[:, None] + np.arange(2 * reach + 1)).ravel()] = True
+    return is_near[reach : reach + size].nonzero()[0]

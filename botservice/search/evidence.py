@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from botservice.search.arrays import each_once
 from botservice.search.columns import Columns
-from botservice.search.people import AuthorNumbers
+from botservice.search.documents import AuthorNumbers
 from botservice.search.postings import Postings
 from botservice.search.query import Query
 from botservice.search.vocabulary import Vocabulary

@@ -15,10 +15,9 @@ from botservice.search.blocks import pack
 from botservice.search.candidates import WantedWord, want_words
 from botservice.search.columns import Columns, MessageRows
 from botservice.search.dates import DateSpan
-from botservice.search.documents import Document, is_question
+from botservice.search.documents import AuthorNumbers, Document, is_question
 from botservice.search.evidence import Census, ChatEvidence
 from botservice.search.grammar import TIMES
-from botservice.search.people import AuthorNumbers
 from botservice.search.postings import Postings
 from botservice.search.query import MAX_CHARACTERS, parse
 from botservice.search.scoring import Ranking, Request, rank

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from botservice.core.messages import Author
 from botservice.search.arrays import highest, scaled
 from botservice.search.columns import Columns
-from botservice.search.context import TalkLinks
 from botservice.search.dates import nearness
 from botservice.search.evidence import ChatEvidence, Evidence, Scores, counted_lengths, find_evidence, strength_of
 from botservice.search.query import Query
-from botservice.search.renewal import renew
+from botservice.search.versions import renew
 from botservice.search.weights import Weights
 
 _POOL: Final = 20  # times k: enough to fill k places after repeats are left out, nearly always
@@ -319,3 +318,32 @@ def _without_repeats(order: NDArray[np.int64], columns: Columns, k: int) -> tupl
         (repeats if text in seen else chosen).append(place)
         seen.add(text)
     return chosen, repeats
+
+
+class TalkLinks:
+    """Which messages follow each other in one talk, and how much of a word reaches from one to the next."""
+
+    def __init__(self, columns: Columns, weights: Weights) -> None:
+        self._reach, self._before, self._after = weights.reach, columns.column("before"), columns.column("after")
+        self._onward, self._backward = columns.column("onward"), columns.column("backward")
+
+    def near(self, strength: Scores) -> Scores:
+        """Return the greatest strength that stands in each message or reaches it; strength may have many rows.
+
+        Each word counts once, where it is nearest: the sum over words finds the stretch of talk that has all of
+        them, where a sum over messages would find the one that repeats a frequent word.
+        """
+        near, onward, backward = strength.copy(), strength, strength
+        for step in range(1, self._reach + 1):
+            onward = onward[..., :-1] * self._onward[step:]
+            backward = backward[..., 1:] * self._backward[1 : len(self._backward) - step + 1]
+            np.maximum(near[..., step:], onward, out=near[..., step:])
+            np.maximum(near[..., :-step], backward, out=near[..., :-step])
+        return near
+
+    def from_neighbours(self, own: Scores) -> Scores:
+        """Return what a message gains from the scores of its neighbours, most from a question before it."""
+        gained = np.zeros_like(own)
+        gained[1:] = self._before[1:] * own[:-1]
+        gained[:-1] += self._after[1:] * own[1:]
+        return gained

@@ -1,4 +1,4 @@
-"""What one person said several times of what is asked: where it changed, the newer words hold."""
+"""What is said anew: of two messages that answer a question alike, and of one person's words, the newer hold."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -6,11 +6,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from botservice.search.columns import Columns
 from botservice.search.documents import is_question
+from botservice.search.evidence import Scores
 from botservice.search.languages import stem_all
 from botservice.search.query import parse, split_questions
 from botservice.search.tokens import fold, tokenize
-from botservice.search.weights import DEFAULT
+from botservice.search.weights import DEFAULT, Weights
 from botservice.search.word_forms import form_keys, is_inflected
 
 # Two texts that share so much of the question's words, and at least so many of them, speak of the same thing. Of pairs
@@ -55,3 +57,36 @@ def _keys_of(text: str, spoken: Sequence[int]) -> set[str]:
     words = list(dict.fromkeys(tokenize(text)))
     inflected = [word for word in words if is_inflected(word)]
     return {*map(fold, words), *(stem for language in spoken for stem in stem_all(inflected, language))}
+
+
+_ABOVE: Final = 1.0001
+_ALL: Final = 0.99
+
+
+def renew(
+    score: Scores, places: NDArray[np.int64], gains: Scores, has: Scores, columns: Columns, weights: Weights
+) -> bool:
+    """Raise what says a fact anew above what said it before, among some places; return whether there was any.
+
+    Args:
+        places: Positions of messages, once each, ascending.
+        gains: What each word of the question is worth, a row for each.
+        has: Which words (rows) the messages at places (columns) have: 1 or 0.
+    """
+    if len(places) < 2 or not len(gains):
+        return False
+    values, speaker = score[places], columns.column("speaker")[places]
+    worth = gains * has
+    own = np.add.reduce(worth, axis=0)
+    is_statement = speaker >= 0
+    (answers,) = ((own >= weights.renewal_words * np.maximum.reduce(own)) & (own > 0) & is_statement).nonzero()
+    is_renewed = worth[:, answers].T @ has >= _ALL * own[answers, None]
+    is_renewed &= speaker[answers, None] == speaker
+    is_renewed &= values >= weights.renewal_score * values[answers, None]
+    is_renewed &= places > places[answers, None]
+    renewed = np.logical_or.reduce(is_renewed, axis=0).nonzero()[0].tolist()
+    for newer in renewed:
+        older = values[answers[is_renewed[:, newer]]]
+        values[newer] = max(values[newer], _ABOVE * float(older.max()))
+    score[places] = values
+    return bool(renewed)
