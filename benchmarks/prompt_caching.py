@@ -40,7 +40,7 @@ from botservice.config.settings import Settings
 from botservice.core.policies import NANO, price_of
 from botservice.factories import build_service
 from botservice.llm.openai.options import CallOptions
-from botservice.llm.openai.responses_wire import build_body
+from botservice.llm.openai.responses import build_body
 from botservice.llm.tokens import counter_for
 
 MOST_COST, LEAST_SHARE = 1 / 3, 0.8

@@ -4,11 +4,11 @@ from .agent.agent import FinishAction as FinishAction
 from .agent.agent import Plan as Plan
 from .agent.checks import FinalAnswerCheck as FinalAnswerCheck
 from .agent.functions_based import FunctionsBasedAgent as FunctionsBasedAgent
-from .agent.later_results import Later as Later
 from .agent.prompt import Prompt as Prompt
 from .agent.remembering import forget_fact as forget_fact
 from .agent.remembering import remember as remember
 from .agent.skills import Skills as Skills
+from .agent.tool import Later as Later
 from .agent.tool import Tool as Tool
 from .agent.tool import tool as tool
 from .agent.tool_progress import progress as progress

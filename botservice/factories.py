@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from dotenv import dotenv_values
 
-from botservice.agent.demonstrating import order_tea
 from botservice.agent.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent
 from botservice.agent.skills import Skills
-from botservice.agent.tool_catalogue import built_in
+from botservice.agent.tool_catalogue import built_in, order_tea
 from botservice.background.maintenance import Retention
 from botservice.background.observer import Observer
 from botservice.config.settings import OPENAI_API_URL, Settings, reveal
@@ -19,7 +18,7 @@ from botservice.core.errors import InvalidSkill, SettingsError
 from botservice.history.embeddings import Embedder, OpenAIEmbedder
 from botservice.history.window import NoMessages, SteadyWindowMessageSelector
 from botservice.llm.configured import configured_llm
-from botservice.llm.openai.text_to_speech import OpenAISpeaker
+from botservice.llm.openai.speech import OpenAISpeaker
 from botservice.people.access import Access
 from botservice.people.budgets import Budgets
 from botservice.service import AgentService
@@ -27,7 +26,7 @@ from botservice.storage.database import Storage
 from botservice.turns.usage_recorder import models_of
 
 if TYPE_CHECKING:
-    from botservice.llm.openai.speech_to_text import OpenAITranscriber
+    from botservice.llm.openai.speech import OpenAITranscriber
     from botservice.mcp.servers import MCPServers
 
 logger = logging.getLogger(__name__)
@@ -171,7 +170,7 @@ def build_transcriber(settings: Settings) -> "OpenAITranscriber | None":
     """
     if settings.openai_transcription_model is None:
         return None
-    from botservice.llm.openai.speech_to_text import OpenAITranscriber
+    from botservice.llm.openai.speech import OpenAITranscriber
 
     if not settings.has_model:
         raise SettingsError("OPENAI_TRANSCRIPTION_MODEL needs OPENAI_API_KEY, or OPENAI_BASE_URL for another server")

@@ -10,9 +10,8 @@ from typing import Any
 from botservice.agent.agent import Action, Agent, FinishAction, Plan
 from botservice.agent.agent_tool import agents_among
 from botservice.agent.checks import FinalAnswerCheck, checked_checks
-from botservice.agent.isolation import find_not_seen
+from botservice.agent.isolation import Narrowing, find_not_seen
 from botservice.agent.model_refusals import SharedRefusals
-from botservice.agent.narrowing import Narrowing
 from botservice.agent.prompt import Prompt, PromptBuilder, estimate_tokens
 from botservice.agent.skills import Skills
 from botservice.agent.sources import with_sources

@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, overload
+from typing import Any, Final, overload
 
 import docstring_parser
 
@@ -158,3 +158,53 @@ def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     except docstring_parser.ParseError:  # written in a style of its own: the model may read it as it is
         return text, {}
     return (documented.description or "").strip(), {each.arg_name: each.description or "" for each in documented.params}
+
+
+DEFAULT_HOURS = 24.0
+
+
+class Later(Exception):
+    """Returned or raised by a tool whose result comes later: the turn waits for it, over restarts too.
+
+    The result is handed in by `await service.hand_in(context, name, result)`, from any process.
+
+    Attributes:
+        name: What the result is handed in for, such as the number of a job; unique in its conversation.
+        hours: How long it is waited for; then the model is told that nothing came.
+        note: What the person is told meanwhile; by default, that it takes longer.
+    """
+
+    def __init__(self, name: str, *, hours: float = DEFAULT_HOURS, note: str | None = None) -> None:
+        """Make one with the name of what is waited for.
+
+        Raises:
+            InvalidTool: there is no name, or hours are none.
+        """
+        if not name or not 0 < hours < float("inf"):
+            raise InvalidTool(f"Later takes a name and a number of hours above 0, not {name!r} and {hours}")
+        super().__init__(name)
+        self.name = str(name)
+        self.hours = hours
+        self.note = note
+
+
+async def _nothing() -> str:
+    """Run at the server of the model alone."""
+    return "Error: this is not run here; go on without it."
+
+
+class HostedTool(Tool):
+    """A tool of the model's server. If the server does not have it, the model is asked without it.
+
+    Attributes:
+        schema: What is sent, in the form of Responses.
+    """
+
+    def __init__(self, name: str, schema: Mapping[str, Any]) -> None:
+        super().__init__(_nothing, name=name, idempotent=True, reads_untrusted=True)
+        self.schema = schema
+
+
+# An unnamed place: without one, the server searches as if everybody were in the United States.
+WEB_SEARCH: Final = HostedTool("web_search", {"type": "web_search", "user_location": {"type": "approximate"}})
+"""OpenAI's own search of the web, by Responses. Source: OpenAI API, "Web search"."""

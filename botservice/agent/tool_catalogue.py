@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from botservice.agent.hosted_tools import WEB_SEARCH
 from botservice.agent.remembering import forget_fact, recall, remember
 from botservice.agent.reminding import REMINDER_TOOLS
-from botservice.agent.tool import Tool, tool
+from botservice.agent.tool import WEB_SEARCH, Tool, tool
 from botservice.config.setting_choices import FetchAsks
 from botservice.conversation.context import AgentContext
 
@@ -52,3 +51,18 @@ def built_in(names: Sequence[str], *, fetch_asks: FetchAsks = FetchAsks.MADE_UP)
         else:
             found += BUILTIN[name]
     return found
+
+
+_MOST_CUPS = 12
+
+
+@tool(needs_approval=True, idempotent=True)
+async def order_tea(cups: int = 1) -> str:
+    """Order tea, in the demo only: nothing is ordered in truth.
+
+    Args:
+        cups: How many cups, from 1 to 12.
+    """
+    if not 1 <= cups <= _MOST_CUPS:
+        raise ValueError(f"from 1 to {_MOST_CUPS} cups can be ordered, not {cups}")
+    return f"{cups} {'cup' if cups == 1 else 'cups'} of tea: ordered, because you allowed it (in this demo only)."

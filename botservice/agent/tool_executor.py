@@ -5,19 +5,20 @@ import inspect
 import logging
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, Protocol, runtime_checkable
 
-from botservice.agent.later_results import Later
-from botservice.agent.tool import Tool
+from botservice.agent.tool import Later, Tool
 from botservice.agent.tool_outputs import OutputError, cut, read_output
 from botservice.agent.tool_signature import ArgumentsError
 from botservice.agent.tool_threads import run_in_thread
 from botservice.agent.toolset import Tools
 from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import StepError
+from botservice.conversation.steps import ActionStep
 from botservice.core.messages import Attachment, Button, ToolCall, storable
 from botservice.telemetry.logs import redact
 from botservice.telemetry.measuring import ToolRun, measured
@@ -185,3 +186,20 @@ def refused(reason: str) -> ToolOutcome:
 def _failed(tool: Tool, error: BaseException) -> ToolOutcome:
     logger.warning("tool.failed", exc_info=error, extra={"tool": tool.name})
     return ToolOutcome(f"Error: {describe_failure(error)}", error_type=type(error).__name__)
+
+
+def find_too_many(
+    tools: Mapping[str, Tool], calls: Sequence[ToolCall], done: Iterable[ActionStep]
+) -> dict[int, ToolOutcome]:
+    """Return the outcomes of the calls that exceed a limit, by their place among calls."""
+    if all(tool.max_calls is None for tool in tools.values()):
+        return {}
+    counts = Counter(call.name for step in done for call in step.tool_calls or () if isinstance(call, ToolCall))
+    outcomes = {}
+    for index, call in enumerate(calls):
+        counts[call.name] += 1
+        limit = tools[call.name].max_calls if call.name in tools else None
+        if limit is not None and counts[call.name] > limit:
+            times = "once" if limit == 1 else f"{limit} times"
+            outcomes[index] = refused(f"{call.name} may be called {times} for one prompt, and was; go on without it")
+    return outcomes

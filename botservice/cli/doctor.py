@@ -13,7 +13,7 @@ from typing import Final
 
 import httpx2
 
-from botservice.agent.hosted_tools import WEB_SEARCH
+from botservice.agent.tool import WEB_SEARCH
 from botservice.background.model_watch import notices_of
 from botservice.cli.doctor_bot import check_bot, check_model, check_toolsets
 from botservice.cli.doctor_model import check_model as check_model_of_server

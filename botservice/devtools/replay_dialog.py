@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from botservice.agent.hosted_tools import HostedTool
 from botservice.agent.prompt import Prompt
 from botservice.agent.sources import with_sources
-from botservice.agent.tool import Tool
+from botservice.agent.tool import HostedTool, Tool
 from botservice.conversation.chat_messages import step_messages
 from botservice.conversation.field_values import ToolResult
 from botservice.conversation.steps import ActionStep, PlanningStep

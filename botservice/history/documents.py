@@ -8,8 +8,7 @@ from botservice.core.messages import Author, Message, Role
 from botservice.core.references import write_out
 from botservice.history.recent import Kept
 from botservice.llm.demo import SELF
-from botservice.search.documents import Document
-from botservice.search.people import author_key
+from botservice.search.documents import Document, author_key
 from botservice.storage.database import Row
 from botservice.storage.references import decode_references
 

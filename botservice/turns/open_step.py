@@ -8,9 +8,8 @@ from typing import NoReturn
 from sqlalchemy import Connection
 
 from botservice.agent.agent import Action, rests_on_others
-from botservice.agent.call_limits import find_too_many
 from botservice.agent.tool import Tool
-from botservice.agent.tool_executor import ToolOutcome
+from botservice.agent.tool_executor import ToolOutcome, find_too_many
 from botservice.conversation.field_values import Timing
 from botservice.conversation.queries import note_untrusted
 from botservice.conversation.steps import ActionStep, MemoryStep

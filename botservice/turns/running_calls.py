@@ -7,9 +7,8 @@ from datetime import datetime
 from functools import partial
 
 from botservice.agent.agent import FinishAction
-from botservice.agent.call_limits import find_too_many
 from botservice.agent.tool import Tool
-from botservice.agent.tool_executor import ToolOutcome, execute
+from botservice.agent.tool_executor import ToolOutcome, execute, find_too_many
 from botservice.agent.tool_progress import showing_progress
 from botservice.conversation.chat_messages import INTERRUPTED
 from botservice.conversation.context import AgentContext

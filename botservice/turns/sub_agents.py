@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from botservice.agent.agent import Action, Agent, FinishAction, ModelReply, rests_on_others
 from botservice.agent.agent_tool import AgentTool
-from botservice.agent.call_limits import find_too_many
 from botservice.agent.tool import Tool
-from botservice.agent.tool_executor import ToolOutcome, execute
+from botservice.agent.tool_executor import ToolOutcome, execute, find_too_many
 from botservice.agent.tool_executor import refused as refuse
 from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import Timing

@@ -7,8 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from botservice.agent.later_results import Later
-from botservice.agent.tool import Tool
+from botservice.agent.tool import Later, Tool
 from botservice.conversation.context import AgentContext
 from botservice.core.errors import ApprovalPending, ResultPending, TurnWaiting
 from botservice.core.messages import Author, Message, Role, ToolCall, storable

@@ -19,7 +19,7 @@ from botservice import (
     Tool,
     ToolCall,
 )
-from botservice.agent.hosted_tools import WEB_SEARCH
+from botservice.agent.tool import WEB_SEARCH
 from botservice.core.policies import Scope, parse_limits, parse_prices
 from botservice.devtools.replay_changes import Changes
 from botservice.devtools.replaying import ask_again, prompt_again

@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standins.web_pages import PUBLIC, PagesWeb, page, redirect
 
-from botservice.agent.page_addresses import PageAddress
-from botservice.agent.page_connecting import PublicNetwork
-from botservice.agent.page_fetching import PageFetcher
-from botservice.agent.page_networks import is_public
+from botservice.agent.page_addresses import PageAddress, is_public
+from botservice.agent.page_fetching import PageFetcher, PublicNetwork
 from botservice.core.errors import PageRefused
 
 NOT_PUBLIC = [

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from botservice.core.messages import Author, Role
+from botservice.search.documents import author_key
 from botservice.search.index import SearchIndex
-from botservice.search.people import author_key
 
 CHAT = (
     "My dog is called Rex",

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from standins.web_pages import PagesWeb
 
-from botservice.agent.page_connecting import PublicNetwork
-from botservice.agent.page_fetching import FetchLimits, PageFetcher
+from botservice.agent.page_fetching import FetchLimits, PageFetcher, PublicNetwork
 from botservice.agent.page_reader import PageReader
 
 

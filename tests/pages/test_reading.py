@@ -6,8 +6,7 @@ from standins.web_pages import PagesWeb, page
 
 from botservice.agent.fetch_page import PageRates
 from botservice.agent.page_addresses import PageAddress
-from botservice.agent.page_connecting import PublicNetwork
-from botservice.agent.page_fetching import PageFetcher
+from botservice.agent.page_fetching import PageFetcher, PublicNetwork
 from botservice.agent.page_reader import PageReader
 from botservice.agent.reader import HtmlReader, PageLimits
 from botservice.core.errors import PageRefused

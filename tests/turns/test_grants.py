@@ -16,8 +16,8 @@ from botservice import (
     tool,
 )
 from botservice.agent.fetch_page import FetchPage
-from botservice.agent.hosted_tools import WEB_SEARCH
 from botservice.agent.remembering import recall
+from botservice.agent.tool import WEB_SEARCH
 from botservice.core.messages import InboundMessage, Role, TokenUsage
 from botservice.core.references import Reference, ReferenceKind
 from botservice.history.queries import insert_message

@@ -9,7 +9,7 @@ from standins.serving import Exchange, Served
 from botservice.agent.reader import PdfReader
 from botservice.core.errors import LLMError
 from botservice.core.messages import Attachment
-from botservice.llm.openai.speech_to_text import OpenAITranscriber
+from botservice.llm.openai.speech import OpenAITranscriber
 from transports.files.documents import MAX_TEXT_CHARACTERS, DocumentReaders, read_document
 
 

@@ -12,7 +12,7 @@ from standins.payments import Till, cashier
 
 from botservice import ToolCall
 from botservice.agent.reminding import REMINDER_TOOLS
-from botservice.llm.openai.speech_to_text import OpenAITranscriber
+from botservice.llm.openai.speech import OpenAITranscriber
 from tests.transports.telegram.test_approval import GROUP, becomes, press
 from tests.transports.telegram.test_documents import Ears
 from transports.files.documents import DocumentReaders

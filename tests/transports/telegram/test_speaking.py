@@ -16,7 +16,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from botservice import AgentContext, Storage
-from botservice.llm.openai.text_to_speech import OpenAISpeaker
+from botservice.llm.openai.speech import OpenAISpeaker
 from botservice.people.usage import UsageBy
 from botservice.people.usage_queries import list_usage
 from botservice.storage.tables.conversations import deliveries

@@ -6,7 +6,7 @@ from html import unescape
 import pytest
 
 from botservice import Tool
-from botservice.agent.demonstrating import order_tea
+from botservice.agent.tool_catalogue import order_tea
 from botservice.config.settings import Settings
 from botservice.factories import build_service
 from botservice.texts import LANGUAGES, in_language
