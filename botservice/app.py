@@ -15,6 +15,8 @@ from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, SettingsError, StorageError, StorageUnavailable
 from botservice.core.loading import loading_beside
 from botservice.factories import build_embedder, build_observer, build_retention, govern
+from botservice.history.embeddings import Embedder
+from botservice.knowledge.watcher import KnowledgeWatcher
 from botservice.llm.tokens import counter_for
 from botservice.service import AgentService
 from botservice.storage.blobs import check_readable
@@ -98,7 +100,7 @@ async def running(
     async with contextlib.AsyncExitStack() as stack:
         service.storage = storage = await _open_storage(settings, service, stack)
         await stack.enter_async_context(_with_toolsets(service, are_used=has_worker))
-        await _start_models(settings, service, storage, stack)
+        embedder = await _start_models(settings, service, storage, stack)
         options, max_turns = service.options, settings.max_turns
         worker = Worker(storage, options, (), commands=service.commands, max_turns=max_turns, share=share)
         loop = asyncio.get_running_loop()  # a program may send from another one
@@ -117,7 +119,7 @@ async def running(
             stack.push_async_callback(transport.close)
         if has_worker:
             await _check_alerts(settings, storage, {each.name for each in transports})
-            await stack.enter_async_context(_working(settings, service, storage, worker))
+            await stack.enter_async_context(_working(settings, service, storage, worker, embedder))
         refused = await _start_transports(transports, inbox, storage, worker, stack)
         warnings = [*refused, *await _find_warnings(storage)]
         yield Application(settings, service, storage, worker if has_worker else None, transports, warnings, inbox)
@@ -206,8 +208,8 @@ async def _open_storage(settings: Settings, service: AgentService, stack: contex
 
 async def _start_models(
     settings: Settings, service: AgentService, storage: Storage, stack: contextlib.AsyncExitStack
-) -> None:
-    """Load the embedder, apply access and budgets, and register what is closed in the end."""
+) -> Embedder | None:
+    """Return the embedder, apply access and budgets, and register what is closed in the end."""
     llm = service.agent.llm
     stack.enter_context(loading_beside(partial(counter_for, None if llm is None else llm.model)))
     if llm is not None:
@@ -221,17 +223,21 @@ async def _start_models(
     govern(settings, service)
     if service.options.speaker is not None:
         stack.push_async_callback(service.options.speaker.close)
+    return embedder
 
 
 @contextlib.asynccontextmanager
-async def _working(settings: Settings, service: AgentService, storage: Storage, worker: Worker) -> AsyncIterator[None]:
-    """Run the worker, the upkeep and the observer until the block is left; running turns have their grace."""
+async def _working(
+    settings: Settings, service: AgentService, storage: Storage, worker: Worker, embedder: Embedder | None
+) -> AsyncIterator[None]:
+    """Run the worker and the background work until the block is left; running turns have their grace."""
     await worker.start()
     try:
         async with (
             Maintenance(storage, build_retention(settings)).running(),
             _observing(settings, service, storage),
             _alerting(settings, service, storage, worker),
+            KnowledgeWatcher(storage, settings.knowledge, embedder).running(),
         ):
             yield
     finally:

@@ -17,6 +17,7 @@ from botservice.config.settings import OPENAI_API_URL, Settings, reveal
 from botservice.core.errors import InvalidSkill, SettingsError
 from botservice.history.embeddings import Embedder, OpenAIEmbedder
 from botservice.history.window import NoMessages, SteadyWindowMessageSelector
+from botservice.knowledge.shelf import Shelf
 from botservice.llm.configured import configured_llm
 from botservice.llm.openai.speech import OpenAISpeaker
 from botservice.people.access import Access
@@ -186,6 +187,9 @@ def govern(settings: Settings, service: AgentService) -> None:
     """
     if service.name is None and settings.bot_name is not None:
         service.take_name(settings.bot_name)
+    access = service.access or Access.of(settings)
+    if isinstance(service.agent, FunctionsBasedAgent) and service.agent.knowledge is None:
+        service.agent.knowledge, service.agent.knowledge_tokens = Shelf(access), settings.knowledge_tokens
     budgets = service.budgets or Budgets.of(settings)
     for model in models_of(service.agent):
         budgets.check_model(model)
@@ -195,7 +199,7 @@ def govern(settings: Settings, service: AgentService) -> None:
     service.options = replace(
         service.options,
         budgets=budgets,
-        access=service.access or Access.of(settings),
+        access=access,
         approval_lasts=timedelta(hours=hours),
         max_steps=settings.max_steps if service.max_steps is None else service.max_steps,
         speaker=build_speaker(settings, budgets),

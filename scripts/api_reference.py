@@ -31,7 +31,6 @@ _BELONGS = {
     "turns": "service",
     "references": "messages",
     "capabilities": "commands",
-    "transport_plugins": "commands",
     "collections": "memory",
     "builtins": "memory",
 }

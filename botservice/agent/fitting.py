@@ -20,6 +20,7 @@ class Pieces:
         person: What is known of the person who asks.
         waiting: Which calls wait for a person's word.
         looking_at: What the person who asks has open.
+        documents: Passages that were found for the question.
         found: Best first.
         is_group: Whether more than one person speaks in the chat: then the model is told who said what.
         shared: The names that several people in it have; shared_found those with whoever said what was found.
@@ -32,6 +33,7 @@ class Pieces:
     person: str = ""
     waiting: str = ""
     looking_at: str = ""
+    documents: str = ""
     found: list[SearchHit] = field(default_factory=list)
     window: list[Message] = field(default_factory=list)
     is_group: bool = False
@@ -60,9 +62,9 @@ def fit(
 
     Returns whether all steps of the current prompt's work are in it.
 
-    What goes first: the earlier prompts' steps, older steps, older messages, remembered ones, what is known of the
-    person, the notes of the chat. The question always stays; where it is too long by itself, its middle goes. No more
-    steps are looked at than go in.
+    What goes first: the earlier prompts' steps, older steps, older messages, remembered ones, documents, what is known
+    of the person, the notes of the chat. The question always stays; where it is too long by itself, its middle goes. No
+    more steps are looked at than go in.
 
     Args:
         steps: The steps of the current prompt's work, newest first.
@@ -75,7 +77,8 @@ def fit(
     waiting = scales.text(pieces.waiting) if pieces.waiting else 0
     notes = scales.text(pieces.notes) if pieces.notes else 0
     looking_at = scales.text(pieces.looking_at) if pieces.looking_at else 0
-    fixed = question + scales.system(pieces.system) + notes + person + waiting + looking_at
+    documents = scales.text(pieces.documents) if pieces.documents else 0
+    fixed = question + scales.system(pieces.system) + notes + person + waiting + looking_at + documents
     room = max_tokens - fixed - sum(window) - sum(found)
     pieces.steps, room, is_complete = _newest(steps, room, scales, at_least=1)
     if is_complete:
@@ -84,6 +87,8 @@ def fit(
     pieces.window = pieces.window[cut:]
     cut, room = _cut_first(found[::-1], room)
     pieces.found = pieces.found[: len(pieces.found) - cut]
+    if room < 0:
+        pieces.documents, room = "", room + documents
     if room < 0:
         pieces.person, room = "", room + person
     if room < 0:

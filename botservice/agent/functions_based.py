@@ -10,6 +10,7 @@ from typing import Any
 from botservice.agent.agent import Action, Agent, FinishAction, Plan
 from botservice.agent.agent_tool import agents_among
 from botservice.agent.checks import FinalAnswerCheck, checked_checks
+from botservice.agent.documents import KNOWLEDGE_TOKENS, KnowledgeBase, cited_ids, search_tool, with_citations
 from botservice.agent.isolation import Narrowing, find_not_seen
 from botservice.agent.model_refusals import SharedRefusals
 from botservice.agent.prompt import Prompt, PromptBuilder, estimate_tokens
@@ -82,6 +83,8 @@ class FunctionsBasedAgent(Agent):
         max_prompt_tokens: int = DEFAULT_MAX_PROMPT_TOKENS,
         final_answer_checks: Iterable[FinalAnswerCheck] = (),
         skills: Skills | None = None,
+        knowledge: KnowledgeBase | None = None,
+        knowledge_tokens: int = KNOWLEDGE_TOKENS,
         name: str | None = None,
         description: str | None = None,
         max_steps: int | None = None,
@@ -105,6 +108,9 @@ class FunctionsBasedAgent(Agent):
             final_answer_checks: What an answer has to pass before anybody sees it. One that fails goes back to the
                 model; answers are not shown while they are written.
             skills: Texts that the model reads when it needs them; their list stands below the agent's prompt.
+            knowledge: The documents of the team. Passages that may answer a question stand in its prompt, and the tool
+                `search_knowledge` finds more; answers name the documents that they rest on.
+            knowledge_tokens: How many tokens those passages may take together.
             name: What it is called where it is a tool of another agent.
             description: What the other agent's model is told of it.
             max_steps: How many steps of a prompt may run tools, for a service that does not say so itself.
@@ -140,6 +146,7 @@ class FunctionsBasedAgent(Agent):
         self.max_prompt_tokens = max_prompt_tokens
         self.final_answer_checks = checked_checks(final_answer_checks)
         self.skills = skills or Skills()
+        self.knowledge, self.knowledge_tokens = knowledge, knowledge_tokens
         own_tools = check_listed("tools=", tools, remedy="give a list: tools=[…]")
         self._toolbox = Toolbox(toolsets)
         self.toolsets = self._toolbox.toolsets
@@ -158,13 +165,21 @@ class FunctionsBasedAgent(Agent):
         """Return everything that may be called in a conversation at this moment, by name."""
         if type(self).tools_now is not FunctionsBasedAgent.tools_now:
             return await super().tools_for(context)
-        return await self._toolbox.callable_tools(self.tools, context)
+        return await self._toolbox.callable_tools(await self._own_tools(context), context)
 
     async def offered_tools(self, context: AgentContext) -> Sequence[Tool]:
         """Return the tools that the model is told of with the next call."""
-        if not self.toolsets and len(self.tools) <= MOST_IN_A_REQUEST and not has_fewer_tools(context):
-            return list(self.tools.values())  # nothing to choose among, as in most chats
-        return await self._toolbox.offered_tools(self.tools, context.completed_steps, context)
+        own = await self._own_tools(context)
+        if not self.toolsets and len(own) <= MOST_IN_A_REQUEST and not has_fewer_tools(context):
+            return list(own.values())  # nothing to choose among, as in most chats
+        return await self._toolbox.offered_tools(own, context.completed_steps, context)
+
+    async def _own_tools(self, context: AgentContext) -> Mapping[str, Tool]:
+        """Return the tools of the agent itself, with the one that searches documents where there are any."""
+        if self.knowledge is None or not await self.knowledge.has_documents(context):
+            return self.tools
+        searching = search_tool(self.knowledge)
+        return {searching.name: searching, **self.tools}
 
     async def close(self) -> None:
         """End what its toolsets, and those of agents among its tools, have started; a later turn starts it again."""
@@ -277,6 +292,8 @@ class FunctionsBasedAgent(Agent):
 
     async def _finish(self, context: AgentContext, prompt: Prompt, response: ChatResponse, text: str) -> FinishAction:
         said = with_sources(text, response.sources, context.language) if response.sources else text
+        if self.knowledge is not None and (ids := cited_ids(said)):
+            said = with_citations(said, await self.knowledge.get(ids, context), context.language)
         given = [file for step in context.completed_steps for file in images(step.get_value("observations_images"))]
         not_seen = find_not_seen(_asked(context), given, response.left_out, prompt.kept_out)
         is_without = not prompt.kept_out.is_told
@@ -310,6 +327,8 @@ class FunctionsBasedAgent(Agent):
             model=self.llm.model or None,
             max_tokens=self.max_prompt_tokens if bounds.max_tokens is None else bounds.max_tokens,
             notes_tokens=self.notes_tokens,
+            knowledge=self.knowledge,
+            knowledge_tokens=self.knowledge_tokens,
             kept_out=bounds.kept_out,
         )
 

@@ -14,6 +14,7 @@ from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from typing import Any, TypeVar
 
+from botservice.agent.documents import KNOWLEDGE_TOKENS, KnowledgeBase, QuotedPassage, describe_passages, fill
 from botservice.agent.fitting import Pieces, Scales, count_left_out, fit
 from botservice.conversation.agent_memory import RenderedStep, start_of_work
 from botservice.conversation.chat_messages import without_pictures
@@ -57,6 +58,7 @@ from botservice.storage.database import Connection
 _TOKENS_AROUND_A_MESSAGE = 4
 _MARGIN_PERCENT = 110  # servers put words of their own around messages and tools, and encodings differ a little
 _IMAGE_TOKENS_TEXT = "i " * 800  # an image counts like so many words, whatever the bytes are
+_MOST_PASSAGES = 8
 _UNLIMITED = 1_000_000_000  # tokens
 _NOT_KEPT = "[what the person had open: not kept]"
 
@@ -103,8 +105,8 @@ class Prompt(CachedPrompt):
         """Put messages at the end.
 
         Args:
-            name: system, notes, window, earlier (steps of prompts before this one), person, waiting, looking_at, found,
-                question or steps.
+            name: system, notes, window, earlier (steps of prompts before this one), person, waiting, looking_at,
+                documents, found, question or steps.
             sources: What of the history they show.
             is_copied: Put in copies, and take note of what they are copies of: the same objects come again with the
                 next prompt, and changes to this one's must not reach them.
@@ -210,6 +212,8 @@ class PromptBuilder:
     max_tokens: int
     notes_tokens: int = 0
     kept_out: KeptOut | None = None  # None for what is stored
+    knowledge: KnowledgeBase | None = None
+    knowledge_tokens: int = KNOWLEDGE_TOKENS
 
     async def build(self, context: AgentContext) -> Prompt:
         """Return the prompt for what a context holds now, at most max_tokens long."""
@@ -220,6 +224,7 @@ class PromptBuilder:
         shared_found = _shared_names(recall, question, authors_of(recall.found))
         notes, person, waiting = self._describe_known(context, recall.beside, shared_found)
         kept: KeptOut = recall.beside[-1]
+        passages = await self._find_passages(context, question, counter)
         start, parts = start_of_work(memory, context.task), context.question_parts
         window = [*_without(recall.window, parts), *parts] if parts else recall.window  # a selector leaves none out
         found = self._fit_again(recall.found, question, counter, shared_found)
@@ -238,6 +243,7 @@ class PromptBuilder:
             person=person,
             waiting=waiting,
             looking_at=_describe_view(context.looking_at),
+            documents=describe_passages(passages),
             found=found,
             window=window,
             is_group=recall.is_group or bool(shared),
@@ -265,9 +271,22 @@ class PromptBuilder:
         if pieces.found:
             prompt.facts["coverage"] = round(max(hit.coverage for hit in pieces.found), 2)
             prompt.facts["by_meaning"] = any(hit.by_meaning for hit in pieces.found)
+        if pieces.documents:
+            prompt.holds_others = True
+            prompt.facts["documents"] = [[each.id, each.place, each.score] for each in passages]
         prompt.model, prompt.conversation = self.model, (context.id, context.context_keys)
         prompt.kept_out = kept
         return prompt
+
+    async def _find_passages(
+        self, context: AgentContext, question: Message | None, counter: TokenCounter
+    ) -> list[QuotedPassage]:
+        """Return the passages of documents that may answer a question, as many as fit."""
+        if self.knowledge is None or question is None or not self.knowledge_tokens:
+            return []
+        asked = question_of(question)
+        found = await self.knowledge.find(asked, context, k=_MOST_PASSAGES) if asked else []
+        return fill(found, self.knowledge_tokens, counter)
 
     async def _recall(self, context: AgentContext) -> Recall:
         """Return the window, what was found for the last message of a person, and what is known beside it."""
@@ -407,6 +426,8 @@ def _assemble(pieces: Pieces, *, has_step_pictures: bool = True) -> Prompt:
         prompt.add_section("waiting", [{"role": "user", "content": pieces.waiting}])
     if pieces.looking_at:
         prompt.add_section("looking_at", [{"role": "user", "content": pieces.looking_at}], is_kept=False)
+    if pieces.documents:
+        prompt.add_section("documents", [{"role": "user", "content": pieces.documents}])
     if pieces.found and pieces.question is not None:
         records = records_of(pieces.found, pieces.shared_found)
         is_weak = all(hit.is_weak for hit in pieces.found)

@@ -28,6 +28,7 @@ from botservice.cli.console import (
 )
 from botservice.cli.database import backup, compact, copy, encrypt, migrate
 from botservice.cli.evaluate import evaluate
+from botservice.cli.knowledge import knowledge_cli
 from botservice.cli.long_work import long_work
 from botservice.cli.new import new
 from botservice.cli.package_check import check_packages
@@ -160,6 +161,7 @@ cli.command()(new)
 cli.command()(prove)
 cli.command()(send)
 cli.add_typer(turns_cli, name="turns", invoke_without_command=True)
+cli.add_typer(knowledge_cli, name="knowledge")
 cli.add_typer(access_cli, name="access", invoke_without_command=True)
 cli.command()(usage)
 cli.command()(replay)

@@ -103,6 +103,7 @@ _MUST_BE = {
     "search_tokens": "a whole number, 0 or more",
     "observe": "on or off",
     "notes_tokens": "a whole number, 0 or more",
+    "knowledge_tokens": "a whole number, 0 or more",
     "mcp_config": "a file such as mcp.json; or none",
     "hooks_config": "a file such as hooks.json; or none",
     "model_timeout_seconds": "a number of seconds above 0",
@@ -185,6 +186,11 @@ def _parsed(parse: Callable[[str], object]) -> BeforeValidator:
 
 def _names(value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value.replace(",", " ").split()))
+
+
+def _folders(value: str) -> tuple[Path, ...]:
+    """Return folders, which are separated by commas: their names may have spaces."""
+    return tuple(dict.fromkeys(Path(each.strip()).expanduser() for each in value.split(",") if each.strip()))
 
 
 def _chat_ids(value: str) -> frozenset[str]:
@@ -461,6 +467,10 @@ class Settings(ModelSettings):
     """
     skills: str | None = None
     """A folder of skills, or none. See docs/tools.md Default: skills, if it exists"""
+    knowledge: Annotated[tuple[Path, ...], NoDecode, _parsed(_folders)] = ()
+    """Folders with documents that answers may quote, with commas between them. See docs/knowledge.md Default: none"""
+    knowledge_tokens: int = Field(1500, ge=0)
+    """Tokens of document passages in a prompt; 0 for none. See docs/knowledge.md Default: 1500"""
 
     approval_hours: float = Field(24.0, gt=0, le=_MOST_DAYS * 24, allow_inf_nan=False)
     """For how many hours a call awaits approval. See docs/approval.md"""

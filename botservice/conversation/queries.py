@@ -33,6 +33,7 @@ from botservice.storage.tables.waiting import pending_calls
 _CONTEXT_ID = select(contexts.c.id).where(contexts.c.key_hash == bindparam("key_hash"))
 _CONTEXT_KEYS = select(contexts.c.context_keys).where(contexts.c.id == bindparam("context"))
 _METADATA = select(contexts.c.metadata).where(contexts.c.id == bindparam("context")).with_for_update()
+_IS_SHARED = select(contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
 _NOTE_UNTRUSTED = (
     update(contexts).where(contexts.c.id == bindparam("context")).values(untrusted_at=contexts.c.last_position)
 )
@@ -78,6 +79,11 @@ def read_context_keys(connection: Connection, context_id: int) -> Mapping[str, A
     if keys is None:
         raise StorageError(f"there is no context {context_id}")
     return keys
+
+
+def read_is_shared(connection: Connection, context_id: int) -> bool:
+    """Return whether more than one person was seen in a conversation, or the platform says that others read it."""
+    return bool(connection.execute(_IS_SHARED, {"context": context_id}).scalar_one_or_none())
 
 
 def note_untrusted(connection: Connection, context_id: int) -> None:

@@ -208,6 +208,10 @@ class BudgetExceeded(BotServiceError):
         self.ends_at = ends_at
 
 
+class KnowledgeError(BotServiceError):
+    """A document, or a folder of them, cannot be added or read; the message names it and what to do."""
+
+
 class PageRefused(BotServiceError):
     """A page of the web is not to be asked for, or cannot be had or read; the message repeats no address."""
 

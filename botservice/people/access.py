@@ -105,6 +105,15 @@ class Access:
 
         return await storage.read(query, is_short=True)
 
+    def is_owner(self, connection: Connection, person: Author | None) -> bool:
+        """Return whether a person is an owner of the service."""
+        if person is None:
+            return False
+        if _is_own(person.platform, person.id):
+            return True
+        role, _ = self._roles(connection, person_name(person), "")
+        return role is AccessRole.OWNER
+
     def tell(self, connection: Connection, ruling: Ruling, turn_id: int, welcome: object, now: datetime) -> bool:
         """Return whether a sender who is not admitted is to be told so: once, and with a code whenever they ask.
 

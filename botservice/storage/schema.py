@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
-SCHEMA_VERSION = "0100"
+SCHEMA_VERSION = "0101"
+_BASELINE = "0100"  # what 0.17.0 is converted to, and migrated from like any other
 VERSION_TABLE = "botservice_version"
 """Our own: another program may have an `alembic_version` in the same schema."""
 
@@ -318,6 +319,7 @@ def _migrate_under_advisory_lock(connection: Connection, where: DatabaseUrl, pro
                 connection.rollback()
                 with connection.begin():
                     connection.execute(text(f"SELECT pg_advisory_unlock({lock_space()}, :id)"), lock)
+        return _migrate_under_advisory_lock(connection, where, progress)
     return True
 
 
@@ -330,15 +332,15 @@ def _describe_holders(connection: Connection) -> str:
 
 
 def _convert(connection: Connection, progress: Progress, check_alone: Callable[[], None]) -> None:
-    """Convert the tables of 0.17.0."""
+    """Convert the tables of 0.17.0 to the baseline."""
 
     def stamp() -> None:
         from alembic import command
 
         with _upgrading:
-            command.stamp(_alembic_config(connection), "head")
+            command.stamp(_alembic_config(connection), _BASELINE)
 
-    convert(connection, SCHEMA_VERSION, progress, check_alone=check_alone, stamp=stamp)
+    convert(connection, _BASELINE, progress, check_alone=check_alone, stamp=stamp)
 
 
 def _alembic_config(connection: Connection, reach: Callable[[str], None] = lambda _: None) -> "Config":

@@ -5,9 +5,10 @@ from collections.abc import Iterable
 
 from transport import API_URL, DiscordTransport
 
-from botservice import SettingsError, Transport, TransportPlugin
+from botservice import SettingsError
 from botservice.config.settings import Settings
-from botservice.transport_plugins import TransportSetup
+from botservice.transport_plugins import TransportPlugin, TransportSetup
+from botservice.turns.transport import Transport
 
 
 class DiscordPlugin(TransportPlugin):

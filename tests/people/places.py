@@ -29,6 +29,7 @@ class Place:
 
 
 _PLANTED: Final = "people/test_planted.py::test_nothing_of_a_forgotten_person_is_left_and_everything_of_the_others"
+_REMOVED: Final = "knowledge/test_shelf.py::test_a_source_that_is_removed_leaves_nothing"
 _FORGETTING: Final = "people/test_forgetting.py"
 _RACES: Final = "people/test_forgetting_races.py"
 _NUMBERS: Final = "people/test_numbers_left.py"
@@ -200,6 +201,27 @@ PLACES: Final = (
         "transports/slack/test_installing.py",
     ),
     Place(
+        "knowledge_sources",
+        ("name", "location", "readers"),
+        "what documents are called, where they are, and which chats may read them",
+        "never by forgetting: an owner added them (botservice knowledge remove)",
+        _REMOVED,
+    ),
+    Place(
+        "knowledge_documents",
+        ("path", "title", "problem"),
+        "the names and titles of documents",
+        "with their source, or with the file",
+        _REMOVED,
+    ),
+    Place(
+        "knowledge_passages",
+        ("heading", "text", "vector"),
+        "what documents say, of people too",
+        "with their source, or with the file",
+        _REMOVED,
+    ),
+    Place(
         "the file of SQLite, and its log",
         (),
         "copies of deleted rows between others",
@@ -288,6 +310,9 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "refused_notes": ("context_id",),
     "refused_forms": ("context_id", "form", "refused_at"),
     "refused_messages": ("context_id", "model", "kept_out", "is_told", "expires_at"),
+    "knowledge_sources": ("id", "version", "added_at", "read_at"),
+    "knowledge_documents": ("id", "source_id", "stamp", "digest"),
+    "knowledge_passages": ("id", "document_id", "position", "page", "digest", "model"),
     "alerts": ("name", "is_on", "since", "told_at"),
     "model_refusals": ("server", "model", "what", "wording", "learned_at", "expires_at"),
     "observer_reservations": ("context_id", "tokens", "cost", "expires_at"),

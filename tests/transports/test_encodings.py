@@ -3,7 +3,7 @@
 
 import pytest
 
-from transports.files.encodings import decode
+from botservice.agent.text_encodings import decode
 
 RUSSIAN = (
     "Привет, как дела? Завтра встреча в десять часов.",

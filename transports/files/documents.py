@@ -9,10 +9,10 @@ from functools import partial
 from typing import Final, Protocol, Self
 
 from botservice.agent.reader import OfficeReader, PdfReader, TooMuchToRead
+from botservice.agent.text_encodings import decode
 from botservice.core.messages import Attachment, storable
 from botservice.storage.database import Storage
 from botservice.turns.interrupted_readings import begin_reading, end_reading
-from transports.files.encodings import decode
 from transports.files.read_cache import FileKey, FileText, KeptTexts
 
 logger = logging.getLogger(__name__)

@@ -1,0 +1,213 @@
+"""Finding passages of the documents that a chat may read."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from botservice.agent.documents import KnowledgeBase, QuotedPassage
+from botservice.conversation.context import AgentContext
+from botservice.conversation.queries import read_is_shared
+from botservice.core.chat_addresses import ChatAddress
+from botservice.core.messages import Role
+from botservice.history.finding import SearchIndexes
+from botservice.knowledge.indexer import ALL
+from botservice.knowledge.queries import (
+    KnowledgeSource,
+    StoredPassage,
+    list_passage_ids,
+    list_passages,
+    list_sources,
+    list_vectors,
+)
+from botservice.people.access import Access
+from botservice.people.names import chat_name, is_chat_name, is_guest
+from botservice.search.documents import Document
+from botservice.search.index import SearchIndex
+from botservice.search.weights import Weights
+from botservice.storage.database import Connection, Storage
+
+_LEAST_COVERAGE: Final = 0.5
+_LOOK_SECONDS: Final = 2.0  # how long it may take a service without documents to notice the first one
+# A passage stands for itself: nobody says it to anybody, and it answers nothing that stands before it.
+_WEIGHTS: Final = Weights(
+    window=0, least_around=9, previous=0, next=0, after_question=0, dense_window=0, author=0, author_alone=0, asker=0,
+    listener=0, user=0, question=0, date=0, date_alone=0, when=0,
+)  # fmt: skip
+_BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_KEPT_AS: Final = np.dtype("<f2")
+
+_Readers = tuple[str, ...]
+
+
+@dataclass(slots=True)
+class _Group:
+    """The documents that the same chats may read: one index, so that no other document has a part in what is found.
+
+    Attributes:
+        versions: Those of its sources that the index holds.
+        model: Of the vectors that the index holds.
+    """
+
+    index: SearchIndex = field(default_factory=partial(SearchIndex, _WEIGHTS))
+    versions: dict[int, int] = field(default_factory=dict)
+    model: str | None = None
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+@dataclass(slots=True)
+class _Stored:
+    """What is known of the documents of one storage.
+
+    Attributes:
+        is_empty: Whether there were none when they were looked for, at looked_at.
+    """
+
+    groups: dict[_Readers, _Group] = field(default_factory=dict)
+    is_empty: bool = False
+    looked_at: float = 0.0
+
+
+class Shelf(KnowledgeBase):
+    """The documents of a service, found by their words, and by meaning where there is a model for it."""
+
+    def __init__(self, access: Access | None = None) -> None:
+        """Make a shelf over the storage of whatever conversation asks.
+
+        Args:
+            access: Says who is an owner.
+        """
+        self._access = access or Access()
+        self._stored: WeakKeyDictionary[Storage, _Stored] = WeakKeyDictionary()
+
+    async def has_documents(self, context: AgentContext) -> bool:
+        """Return whether a chat may read any document."""
+        return bool(await self._readable(context))
+
+    async def find(self, question: str, context: AgentContext, *, k: int) -> Sequence[QuotedPassage]:
+        """Return the passages that best answer a question, best first, of documents that this chat may read."""
+        readable = await self._readable(context)
+        if not readable or not question.strip():
+            return []
+        vector, model = await _vector_of(context.storage, question)
+        found: list[tuple[float, int]] = []
+        for readers, sources in readable.items():
+            group = self._stored_in(context.storage).groups.setdefault(readers, _Group())
+            async with group.lock:
+                await _load(context.storage, group, sources, model)
+                ranking = await asyncio.to_thread(group.index.search, question, k=k, query_vector=vector)
+            if ranking.coverage >= _LEAST_COVERAGE:
+                best = ranking[0][1] or 1.0
+                found += [(ranking.coverage * score / best, number) for number, score in ranking]
+        best_first = sorted(found, reverse=True)[:k]
+        return await _quote(context.storage, {number: score for score, number in best_first})
+
+    async def get(self, ids: Sequence[int], context: AgentContext) -> Sequence[QuotedPassage]:
+        """Return passages by their ids, as far as this chat may read them."""
+        readable = await self._readable(context)
+        names = {source.name for sources in readable.values() for source in sources}
+        return [each for each in await _quote(context.storage, dict.fromkeys(ids, 0.0)) if each.source in names]
+
+    async def _readable(self, context: AgentContext) -> dict[_Readers, list[KnowledgeSource]]:
+        """Return the sources that a chat may read, by who else may."""
+        stored = self._stored_in(context.storage)
+        if is_guest(context.context_keys) or (stored.is_empty and time.monotonic() - stored.looked_at < _LOOK_SECONDS):
+            return {}
+
+        def query(connection: Connection) -> tuple[list[KnowledgeSource], bool]:
+            sources = list_sources(connection)
+            has_private = any(not source.readers for source in sources)
+            return sources, has_private and self._is_of_owner_alone(connection, context)
+
+        sources, is_of_owner = await context.storage.read(query, is_short=True)
+        stored.is_empty, stored.looked_at = not sources, time.monotonic()
+        grouped: dict[_Readers, list[KnowledgeSource]] = {}
+        for source in sources:
+            if _reads(source.readers, context) or (is_of_owner and not source.readers):
+                grouped.setdefault(tuple(sorted(source.readers)), []).append(source)
+        return grouped
+
+    def _is_of_owner_alone(self, connection: Connection, context: AgentContext) -> bool:
+        """Return whether an owner asks, and nobody else reads along."""
+        keys = context.context_keys
+        is_private = not is_chat_name(chat_name(keys)) and keys.get("channel_id", "D").startswith("D")
+        if not is_private or read_is_shared(connection, context.id):
+            return False
+        return self._access.is_owner(connection, context.asker)
+
+    def _stored_in(self, storage: Storage) -> _Stored:
+        return self._stored.setdefault(storage, _Stored())
+
+
+async def _quote(storage: Storage, scores: dict[int, float]) -> list[QuotedPassage]:
+    by_id = {each.id: each for each in await storage.read(lambda connection: list_passages(connection, scores))}
+    return [_quoted(by_id[number], score) for number, score in scores.items() if number in by_id]
+
+
+async def _vector_of(storage: Storage, question: str) -> tuple[Any, str | None]:
+    """Return the vector of a question and the name of its model, where there is one."""
+    vectors = SearchIndexes.of(storage).question_vectors
+    return (None, None) if vectors is None else (await vectors.vector_of(question), vectors.model_key)
+
+
+async def _load(storage: Storage, group: _Group, sources: Sequence[KnowledgeSource], model: str | None) -> None:
+    """Bring an index up to date with what is stored."""
+    versions = {source.id: source.version for source in sources}
+    if group.versions == versions and group.model == model:
+        return
+    index = group.index
+
+    def query(connection: Connection) -> tuple[list[int], list[StoredPassage], list[tuple[int, bytes]]]:
+        ids = list_passage_ids(connection, versions)
+        new = set(ids).difference(index.ids)
+        vectors = list_vectors(connection, ids, model) if model is not None else []
+        return ids, list_passages(connection, sorted(new)), vectors
+
+    ids, new, vectors = await storage.read(query, is_long=True)
+    await asyncio.to_thread(_update, index, ids, new, vectors)
+    group.versions, group.model = versions, model
+
+
+def _reads(readers: _Readers, context: AgentContext) -> bool:
+    """Return whether a chat is among readers; a chat's threads are in it."""
+    if ALL in readers:
+        return True
+    for reader in readers:
+        address = ChatAddress.parse(reader)
+        if address.number == context.id or (address.keys and address.keys.items() <= context.context_keys.items()):
+            return True
+    return False
+
+
+def _update(
+    index: SearchIndex, ids: Sequence[int], new: Sequence[StoredPassage], vectors: Sequence[tuple[int, bytes]]
+) -> None:
+    index.remove(set(index.ids).difference(ids))
+    index.add([_document(each) for each in new])
+    if new:
+        index.compact()
+    if vectors:
+        width = len(vectors[0][1])
+        alike = [(number, data) for number, data in vectors if len(data) == width]
+        matrix = np.frombuffer(b"".join(data for _, data in alike), _KEPT_AS).reshape(len(alike), -1)
+        index.set_vectors([number for number, _ in alike], matrix)
+
+
+def _document(passage: StoredPassage) -> Document:
+    """Return a passage as search sees it: it was said by nobody, and passages of one document stand together."""
+    text = f"{passage.title}\n{passage.heading}\n{passage.text}"
+    at = _BEGINNING + timedelta(minutes=passage.id)
+    return Document(passage.id, Role.USER, text, None, None, at, passage.id)
+
+
+def _quoted(passage: StoredPassage, score: float) -> QuotedPassage:
+    url = passage.path if passage.path.startswith(("http://", "https://")) else None
+    return QuotedPassage(
+        passage.id, passage.source, passage.title, passage.heading, passage.page, passage.text, url, round(score, 4)
+    )
