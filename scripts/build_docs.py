@@ -1,5 +1,6 @@
 """Build the documents as a site with search, the reference of the public names, and llms.txt: `scripts/docs` calls it.
 
+Each minor version has a folder of its own. Folders of other versions stay, and the pages offer all of them.
 A link that leads nowhere, or a public name that cannot be described, ends it with an error.
 """
 
@@ -32,6 +33,8 @@ docs_dir = "pages"
 site_dir = "site"
 use_directory_urls = false
 nav = [{nav}]
+[project.extra.version]
+provider = "mike"
 [project.theme]
 font = false
 language = "en"
@@ -63,14 +66,17 @@ _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _MARKDOWN_LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")
 _ENTRY = re.compile(r"\[([^\]]+)\]\(([^)\s#]+\.md)(?:#[^)\s]*)?\)(?:: ([^·\n]*))?")
 _MARK = re.compile(r"( *)(?:[-*+]|\d+[.)]) +")
+_VERSION = re.compile(r"\d+\.\d+")
 _TARGET = re.compile(r'(?:href|src)="([^"]+)"')
 _ANCHOR = re.compile(r'\bid="([^"]+)"')
 
 
-def main(site: Path) -> None:
-    """Build the site into a folder, and check it."""
-    with tempfile.TemporaryDirectory() as folder:
-        workshop = Path(folder)
+def main(folder: Path) -> None:
+    """Build the site of this version into its folder in another one, and check it."""
+    site = folder / ".".join(botservice.__version__.split(".")[:2])
+    shutil.rmtree(site, ignore_errors=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        workshop = Path(temporary)
         for document in documents():
             stage(document, workshop / "pages")
         for name in botservice.__all__:
@@ -83,13 +89,23 @@ def main(site: Path) -> None:
         (workshop / "zensical.toml").write_text(configuration)
         zensical = Path(sys.executable).parent / "zensical"
         subprocess.run([zensical, "build", "--strict"], cwd=workshop, check=True)
-        shutil.copytree(workshop / "site", site, dirs_exist_ok=True)
+        shutil.copytree(workshop / "site", site)
     write_for_models(site)
+    write_versions(folder)
     broken = [*broken_links(site), *misread_pages(site)]
     if broken:
         sys.exit("pages that are not as they should be:\n" + "\n".join(broken))
     print(f"{site / 'index.html'}: {len(list(site.rglob('*.html')))} pages, every link leads somewhere")
-    print(f"Search needs a server: python3 -m http.server --directory {site} --bind 127.0.0.1 8001")
+    print(f"Search needs a server: python3 -m http.server --directory {folder} --bind 127.0.0.1 8001")
+
+
+def write_versions(folder: Path) -> None:
+    """Write the list of versions that the pages offer, and a first page that leads to the newest."""
+    numbers = [[*map(int, each.name.split("."))] for each in folder.iterdir() if _VERSION.fullmatch(each.name)]
+    names = [".".join(map(str, each)) for each in sorted(numbers, reverse=True)]
+    versions = [{"version": name, "title": name, "aliases": ["latest"] if name == names[0] else []} for name in names]
+    (folder / "versions.json").write_text(json.dumps(versions))
+    (folder / "index.html").write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={names[0]}/">')
 
 
 def documents() -> list[Path]:

@@ -1,6 +1,7 @@
 """The documents and the reference as pages."""
 
 import importlib.util
+import json
 import re
 from pathlib import Path
 
@@ -18,11 +19,27 @@ _SPEC.loader.exec_module(build_docs)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_the_site_has_every_document_and_every_public_name_and_no_broken_link(tmp_path, capsys):
     build_docs.main(tmp_path)
+    site = tmp_path / ".".join(botservice.__version__.split(".")[:2])
     for document in build_docs.documents():
-        assert (tmp_path / build_docs.page_of(document)).exists()
-    reference = "".join(page.read_text() for page in (tmp_path / "reference").glob("*.html"))
+        assert (site / build_docs.page_of(document)).exists()
+    reference = "".join(page.read_text() for page in (site / "reference").glob("*.html"))
+    page = (site / "index.html").read_text()
+    assert all(part in page for part in ('data-md-color-scheme="slate"', 'data-md-component="search"', "mike"))
     assert [name for name in botservice.__all__ if f'>{name}<a class="headerlink"' not in reference] == []
     assert "every link leads somewhere" in capsys.readouterr().out
+
+
+def test_the_pages_offer_every_version_and_the_first_page_leads_to_the_newest(tmp_path):
+    for name in ("1.9", "1.10", "0.17", "assets"):
+        (tmp_path / name).mkdir()
+    build_docs.write_versions(tmp_path)
+    versions = json.loads((tmp_path / "versions.json").read_text())
+    assert [(each["version"], each["aliases"]) for each in versions] == [
+        ("1.10", ["latest"]),
+        ("1.9", []),
+        ("0.17", []),
+    ]
+    assert "url=1.10/" in (tmp_path / "index.html").read_text()
 
 
 LISTED = """1. One:
