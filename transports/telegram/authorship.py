@@ -28,7 +28,7 @@ QUOTES: Final = ("blockquote", "expandable_blockquote")
 
 def is_typed(message: object) -> bool:
     """Return whether a person wrote the text of a message themselves, to be read here."""
-    if not isinstance(message, Mapping) or any(message.get(name) is not None for name in NOT_TYPED):
+    if not isinstance(message, Mapping) or any(message[name] is not None for name in NOT_TYPED & message.keys()):
         return False
     # Telegram puts a bot of its own there where somebody writes in the name of a chat.
     return not _is_bot(message.get("from")) or message.get("sender_chat") is not None
