@@ -217,12 +217,13 @@ class PromptBuilder:
 
     async def build(self, context: AgentContext) -> Prompt:
         """Return the prompt for what a context holds now, at most max_tokens long."""
-        recall = await self._recall(context)
+        counter = counter_for(self.model)
+        recall = await self._recall(context, counter)
         memory, keys = context.memory, self.memory_keys
-        question, counter = context.chat_history.last_user_message, counter_for(self.model)
+        question = context.chat_history.last_user_message
         shared = _shared_names(recall, question)
         shared_found = _shared_names(recall, question, authors_of(recall.found))
-        notes, person, waiting = self._describe_known(context, recall.beside, shared_found)
+        notes, person, waiting = self._describe_known(question, recall.beside, shared_found, counter)
         kept: KeptOut = recall.beside[-1]
         passages = await self._find_passages(context, question, counter)
         start, parts = start_of_work(memory, context.task), context.question_parts
@@ -288,9 +289,8 @@ class PromptBuilder:
         found = await self.knowledge.find(asked, context, k=_MOST_PASSAGES) if asked else []
         return fill(found, self.knowledge_tokens, counter)
 
-    async def _recall(self, context: AgentContext) -> Recall:
+    async def _recall(self, context: AgentContext, counter: TokenCounter) -> Recall:
         """Return the window, what was found for the last message of a person, and what is known beside it."""
-        counter = counter_for(self.model)
         return await context.chat_history.recall(
             self.selector,
             search_k=self.search_k,
@@ -322,10 +322,11 @@ class PromptBuilder:
         asked = "" if question is None else question_of(question)
         return room_for_found(self.search_tokens, counter, shared).fill(found, asked)
 
-    def _describe_known(self, context: AgentContext, known: _Known, shared: frozenset[str]) -> tuple[str, str, str]:
+    def _describe_known(
+        self, question: Message | None, known: _Known, shared: frozenset[str], counter: TokenCounter
+    ) -> tuple[str, str, str]:
         """Return what a prompt says of the notes, the person who asks, and the calls that wait; nothing of none."""
-        (noted, facts, waiting, _), count = known, counter_for(self.model).count
-        question = context.chat_history.last_user_message
+        (noted, facts, waiting, _), count = known, counter.count
         if facts and question is not None:
             author = question.author or Author()
             mark = mark_of(author, shared)
@@ -346,8 +347,8 @@ def _scores(found: Iterable[SearchHit]) -> list[list[Any]]:
 
 def _shared_names(recall: Recall, question: Message | None, more: Iterable[Author | None] = ()) -> frozenset[str]:
     """Return the names that several of the people have who have lately spoken, or whom a window shows, and of more."""
-    said = [*recall.window, *([] if question is None else [question])]
-    people = {*recall.people, *(each.author for each in said), *more} - {None}
+    asker = None if question is None else question.author
+    people = {*recall.people, *[each.author for each in recall.window], asker, *more} - {None}
     return shared_names(people) if len(people) > 1 else frozenset()
 
 

@@ -44,12 +44,12 @@ class StepCallbacks:
     ) -> None:
         by_class = callbacks if isinstance(callbacks, Mapping) else {ActionStep: callbacks or ()}
         bound = {_checked_class(cls): [_bind(one) for one in _listed(given)] for cls, given in by_class.items()}
-        self.groups: Sequence[Mapping[type[MemoryItem], Sequence[_Bound]]] = [bound]
+        self.groups: Sequence[dict[type[MemoryItem], list[_Bound]]] = [bound]
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was registered."""
-        return not any(bound for group in self.groups for bound in group.values())
+        return not any(map(any, map(dict.values, self.groups)))
 
     def followed_by(self, others: "StepCallbacks") -> "StepCallbacks":
         """Combine these callbacks with others, which are called after all of these."""

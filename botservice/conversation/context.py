@@ -249,8 +249,7 @@ class AgentContext:
         Raises:
             InvalidField: something that is no item was put in.
         """
-        items = [checked_item(item) for item in self.memory.steps if item is not None]
-        return [item for item in items if self._is_put_in(item)]
+        return [item for item in self.memory.steps if item is not None and self._is_put_in(checked_item(item))]
 
     def put_in_task(self) -> TaskStep | None:
         """Return the newest task that a program put into memory and no run has begun with yet."""
@@ -259,10 +258,11 @@ class AgentContext:
     def begin_turn(self, system_prompt: str, task: TaskStep | None, *, keeps_steps: bool) -> None:
         """Make room for the steps of a new turn; the earlier ones stay in view where it keeps them."""
         kept = self.memory.steps if keeps_steps else self.unsaved_steps()
-        if not keeps_steps:
-            self.records = StepRecords(self.id, 0, self.records.last_position)
-        self.records.system_prompt = system_prompt
-        self.records.assign_turn(0)
+        if keeps_steps:
+            self.records.system_prompt = system_prompt
+            self.records.assign_turn(0)
+        else:
+            self.records = StepRecords(self.id, 0, self.records.last_position, system_prompt=system_prompt)
         self.memory = AgentMemory(system_prompt, kept)
         if task is not None:
             given = self.put_in_task()

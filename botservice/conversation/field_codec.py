@@ -21,6 +21,7 @@ SPLIT_PAIR: Final = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 # Python reads and writes ints in decimal up to a limit of digits, which can be set as low as 640.
 _DECIMAL_BITS: Final = 2_000
 _SMALL: Final = 1 << 62
+_AS_JSON: Final = frozenset((bool, type(None)))
 _JSON: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _TAGS: Final = {cls: "$" + re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower() for cls in VALUE_CLASSES}
 _CLASSES: Final = {tag: cls for cls, tag in _TAGS.items()}
@@ -53,8 +54,11 @@ def encode(value: Any) -> Any:
     Raises:
         InvalidField: value cannot be kept.
     """
-    encoder = _ENCODERS.get(type(value))
-    return encoder(value) if encoder else _ENCODERS[type(frozen := freeze(value))](frozen)
+    kind = type(value)
+    if kind in _AS_JSON:
+        return value
+    encoder = _ENCODERS.get(kind)
+    return encoder(value) if encoder else encode(freeze(value))
 
 
 def decode(data: Any) -> Any:
@@ -69,10 +73,6 @@ def decode(data: Any) -> Any:
     if isinstance(data, list):
         return FrozenList.trust([decode(element) for element in data])
     return freeze(data)
-
-
-def _same(value: Any) -> Any:
-    return value
 
 
 def _encode_str(value: str) -> Any:
@@ -96,8 +96,7 @@ def _encode_datetime(value: datetime) -> Any:
 
 def _encode_list(value: FrozenList) -> Any:
     return [  # what is in a frozen list is frozen
-        element if type(element) is int and 0 <= element < _SMALL else _ENCODERS[type(element)](element)
-        for element in value
+        element if type(element) is int and 0 <= element < _SMALL else encode(element) for element in value
     ]
 
 
@@ -106,14 +105,17 @@ def _encode_dict(value: FrozenDict) -> Any:
     for key, element in value.items():
         if key[:1] == "$" or not (key.isascii() or not SPLIT_PAIR.search(key)):
             return {"$dict": [[_encode_str(key), encode(element)] for key, element in value.items()]}
-        encoded[key] = _ENCODERS[type(element)](element)
+        encoded[key] = encode(element)
     return encoded
 
 
 def _encode_dataclass(value: Any) -> Any:
     cls = type(value)
-    pairs = ((name, getattr(value, name)) for name in FIELD_NAMES[cls])
-    return {_TAGS[cls]: {name: encode(element) for name, element in pairs if element is not None}}
+    return {
+        _TAGS[cls]: {
+            name: encode(element) for name in FIELD_NAMES[cls] if (element := getattr(value, name)) is not None
+        }
+    }
 
 
 def _base64(data: bytes) -> str:
@@ -123,8 +125,6 @@ def _base64(data: bytes) -> str:
 _ENCODERS: Final[dict[type, Callable[[Any], Any]]] = {
     str: _encode_str,
     int: _encode_int,
-    bool: _same,
-    type(None): _same,
     float: _encode_float,
     bytes: lambda value: {"$bytes": _base64(value)},
     datetime: _encode_datetime,

@@ -169,7 +169,7 @@ class FrozenList(tuple[Any, ...]):
 
     def __new__(cls, values: Iterable[Any] = ()) -> Self:
         """Return values frozen."""
-        return cls.trust(_freeze(value, "value", 1) for value in values)
+        return cls.trust(freeze(value, "value", 1) for value in values)
 
     @classmethod
     def trust(cls, values: Iterable[Any]) -> Self:
@@ -194,26 +194,25 @@ class FrozenList(tuple[Any, ...]):
         return FrozenList, (tuple(self),)
 
 
-def freeze(value: Any, field: str = "value") -> Any:
+def freeze(value: Any, field: str = "value", depth: int = 0) -> Any:
     """Return value as a field keeps it: exactly what it will be after storage.
 
     Lists and tuples become a `FrozenList` (a tuple), mappings a `FrozenDict`. Members of an enum and other
     subclasses of str, int, float and bytes become their plain value. An aware datetime keeps its moment and its
     offset from UTC, not the name of its zone; a naive one stays naive.
 
+    Args:
+        field: Its name, for errors.
+        depth: In how many lists, dicts and records it stands.
+
     Raises:
         InvalidField: value, or something inside it, is not JSON, a datetime, bytes or one of VALUE_CLASSES.
     """
-    return _freeze(value, field, 0)
-
-
-def _freeze(value: Any, field: str, depth: int) -> Any:
-    freezer = _FREEZERS.get(type(value))
+    kind = type(value)
+    if kind in _AS_IS:
+        return value
+    freezer = _FREEZERS.get(kind)
     return freezer(value, field, depth) if freezer else _freeze_kin(value, field, depth)
-
-
-def _same(value: Any, _field: str, _depth: int) -> Any:
-    return value
 
 
 def _freeze_frozen(value: FrozenDict | FrozenList, field: str, depth: int) -> Any:
@@ -224,7 +223,8 @@ def _freeze_frozen(value: FrozenDict | FrozenList, field: str, depth: int) -> An
 
 
 def _check_depths(value: FrozenDict | FrozenList, field: str, depth: int) -> None:
-    _check_depth(field, depth)
+    if depth >= MAX_DEPTH:
+        raise _too_deep(field)
     for element in value.values() if isinstance(value, FrozenDict) else value:
         if isinstance(element, FrozenDict | FrozenList):
             _check_depths(element, field, depth + 1)
@@ -249,13 +249,14 @@ def _freeze_datetime(value: datetime, field: str, _depth: int) -> datetime:
 
 
 def _freeze_list(value: Iterable[Any], field: str, depth: int) -> FrozenList:
-    _check_depth(field, depth)
+    if depth >= MAX_DEPTH:
+        raise _too_deep(field)
     inside = depth + 1
     return FrozenList.trust(
         [
             each
             if type(each) in _AS_IS or (type(each) is float and not math.isnan(each))
-            else _freeze(each, field, inside)
+            else freeze(each, field, inside)
             for each in value
         ]
     )
@@ -266,11 +267,12 @@ def _freeze_dict(value: Mapping[str, Any], field: str, depth: int) -> FrozenDict
 
 
 def _frozen_items(value: Mapping[str, Any], field: str, depth: int) -> dict[str, Any]:
-    _check_depth(field, depth)
+    if depth >= MAX_DEPTH:
+        raise _too_deep(field)
     return {
         key if type(key) is str else _freeze_key(key, field): each
         if type(each) in _AS_IS
-        else _freeze(each, field, depth + 1)
+        else freeze(each, field, depth + 1)
         for key, each in value.items()
     }
 
@@ -281,17 +283,15 @@ def _freeze_key(key: object, field: str) -> str:
     return str.__str__(key)
 
 
-def _check_depth(field: str, depth: int) -> None:
-    if depth >= MAX_DEPTH:
-        raise InvalidField(f"field {field!r}: nested deeper than {MAX_DEPTH} levels, or holds itself; flatten it")
+def _too_deep(field: str) -> InvalidField:
+    return InvalidField(f"field {field!r}: nested deeper than {MAX_DEPTH} levels, or holds itself; flatten it")
 
 
 def _freeze_dataclass(value: Any, field: str, depth: int) -> Any:
     changed = {}
     for name in FIELD_NAMES[type(value)]:
         old = getattr(value, name)
-        new = _freeze(old, field, depth + 1)
-        if new is not old:
+        if type(old) not in _AS_IS and (new := freeze(old, field, depth + 1)) is not old:
             changed[name] = new
     return replace(value, **changed) if changed else value
 
@@ -300,7 +300,7 @@ def _freeze_kin(value: Any, field: str, depth: int) -> Any:
     """Return value frozen where its class descends from one that can be kept."""
     for kin, plain in _PLAIN:
         if isinstance(value, kin):
-            return _freeze(plain(value), field, depth)
+            return freeze(plain(value), field, depth)
     if isinstance(value, datetime):
         return _freeze_datetime(value, field, depth)
     if isinstance(value, list | tuple):
@@ -325,7 +325,6 @@ _PLAIN: Final[tuple[tuple[type, Callable[[Any], Any]], ...]] = (
 
 _AS_IS: Final[frozenset[type]] = frozenset((str, int, bool, type(None), bytes))
 _FREEZERS: Final[dict[type, Callable[[Any, str, int], Any]]] = {
-    **dict.fromkeys(_AS_IS, _same),
     FrozenDict: _freeze_frozen,
     FrozenList: _freeze_frozen,
     float: _freeze_float,

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Final, Self
 
 from botservice.conversation.field_codec import SPLIT_PAIR, UnknownValue, decode, dumps, encode, loads
 from botservice.conversation.field_values import freeze
+from botservice.conversation.images import as_images
 from botservice.core.errors import InvalidField
 
 _NO_DEFAULT: Final = object()
@@ -79,6 +80,8 @@ class MemoryItem:
     _required: ClassVar[str | None] = None
     _aliases: ClassVar[dict[str, str]] = {}
     _reserved: ClassVar[frozenset[str]] = frozenset()
+    _known: ClassVar[frozenset[str]] = frozenset()  # names of fields that need no look any more
+    _images: ClassVar[str | None] = None  # the field that takes pictures in other forms, too
     _kind: ClassVar[str] = "item"
     _version: ClassVar[int] = 1
 
@@ -94,6 +97,7 @@ class MemoryItem:
         if own.get(cls._first or "") is _NO_DEFAULT:
             cls._required = cls._first
         cls._reserved = _public_names(cls)
+        cls._known = frozenset(cls._declared) - cls._reserved
         cls._version = version
         cls._kind = register_kind(cls, kind, version)
 
@@ -134,8 +138,9 @@ class MemoryItem:
         frozen = {}
         for key, value in values.items():
             name = self._aliases.get(key, key)
-            self._check_name(name)
-            frozen[name] = freeze(self._take(name, value), name)
+            if name not in self._known:
+                self._check_name(name)
+            frozen[name] = freeze(as_images(value, name) if name == self._images and value is not None else value, name)
         self._keep(frozen)
         object.__setattr__(self, "_revision", self._revision + len(frozen))
 
@@ -209,10 +214,6 @@ class MemoryItem:
     @classmethod
     def _unpickle(cls, fields: Mapping[str, Any]) -> Self:
         return cls._restore({name: freeze(value, name) for name, value in fields.items()})
-
-    def _take(self, name: str, value: Any) -> Any:  # noqa: ARG002 - classes with fields of a kind of their own look at it
-        """Return the value that a field stores for a given one."""
-        return value
 
     def _keep(self, frozen: Mapping[str, Any]) -> None:
         for name, value in frozen.items():

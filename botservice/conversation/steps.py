@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Self
 
 from botservice.conversation.field_codec import encode
 from botservice.conversation.field_values import FrozenDict, FrozenList, StepError, Timing, ToolResult, freeze
-from botservice.conversation.images import as_images
 from botservice.conversation.items import MemoryItem
 from botservice.core.messages import Attachment, TokenUsage, ToolCall
 
@@ -25,10 +24,6 @@ class MemoryStep(MemoryItem, kind="step"):
     """A step of an agent's work: its declared fields, and any free ones."""
 
     __slots__ = ()
-    _images: ClassVar[str | None] = None
-
-    def _take(self, name: str, value: Any) -> Any:
-        return as_images(value, name) if name == self._images and value is not None else value
 
 
 class SystemPromptStep(MemoryStep, kind="system_prompt"):
