@@ -13,8 +13,8 @@ from standins.slack_api import BOT_USER, SlackApi, limited
 from botservice import Attachment, Storage, Tool, ToolCall
 from botservice.config.settings import Settings
 from transports.slack.app import Manners
-from transports.slack.draft import SlackDraft, SlackTempo, Style
 from transports.slack.formatting import Pings, before_address, find_address
+from transports.slack.live import SlackTempo, Style, showable
 from transports.slack.plugin import build_slack
 from transports.telegram.plugin import build_telegram
 from transports.web.markdown import render_markdown
@@ -92,10 +92,10 @@ async def test_slack_fetches_nothing_of_a_stream(slack: SlackApi, sqlite_storage
 
 
 def test_slack_opens_no_stream_for_an_answer_of_which_nothing_may_be_shown_yet() -> None:
-    draft = SlackDraft(None, None, None, None, Style(SlackTempo(), Pings()), None)  # nothing is painted
-    assert draft.wait(LEAK, {}) is None
-    assert draft.wait(f"{LEAK} and after it", {}) is None
-    assert draft.wait(f"Before it. {LEAK}", {}) is not None
+    style = Style(SlackTempo(), Pings())
+    assert showable(LEAK, style).text == ""
+    assert showable(f"{LEAK} and after it", style).text == ""
+    assert showable(f"Before it. {LEAK}", style).text.strip() == "Before it."
 
 
 async def test_slack_keeps_the_answer_back_until_its_stream_is_gone(

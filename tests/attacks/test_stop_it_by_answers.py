@@ -14,7 +14,7 @@ from transports.slack.figures import as_page
 from transports.slack.formatting import Pings, settled_text, without_pings
 from transports.slack.planning import plan_answer as plan_for_slack
 from transports.slack.reading import readable
-from transports.telegram.drafts import _tail
+from transports.telegram.live import tail_of
 from transports.telegram.planning import plan_answer as plan_for_telegram
 from transports.web.markdown import render_markdown
 
@@ -24,7 +24,7 @@ LONGEST_SECONDS = 6.0
 
 FORMATTERS: dict[str, Callable[[str], object]] = {
     "telegram": lambda text: plan_for_telegram(Message(text=text), ()),
-    "telegram, growing": _tail,
+    "telegram, growing": tail_of,
     "slack": lambda text: plan_for_slack(Message(text=text), (), Pings()),
     "slack, growing": lambda text: as_page(read_markdown(settled_text(text, Pings())), is_growing=True),
     "slack, what people write": lambda text: readable(text, {}, "B"),

@@ -17,7 +17,7 @@ from standins.models import Typist, echo
 from standins.telegram_menus import note_menus_as_set
 from standins.web_server import web_server
 from transports.slack.app import Manners, SlackTransport
-from transports.slack.draft import SlackTempo
+from transports.slack.live import SlackTempo
 from transports.telegram.app import TelegramTransport
 from transports.web.app import WebTransport
 from transports.web.owner_token import PageAccess as WebAccess

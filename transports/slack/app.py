@@ -23,17 +23,15 @@ from transports.files.documents import DocumentReaders
 from transports.slack.bolt import PATH, SocketListener, build_bolt
 from transports.slack.button_presses import Presses
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.draft import SlackTempo, Style
-from transports.slack.ending import Ending
 from transports.slack.files import SlackFiles
 from transports.slack.formatting import Pings
-from transports.slack.growing_answer import MAX_STREAMS, Streams
 from transports.slack.home import Home, HomeSection
 from transports.slack.inbound_events import COMMAND_PREFIX
 from transports.slack.installations import InstallationStore
 from transports.slack.installing import Installing, OAuthApp
 from transports.slack.intake import SlackIntake
 from transports.slack.interactions import Interactions
+from transports.slack.live import SlackLiveAnswers, SlackTempo, Style
 from transports.slack.planning import plan_answer
 from transports.slack.queries import is_awaiting_approval
 from transports.slack.reading import SlackReader
@@ -42,8 +40,8 @@ from transports.slack.sending import SlackSender
 from transports.slack.sessions import Idle, Statuses, Titles
 from transports.slack.shared_documents import SharedDocuments
 from transports.slack.signed_requests import EventsEndpoint
+from transports.slack.streams import MAX_STREAMS, Ending, Streams
 from transports.slack.suggested_prompts import Suggestions, ToolNames
-from transports.slack.work_in_progress import SlackLiveAnswers
 from transports.slack.workspaces import SlackPeople, Views, Workspaces
 
 logger = logging.getLogger(__name__)

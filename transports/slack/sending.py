@@ -11,15 +11,14 @@ from botservice.turns.turn import Delivery
 from transports.common.pacing import Pace
 from transports.files.stored import ending_of, read_stored_file
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_delivery_error
-from transports.slack.ending import Ending
 from transports.slack.figures import SlackPage, markdown, read_page, suspect
 from transports.slack.formatting import as_text, button_row, feedback_buttons, find_address, mark_of
-from transports.slack.growing_answer import Streams
 from transports.slack.inbound_events import field, word
 from transports.slack.lost_answers import LostAnswers
 from transports.slack.queries import is_all_deleted
 from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.rich_text import escape_words, rich_text
+from transports.slack.streams import Ending, Streams
 from transports.slack.workspaces import Workspace, Workspaces
 
 logger = logging.getLogger(__name__)

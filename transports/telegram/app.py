@@ -23,13 +23,13 @@ from transports.files.documents import DocumentReaders
 from transports.telegram.chosen_button import TelegramChoices
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
-from transports.telegram.drafts import TelegramTempo
 from transports.telegram.failures import reason_of
 from transports.telegram.files import TelegramFiles
 from transports.telegram.forms import Forms
 from transports.telegram.guests import Guests, plan_guest
 from transports.telegram.inbound_events import BotIdentity, allowed_updates, asked_as_guest, identified, was_spoken
 from transports.telegram.intake import TelegramIntake
+from transports.telegram.live import TelegramLiveAnswers, TelegramTempo
 from transports.telegram.planning import plan_answer
 from transports.telegram.polling import Poller, keep_from_polling
 from transports.telegram.question_parts import belong_together
@@ -37,7 +37,6 @@ from transports.telegram.reading import TelegramReader
 from transports.telegram.sending import TelegramSender
 from transports.telegram.topics import Topics
 from transports.telegram.webhook import PATH, WebhookEndpoint, WebhookKeeper, derive_secret
-from transports.telegram.work_in_progress import TelegramLiveAnswers
 
 logger = logging.getLogger(__name__)
 

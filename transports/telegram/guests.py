@@ -1,9 +1,8 @@
 """Answers in chats that the bot is no member of: a stub at once, and the answer in its place (Bot API 10.0)."""
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from telegram.error import BadRequest, Forbidden, InvalidToken, RetryAfter, TelegramError
 
@@ -13,13 +12,14 @@ from botservice.people.names import GUEST
 from botservice.texts import in_language
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
+from transports.common.growing_answer import GrowingAnswer, Surface
 from transports.common.pacing import Pace
 from transports.common.too_long_messages import MAX_CHARACTERS, head_of
 from transports.telegram.client import BotClient
-from transports.telegram.drafts import TelegramTempo
 from transports.telegram.failures import as_delivery_error, is_about_entities, is_not_modified, wait_of
 from transports.telegram.formatting import as_wire
 from transports.telegram.inbound_events import asked_as_guest, field, integer, language_of
+from transports.telegram.live import TelegramTempo
 from transports.telegram.planning import formatted
 
 logger = logging.getLogger(__name__)
@@ -39,46 +39,32 @@ async def post(client: BotClient, query_id: str, said: Mapping[str, Any]) -> str
     return str(sent["inline_message_id"])
 
 
-class GuestStub(Live):
+class GuestStub(Surface):
     """Answers a guest's question at once, because that can be done for a short while only; what follows is an edit.
 
     Its intent is stored before it appears and its id right after, so that the process that resumes the turn edits it.
     The text of an answer does not grow there: each edit is one more call, and there may be many readers.
     """
 
-    def __init__(
-        self,
-        client: BotClient,
-        context_keys: Mapping[str, str],
-        language: str | None,
-        record: StreamRecord,
-        *,
-        after_seconds: float,
-    ) -> None:
+    name = "telegram guests"
+    errors: ClassVar[tuple[type[Exception], ...]] = (TelegramError, BotServiceError)
+    patience_seconds = None  # only its id lets the answer take its place
+
+    def __init__(self, client: BotClient, query_id: str, text: str, record: StreamRecord) -> None:
         self._client = client
-        self._query_id = context_keys[GUEST]
-        self._text = in_language("guests.stub", language)
+        self._query_id = query_id
+        self._text = text
         self._record = record
-        self._is_posting = False
-        self._task = asyncio.create_task(self._run(after_seconds), name="telegram-guest-stub")
 
-    async def close(self) -> None:
-        """End it. A stub that is on its way is waited for: only its id lets the answer take its place."""
-        if not self._is_posting:
-            self._task.cancel()
-        await asyncio.wait([self._task])
+    def pause(self, answer: GrowingAnswer) -> float | None:
+        """Return that the stub comes at once, and nothing after it."""
+        return 0.0 if answer.shown_at is None else None
 
-    async def _run(self, after_seconds: float) -> None:
-        await asyncio.sleep(after_seconds)
-        self._is_posting = True
-        try:
-            await self._record.confirm()
-            if await self._record.opening() is None:
-                await self._record.opened(await post(self._client, self._query_id, {"text": self._text}))
-        except (TelegramError, BotServiceError) as error:
-            logger.info("telegram.guest_stub_not_shown", extra={"reason": type(error).__name__})
-        except Exception:  # a border: the answer comes all the same
-            logger.exception("telegram.guest_stub_failed")
+    async def update(self, answer: GrowingAnswer) -> None:  # noqa: ARG002 - it says the same whatever the answer
+        """Show the stub."""
+        await self._record.confirm()
+        if await self._record.opening() is None:
+            await self._record.opened(await post(self._client, self._query_id, {"text": self._text}))
 
 
 def plan_guest(answer: Message, asked: object) -> list[Payload]:
@@ -107,8 +93,9 @@ class Guests:
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live:
         """Return what answers at once where the answer takes longer."""
-        language, soon = language_of(asked_as_guest(events)), self._tempo.first_sign
-        return GuestStub(self._client, context_keys, language, record, after_seconds=soon)
+        text = in_language("guests.stub", language_of(asked_as_guest(events)))
+        stub = GuestStub(self._client, context_keys[GUEST], text, record)
+        return GrowingAnswer(stub, first_sign_seconds=self._tempo.first_sign)
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:
         """Make a delivery visible and return its message's id."""

@@ -12,6 +12,7 @@ from rich.text import Text
 
 from transports.common.too_long_messages import is_too_intricate
 from transports.markdown.reading import block_lines, read_markdown
+from transports.markdown.unfinished import readable_so_far
 from transports.terminal.markdown import draw
 from transports.terminal.screens import HELP, visible, wrapped
 
@@ -158,8 +159,10 @@ class RenderedScreen:
         lines = self._open.splitlines()
         tail = lines[-max(1, size.lines - _ROOM) :]
         is_whole = len(tail) == len(lines) and len(self._open) < size.columns * max(1, size.lines - _ROOM) // 2
-        grown = _markdown(self._open) if is_whole else Text("\n".join(tail), no_wrap=True, overflow="ellipsis")
-        return Group(grown, self._spinner) if lines else self._spinner
+        if not lines:
+            return self._spinner
+        shown = Text("\n".join(tail), no_wrap=True, overflow="ellipsis")
+        return Group(_markdown(readable_so_far(self._open)) if is_whole else shown, self._spinner)
 
     def _halt(self) -> None:
         live, self._live = self._live, None

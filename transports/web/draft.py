@@ -1,12 +1,12 @@
 """An answer while it is written, as blocks of HTML: a block that is complete is made once, the open one again."""
 
 import asyncio
-import re
 from typing import TYPE_CHECKING, Final
 
 from botservice.agent.tool_threads import run_in_thread
-from transports.web.sections import Sections
-from transports.web.tool_cards import RunningCalls
+from transports.common.growing_answer import AnswerState
+from transports.markdown.sections import Sections
+from transports.markdown.unfinished import close_section
 
 if TYPE_CHECKING:
     from transports.markdown.reading import References
@@ -19,14 +19,6 @@ _WORTH: Final = 24
 _MOST_SAVED: Final = 20_000
 _INLINE: Final = 4_000  # characters that are formatted in a few milliseconds, whatever they are
 
-_FENCED: Final = re.compile(r" {0,3}(?:`{3,}|~{3,})")
-_LINK: Final = re.compile(r"!?\[(?P<text>[^\[\]\n]*)(?:\]\([^)\s]*)?$")
-_HEAD: Final = re.compile(r"(?:^|\n)[ \t]*\|[^\n]*(?:\n[ \t]*\|?[ \t:|-]*)?$")
-_LAST_MARKS: Final = re.compile(r"(?:[*_~]{1,3}|`{1,2})$")
-_OPEN_FORMULA: Final = re.compile(r"\\\[(?:(?!\\\])[\s\S])*$")
-_MARKED: Final = ("**", "~~", "`")
-_LONGEST: Final = 20_000  # characters; a longer section is shown as it stands
-
 
 class WebDraft:
     """An answer as far as it is written.
@@ -34,17 +26,15 @@ class WebDraft:
     Attributes:
         blocks: What is complete, as HTML.
         open_block: What still grows, as HTML.
-        progress: The tool that last said something of its work, and what.
+        answer: What is done for it.
         is_closed: Whether nothing more comes; the stored answer is next.
         formatted: How many characters were formatted until now.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, answer: AnswerState) -> None:
+        self.answer = answer
         self.blocks: list[str] = []
         self.open_block = ""
-        self.activity: str | None = None
-        self.progress: tuple[str, str] | None = None
-        self.calls = RunningCalls()
         self.is_closed = False
         self.formatted = 0
         self._sections = Sections()
@@ -99,35 +89,5 @@ class WebDraft:
         from transports.web.markdown import render_section
 
         blocks = [shown for each in closed if (shown := render_section(each, self._references))]
-        shown = open_section if self.is_closed else presentable(open_section)
+        shown = open_section if self.is_closed else close_section(open_section)
         return [*blocks, render_section(shown.strip("\n"), dict(self._references))]
-
-
-def presentable(section: str) -> str:
-    """Return an open section as it is shown: marks that are not closed yet are, and half a link is its words."""
-    if len(section) > _LONGEST or _FENCED.match(section):
-        return section
-    shown = section
-    if section.count("$$") % 2:
-        shown = shown[: shown.rindex("$$")]
-    shown = _OPEN_FORMULA.sub("", shown)
-    head = _HEAD.search(shown)
-    if head is not None and not _is_in_table(shown[: head.start()]):
-        shown = shown[: head.start()]
-    return _with_marks_closed(_LINK.sub(r"\g<text>", shown))
-
-
-def _is_in_table(before: str) -> bool:
-    """Return whether a line that begins with a bar goes on with a table."""
-    return before.rpartition("\n")[2].lstrip().startswith("|")
-
-
-def _with_marks_closed(text: str) -> str:
-    line = text.rpartition("\n")[2]
-    if line.lstrip().startswith("    "):
-        return text
-    marks = _LAST_MARKS.search(line)
-    if marks is not None and line.count(marks[0]) % 2:
-        text, line = text[: -len(marks[0])], line[: -len(marks[0])]
-    missing = "".join(mark for mark in reversed(_MARKED) if line.count(mark) % 2)
-    return f"{text.rstrip(' ')}{missing}" if missing else text

@@ -29,8 +29,8 @@ from transports.common.too_long_messages import is_too_intricate
 from transports.markdown.links import with_links_written
 from transports.markdown.mathml import show_formula
 from transports.markdown.reading import EVERY_NAME, References, read_markdown, used_names
+from transports.markdown.sections import split_sections
 from transports.web.highlighting import highlight
-from transports.web.sections import split_sections
 
 _LONGEST_MARKDOWN: Final = 30_000  # characters of a section; a longer one is shown as it is
 _LONGEST_KEPT: Final = 4_000  # characters of a section that is kept ready

@@ -10,9 +10,11 @@ from typing import Any, Final
 from botservice.core.errors import StorageError
 from botservice.core.messages import Role
 from botservice.storage.database import Storage
+from transports.common.growing_answer import Step
 from transports.web.draft import WebDraft
 from transports.web.streaming import Channel, Hub
 from transports.web.timeline import News, StreamPosition, TimelineCursor, read_news
+from transports.web.tool_cards import show_running
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +54,7 @@ class DraftPosition:
 
     complete: int = 0
     open_block: str = ""
-    calls: int = 0
+    steps: tuple[Step, ...] = ()
     progress: tuple[str, str] | None = None
 
 
@@ -168,16 +170,18 @@ class PageStream:
         return [format_event("draft_end", {})]
 
     def _tell_draft(self, draft: WebDraft, *, is_new: bool) -> Iterator[str]:
-        shown = self._shown
+        shown, steps, at_work = self._shown, draft.answer.steps, draft.answer.at_work
         if is_new:
-            yield format_event("draft", {"activity": draft.activity, "blocks": draft.all_blocks})
+            activity = at_work.name if at_work is not None else None
+            yield format_event("draft", {"activity": activity, "blocks": draft.all_blocks})
         elif (len(draft.blocks), draft.open_block) != (shown.complete, shown.open_block):
             yield format_event("blocks", {"at": shown.complete, "blocks": draft.all_blocks[shown.complete :]})
-        if draft.calls.version != shown.calls:
-            yield format_event("calls", {"calls": draft.calls.shown})
-        if draft.progress is not None and draft.progress != shown.progress:
-            yield format_event("progress", dict(zip(("activity", "text"), draft.progress, strict=True)))
-        self._shown = DraftPosition(len(draft.blocks), draft.open_block, draft.calls.version, draft.progress)
+        if steps is not shown.steps:
+            yield format_event("calls", {"calls": show_running(steps)})
+        progress = (at_work.name, at_work.said) if at_work is not None and at_work.said else shown.progress
+        if progress is not None and progress != shown.progress:
+            yield format_event("progress", dict(zip(("activity", "text"), progress, strict=True)))
+        self._shown = DraftPosition(len(draft.blocks), draft.open_block, steps, progress)
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> bool:

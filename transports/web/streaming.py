@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from botservice.core.messages import ToolCall
-from botservice.turns.transport import Live
+from transports.common.growing_answer import AnswerState
 from transports.web.draft import WebDraft
 from transports.web.inbound_events import session_in
-from transports.web.tool_cards import RunningCalls
+from transports.web.tool_cards import show_arguments
 
 
 class Channel:
@@ -35,9 +35,9 @@ class Channel:
         finally:
             self._watchers.discard(event)
 
-    def begin_draft(self) -> WebDraft:
+    def begin_draft(self, answer: AnswerState) -> WebDraft:
         """Return a new draft in the place of the last one."""
-        self.draft = WebDraft()
+        self.draft = WebDraft(answer)
         return self.draft
 
     def note_stored(self) -> None:
@@ -87,66 +87,36 @@ class Hub:
             channel.wake()
 
 
-class LiveAnswer(Live):
+class LiveAnswer(AnswerState):
     """Shows the open pages of a session an answer as it is written, without waiting for them."""
 
     def __init__(self, channel: Channel) -> None:
+        super().__init__()
         self._channel = channel
-        self._calls = RunningCalls()
         self._is_begun = False
-        self._begin_again()
+        self._draft = channel.begin_draft(self)
         channel.note_stored()
 
-    def on_text(self, piece: str) -> None:
-        """Take the next piece of the answer."""
-        self._note_begun()
-        draft = self._draft
-        if draft.activity is not None:
-            self._begin_again()
-            draft = self._draft
-        if draft.add(piece):
-            self._channel.wake()
+    def show_arguments(self, call: ToolCall) -> str:
+        """Return what a call is called with, without secrets."""
+        return show_arguments(call)
 
-    def on_activity(self, activity: str) -> None:
-        """Take the name of the tool that runs now. What was said beside the call is no part of the answer."""
-        self._note_begun()
-        self._begin_again()
-        self._draft.activity = activity
-        self._channel.wake()
+    def add_text(self, piece: str) -> None:
+        """Have the draft take the next piece of the text."""
+        if self._draft.add(piece):
+            self.note_change()
 
-    def on_progress(self, call: ToolCall, text: str) -> None:
-        """Take what a tool says of its work."""
-        self._draft.progress = call.name, text
-        self._calls.note_progress(call, text)
-        self._channel.wake()
+    def begin_text(self) -> None:
+        """Begin a draft in the place of the one before."""
+        self._draft = self._channel.begin_draft(self)
 
-    def on_call(self, call: ToolCall) -> None:
-        """Take a call that begins."""
-        self.on_activity(call.name)
-        self._calls.begin(call)
-        self._channel.wake()
-
-    def on_call_end(self, call: ToolCall, *, is_error: bool) -> None:
-        """Take what became of a call."""
-        self._calls.end(call, is_error=is_error)
-        self._channel.wake()
-
-    def on_restart(self) -> None:
-        """Show an empty draft: the answer begins anew."""
-        self._begin_again()
+    def note_change(self) -> None:
+        """Have the pages look, at first also for the person's message: the turn has stored it by now."""
+        self._channel.changes += not self._is_begun
+        self._is_begun = True
         self._channel.wake()
 
     async def close(self) -> None:
         """End it; the answer's delivery follows."""
         self._draft.close()
         self._channel.note_stored()
-
-    def _note_begun(self) -> None:
-        """Have the person's message shown in its place: the turn has stored it by now."""
-        if not self._is_begun:
-            self._is_begun = True
-            self._channel.changes += 1
-
-    def _begin_again(self) -> None:
-        self._draft = self._channel.begin_draft()
-        self._draft.calls = self._calls

@@ -9,6 +9,7 @@ from botservice.conversation.tool_calls import MadeCall, read_made_calls, state_
 from botservice.core.messages import ToolCall
 from botservice.storage.database import Connection
 from botservice.turns.shown_arguments import readable
+from transports.common.growing_answer import Step
 
 Card = dict[str, Any]
 """A call as JSON."""
@@ -18,37 +19,17 @@ _LONGEST_RESULT: Final = 1_000  # characters
 _LOOKED_THROUGH: Final = 1_500  # characters, for secrets: dots are shorter than some
 
 
-class RunningCalls:
-    """The cards of calls while a turn works."""
-
-    def __init__(self) -> None:
-        self.version = 0
-        self._calls: list[tuple[ToolCall, Card]] = []
-
-    @property
-    def shown(self) -> list[Card]:
-        """The newest calls as JSON, in the order in which they began."""
-        return [card for _, card in self._calls]
-
-    def begin(self, call: ToolCall) -> None:
-        """Show a call that begins."""
-        card = {"name": call.name, "arguments": _show_arguments(call), "state": "running", "said": ""}
-        self._calls = [*self._calls, (call, card)][-MOST:]
-        self.version += 1
-
-    def note_progress(self, call: ToolCall, text: str) -> None:
-        """Show what a call says of its work."""
-        self._change(call, said=text)
-
-    def end(self, call: ToolCall, *, is_error: bool) -> None:
-        """Show what became of a call."""
-        self._change(call, state="failed" if is_error else "done")
-
-    def _change(self, call: ToolCall, **changes: str) -> None:
-        for held, card in self._calls:
-            if held is call:
-                card.update(changes)
-                self.version += 1
+def show_running(steps: Sequence[Step]) -> list[Card]:
+    """Return the cards of the newest calls while a turn works, in the order in which they began."""
+    return [
+        {
+            "name": step.name,
+            "arguments": step.arguments,
+            "state": "running" if not step.is_done else "failed" if step.has_failed else "done",
+            "said": step.said,
+        }
+        for step in [each for each in steps if each.call is not None][-MOST:]
+    ]
 
 
 def read_cards(connection: Connection, context_id: int, turn_ids: Iterable[int | None]) -> dict[int, list[Card]]:
@@ -65,7 +46,7 @@ def _show(calls: Sequence[MadeCall]) -> list[Card]:
 
 def _show_made(made: MadeCall) -> Card:
     result = made.result
-    card: Card = {"name": made.call.name, "arguments": _show_arguments(made.call)}
+    card: Card = {"name": made.call.name, "arguments": show_arguments(made.call)}
     if result is None:
         return card | {"state": "cut"}
     if (state := state_of_unmade(result.text)) is not None:
@@ -78,7 +59,8 @@ def _show_made(made: MadeCall) -> Card:
     }
 
 
-def _show_arguments(call: ToolCall) -> str:
+def show_arguments(call: ToolCall) -> str:
+    """Return what a tool is called with, without secrets."""
     if call.malformed_arguments is not None:
         return _show_result(call.malformed_arguments)
     return readable(call.arguments)[0]

@@ -6,11 +6,12 @@ from standins.slack_api import BOT_USER, Refuse, SlackApi, limited
 
 from botservice import Storage, Tool, ToolCall
 from botservice.core.messages import ToolCall as Call
+from transports.common.growing_answer import Step
 from transports.slack.app import Manners
-from transports.slack.draft import SlackTempo
 from transports.slack.formatting import Pings
-from transports.slack.growing_answer import Tasks
+from transports.slack.live import SlackTempo
 from transports.slack.sessions import title_from
+from transports.slack.streams import TaskStyle
 
 QUICK = SlackTempo(first_sign=0.0, first_text=0.0, append=0.01, edit=0.01)
 RENAME = "agents.sessions.rename"
@@ -221,19 +222,16 @@ async def test_a_workspace_without_plans_shows_the_tools_one_by_one(api: SlackAp
 
 
 def test_in_channels_nobody_reads_what_a_tool_is_called_with() -> None:
-    tasks = Tasks(Pings(), has_details=False, has_sources=True)
-    tasks.begin_call(CALLS[0])
-    (task,) = tasks.shown.values()
-    assert (task.details, task.sources) == ("", ())
+    (task,) = TaskStyle(Pings(), has_details=False, has_sources=True).chunks([Step("t", CALLS[0])])
+    assert not {"details", "sources"} & task.keys()
 
 
 def test_details_ping_nobody_and_stay_short() -> None:
-    tasks = Tasks(Pings(), has_details=True, has_sources=False)
-    tasks.begin_call(Call("1", "t", {"a": "<!channel> " + "x" * 500, "b": True, "c": {"d": 1}, "n_of": 3}))
-    (task,) = tasks.shown.values()
-    assert "<!" not in task.details
-    assert len(task.details) < 200
-    assert task.details.split("\n")[1:] == ["n of: 3"]
+    call = Call("1", "t", {"a": "<!channel> " + "x" * 500, "b": True, "c": {"d": 1}, "n_of": 3})
+    (task,) = TaskStyle(Pings(), has_details=True).chunks([Step("t", call)])
+    assert "<!" not in task["details"]
+    assert len(task["details"]) < 200
+    assert task["details"].split("\n")[1:] == ["n of: 3"]
 
 
 @pytest.mark.parametrize("code", ["channel_not_found", "is_archived", "thread_not_found", "user_not_in_channel"])

@@ -225,7 +225,7 @@ async def test_a_half_written_ping_never_shows(api: SlackApi, bot_on, typist) ->
 
 
 async def test_an_answer_is_not_kept_back_by_a_call_that_hangs(api: SlackApi, bot_on, typist, monkeypatch) -> None:
-    monkeypatch.setattr("transports.slack.draft.SlackDraft.patience_seconds", 0.05)
+    monkeypatch.setattr("transports.slack.live.SlackSurface.patience_seconds", 0.05)
     async with bot_on(api, typist):
         api.person_says("go on")
         typist.write(SENTENCE)

@@ -5,11 +5,11 @@ import itertools
 
 import pytest
 from standins.bot_api import BotApi, Drop, Hang, LoseAnswer, MessageEdited, RateLimits, flood, server_error
-from standins.clocks import JumpingClock
+from standins.clocks import JumpingClock, fast_pace
 
 from botservice import Attachment, LLMError, Storage, Tool, ToolCall, progress
 from botservice.storage.tables.conversations import deliveries, metadata
-from transports.telegram.drafts import TelegramTempo
+from transports.telegram.live import TelegramTempo
 
 GROUP = -1001000000001
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
@@ -106,7 +106,7 @@ async def test_a_thousand_characters_cost_at_most_fifteen_calls_however_slowly_t
 
 
 async def test_a_tool_that_runs_is_named_in_the_draft(api: BotApi, bot_on, typist, monkeypatch) -> None:
-    monkeypatch.setattr("transports.telegram.work_in_progress._TEXT_IS_FRESH_SECONDS", 0.2)
+    monkeypatch.setattr("transports.telegram.live._TEXT_IS_FRESH_SECONDS", 0.2)
     running = asyncio.Event()
 
     async def search_web() -> str:
@@ -266,6 +266,45 @@ async def test_whatever_happens_to_the_show_the_answer_comes(api: BotApi, bot_on
         typist.write("The end.")
         typist.finish()
         await api.message(chat, "The end.")
+
+
+@pytest.mark.parametrize(
+    ("chat", "method"), [(42, "sendMessageDraft"), (GROUP, "sendMessage"), (GROUP, "editMessageText")]
+)
+async def test_an_answer_grows_on_after_the_wait_that_telegram_asks_for(
+    api: BotApi, bot_on, typist, chat: int, method: str
+) -> None:
+    api.add_group(GROUP)
+    async with bot_on(api, typist, pace=fast_pace(), tempo=QUICK):
+        order = api.order(flood(1), method, chat_id=chat)
+        api.person_says(f"@{api.username} tell", chat_id=chat)
+        typist.write(SENTENCE * 4)
+        if method == "editMessageText":
+            await api.message(GROUP)
+            typist.write(SENTENCE * 4)
+        await api.until(lambda: order.used)
+        typist.write("It grows on. ", SENTENCE * 4)
+        seen = lambda: [each.text for each in api.drafts(42)] if chat == 42 else api.visible_texts(GROUP)  # noqa: E731
+        await api.until(lambda: any("It grows on." in text for text in seen()))
+        typist.write("The end.")
+        typist.finish()
+        await api.message(chat, "The end.")
+
+
+async def test_marks_that_are_not_closed_yet_do_not_show_while_an_answer_grows(api: BotApi, bot_on, typist) -> None:
+    async with bot_on(api, typist, tempo=QUICK):
+        api.person_says("tell me", chat_id=42)
+        typist.write("See **what")
+        await api.until(lambda: api.drafts(42) and "what" in api.drafts(42)[-1].text)
+        typist.write(f" counts** and [the page](https://example.com). {SENTENCE * 2}\n\n```python\nx = ")
+        await api.until(lambda: "x =" in api.drafts(42)[-1].text)
+        typist.write("1\n```")
+        typist.finish()
+        await api.message(42, "x = 1")
+    texts = [each.text for each in api.drafts(42)]
+    assert not any("**" in text or "```" in text or "[the" in text for text in texts)
+    marked = next(call for call in api.calls("sendMessageDraft") if call.params["text"])
+    assert [each["type"] for each in marked.params["entities"]] == ["bold"]
 
 
 @pytest.mark.parametrize("chat", [42, GROUP])

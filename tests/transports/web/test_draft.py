@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from transports.common.growing_answer import AnswerState
+from transports.markdown.sections import Sections, split_sections
 from transports.web.draft import WebDraft
 from transports.web.markdown import render_markdown
-from transports.web.sections import Sections, split_sections
 
 ANSWER = """# Plan
 
@@ -67,7 +68,7 @@ def pieces_of(text: str, size: int) -> list[str]:
 
 
 async def write(pieces: list[str], *, is_all: bool = False) -> WebDraft:
-    draft = WebDraft()
+    draft = WebDraft(AnswerState())
     for piece in pieces:
         draft.add(piece)
         await draft.format(is_all=is_all)
@@ -102,7 +103,7 @@ async def test_the_stored_answer_looks_as_the_draft_left_it(size):
 
 @pytest.mark.parametrize("size", [1, 7])
 async def test_a_block_that_is_complete_does_not_change_any_more(size):
-    draft, known = WebDraft(), []
+    draft, known = WebDraft(AnswerState()), []
     for piece in pieces_of(ANSWER, size):
         draft.add(piece)
         await draft.format(is_all=True)
@@ -138,7 +139,7 @@ async def test_the_work_on_a_long_block_of_code_grows_with_its_length():
 
 
 async def test_a_short_block_grows_with_every_word():
-    draft, seen = WebDraft(), []
+    draft, seen = WebDraft(AnswerState()), []
     for word in ("Once ", "upon ", "a ", "time"):
         draft.add(word)
         await draft.format(is_all=False)

@@ -40,9 +40,9 @@ async def test_what_is_said_beside_a_call_is_no_part_of_the_answer():
     live.on_text("Let me see.")
     live.on_activity("look_up")
     assert channel.draft is not None
-    assert (await written(hub, "a"), channel.draft.activity) == ("", "look_up")
+    assert (await written(hub, "a"), live.at_work.name) == ("", "look_up")
     live.on_text("It is 5.")
-    assert (await written(hub, "a"), channel.draft.activity) == ("It is 5.", None)
+    assert (await written(hub, "a"), live.at_work) == ("It is 5.", None)
 
 
 async def test_every_watcher_is_woken():
