@@ -16,10 +16,10 @@ from botservice.core.errors import BotServiceError
 from botservice.core.progress import Progress as Report
 from botservice.core.progress import unwatched
 from botservice.people.usage_queries import drop_expired, find_strangers, forget_usage
-from botservice.privacy.export_records import drop_old_exports
-from botservice.privacy.late_messages import drop_notes
-from botservice.privacy.names_left import release_forgotten
-from botservice.privacy.rights import forget_rights
+from botservice.privacy.account_queries import release_forgotten
+from botservice.privacy.cleaning import clean_all
+from botservice.privacy.export_queries import drop_old_exports
+from botservice.privacy.note_queries import drop_notes, forget_rights
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.orphaned_files import sweep_files
@@ -130,6 +130,7 @@ class Maintenance:
             await self._storage.write(lambda connection: mend_schedules(connection, now), fence=claim)
             is_clean = await self._forget_strangers(claim, now)
             turns = await self._compact_turns(claim, now)
+            await clean_all(self._storage)
             await sweep_files(self._storage)
             done = Compacted(turns, await self._delete_events(claim, now))
             for let_go in (drop_old_exports, forget_rights, drop_notes, release_forgotten, drop_expired):

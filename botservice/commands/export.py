@@ -6,7 +6,7 @@ from botservice.agent.tool_threads import run_in_thread
 from botservice.commands.asker import find_asker, unknown
 from botservice.commands.command import Command
 from botservice.core.messages import Attachment
-from botservice.privacy.export_records import begin_export, note_export
+from botservice.privacy.export_queries import begin_export, note_export
 from botservice.privacy.exported_data import make_archive, read_person
 from botservice.storage.blobs import store_blob
 from botservice.storage.database import Connection

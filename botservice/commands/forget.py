@@ -8,10 +8,10 @@ from botservice.commands.command import Command
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Button
 from botservice.core.quoting import shortened
-from botservice.privacy.deletion_counts import Forgotten
-from botservice.privacy.erasing import erase_event
-from botservice.privacy.forgetting import Here, forget_chat, forget_messages, forget_person
-from botservice.privacy.own_messages import find_own_message
+from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
+from botservice.privacy.forgotten import Forgotten, Here
+from botservice.privacy.queries import find_own_message
+from botservice.privacy.turn_queries import erase_event
 from botservice.texts.formatted import Value, command, line
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
@@ -84,7 +84,7 @@ async def _of_everything(request: CommandRequest, asker: Asker, *, is_sure: bool
 
 
 def _here(request: CommandRequest) -> Here:
-    return Here(request.context.id, request.turn.id)
+    return Here(request.context.id, request.turn.id, request.claim)
 
 
 def _ask(key: str, request: CommandRequest, what: str, **values: str) -> CommandAnswer:

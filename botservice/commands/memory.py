@@ -1,7 +1,7 @@
 """/memory: showing, correcting, sharing and deleting what is known of a person."""
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -11,12 +11,14 @@ from botservice.commands.notes import delete_asked_note, list_notes
 from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Button
 from botservice.core.quoting import shortened
-from botservice.people.fact_queries import correct_fact, delete_facts, facts_of, share_fact, texts_going
+from botservice.people.fact_queries import correct_fact, delete_facts, facts_of, share_fact
 from botservice.people.facts import MAX_TEXT, Fact
 from botservice.people.names import transport_of
 from botservice.people.queries import identities_of
-from botservice.privacy.export_records import drop_exports_of
-from botservice.privacy.records import clear_quotes, erase_quotes
+from botservice.privacy.cleaning import clean_and_scrub
+from botservice.privacy.export_queries import drop_exports_of
+from botservice.privacy.queries import contexts_of
+from botservice.privacy.record_queries import queue_texts
 from botservice.storage.database import Connection
 from botservice.texts.formatted import Value, below, bulleted, line, quoted
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
@@ -46,16 +48,15 @@ async def _memory(request: CommandRequest) -> CommandAnswer:
     fact = next((each for each in known if each.id == number and (each.is_current or is_deleting)), None)
     if fact is None:
         return CommandAnswer(request.say("memory.unknown", number=str(number)))
-    return await _obey(order[1].lower(), fact, (order[3] or "").strip()[:MAX_TEXT], asker, request)
+    return _obey(order[1].lower(), fact, (order[3] or "").strip()[:MAX_TEXT], asker, request)
 
 
-async def _obey(order: str, fact: Fact, words: str, asker: Asker, request: CommandRequest) -> CommandAnswer:
+def _obey(order: str, fact: Fact, words: str, asker: Asker, request: CommandRequest) -> CommandAnswer:
     person, number, now = asker.person_id, str(fact.id), request.now
     match order:
         case "delete":
-            texts = await request.context.storage.read(lambda c: texts_going(c, person, [fact.id]))
             said = request.say("memory.deleted", number=number)
-            return await _erase(said, texts, lambda c: delete_facts(c, person, [fact.id], now), person, request)
+            return _erase(said, lambda c: delete_facts(c, person, [fact.id], now), person, request)
         case "share" | "unshare":
             sharing = partial(share_fact, person_id=person, fact_id=fact.id, is_shareable=order == "share")
             key = "memory.sharing" if order == "share" else "memory.unsharing"
@@ -68,32 +69,20 @@ async def _obey(order: str, fact: Fact, words: str, asker: Asker, request: Comma
                 return [fact.text] if correct_fact(connection, person, fact.id, words, now) else []
 
             said = request.say("memory.changed", number=number, text=words)
-            return await _erase(said, [fact.text], correct, person, request)
+            return _erase(said, correct, person, request)
 
 
-async def _erase(
-    said: FormattedText,
-    texts: Collection[str],
-    change: Callable[[Connection], list[str]],
-    person_id: int,
-    request: CommandRequest,
+def _erase(
+    said: FormattedText, change: Callable[[Connection], list[str]], person_id: int, request: CommandRequest
 ) -> CommandAnswer:
-    """Return an answer whose change erases texts of facts, also from the records of the person's chats.
-
-    Most is removed from the records at once, so that the final transaction only looks at newer ones; after it, the
-    bytes are overwritten.
-    """
-    storage = request.context.storage
-    accounts = await storage.read(lambda connection: identities_of(connection, person_id))
-    cleared = await clear_quotes(storage, [each.author for each in accounts], texts)
+    """Return an answer whose change erases texts of facts, also from the records of the person's chats."""
 
     def apply(connection: Connection) -> None:
         authors = [each.author for each in identities_of(connection, person_id)]
         drop_exports_of(connection, person_id, request.now)
-        for text in change(connection):
-            erase_quotes(connection, authors, text, cleared)
+        queue_texts(connection, contexts_of(connection, authors), change(connection), request.now)
 
-    return CommandAnswer(said, apply=apply, after=storage.scrub)
+    return CommandAnswer(said, apply=apply, after=partial(clean_and_scrub, request.context.storage, request.claim))
 
 
 async def _list(known: list[Fact], asker: Asker, request: CommandRequest) -> CommandAnswer:

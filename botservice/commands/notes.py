@@ -1,6 +1,7 @@
 """The notes of a chat in /memory: everyone there may see them, and delete those that came from their own words."""
 
 from datetime import datetime
+from functools import partial
 
 from botservice.commands.asker import Asker
 from botservice.core.formatted_text import FormattedText, Span
@@ -8,8 +9,9 @@ from botservice.history.note_queries import delete_note, read_notes
 from botservice.history.notes import StoredNote
 from botservice.history.queries import authors_of
 from botservice.people.queries import identities_of
-from botservice.privacy.export_records import drop_exports
-from botservice.privacy.records import erase_from_records
+from botservice.privacy.cleaning import clean_and_scrub
+from botservice.privacy.export_queries import drop_exports
+from botservice.privacy.record_queries import queue_texts
 from botservice.storage.database import Connection
 from botservice.texts.formatted import bulleted, line, quoted
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
@@ -34,16 +36,16 @@ async def delete_asked_note(number: int, asker: Asker, request: CommandRequest) 
     return CommandAnswer(
         request.say("memory.note_deleted", number=str(number)),
         apply=lambda connection: erase_note(connection, context_id, number, request.now),
-        after=request.context.storage.scrub,
+        after=partial(clean_and_scrub, request.context.storage, request.claim),
     )
 
 
 def erase_note(connection: Connection, context_id: int, number: int, now: datetime) -> None:
-    """Delete a note of a chat, also from the record of the agent's work."""
+    """Delete a note of a chat, also from the record of the agent's work: see `clean_and_scrub`."""
     drop_exports(connection, context_id, now)
     text = delete_note(connection, context_id, number)
     if text is not None:
-        erase_from_records(connection, context_id, text)
+        queue_texts(connection, [context_id], [text], now)
 
 
 def _may_delete(connection: Connection, context_id: int, number: int, asker: Asker) -> bool:

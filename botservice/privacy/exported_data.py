@@ -10,39 +10,28 @@ import re
 import zipfile
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from operator import itemgetter
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Select, select
-
 from botservice.core.errors import StorageError
-from botservice.core.messages import Attachment, Author, Message, Role
+from botservice.core.messages import Attachment, Author, Message
 from botservice.core.progress import Progress, unwatched
 from botservice.core.references import Reference, keep_files, write_out_for
 from botservice.history.note_queries import read_notes
 from botservice.history.notes import Note
-from botservice.history.queries import select_messages
-from botservice.history.rows import read_messages
 from botservice.people.fact_queries import facts_of
 from botservice.people.facts import Fact
-from botservice.people.names import key_text, person_name, transport_of
+from botservice.people.names import key_text, transport_of
 from botservice.people.queries import find_identity
-from botservice.privacy.accounts import accounts_of, personas_of, titles_of
-from botservice.privacy.own_messages import contexts_of
-from botservice.storage.chunks import chunks
-from botservice.storage.database import Storage
-from botservice.storage.ranges import is_by
-from botservice.storage.tables.access import model_usage
-from botservice.storage.tables.conversations import contexts, events, messages
-from botservice.storage.tables.metadata import metadata
-from botservice.storage.tables.slack import feedback
+from botservice.privacy.account_queries import accounts_of
+from botservice.privacy.export_queries import read_others, read_said
+from botservice.privacy.queries import contexts_of
+from botservice.storage.database import Connection, Storage
 
 MAX_FILES_BYTES: Final = 40_000_000  # of all attachments of an archive that a chat has to carry (Bot API: 50 MB)
 
 _UNSAFE = re.compile(r"[^\w.-]+")
-_NOT_TEXT: Final = frozenset({"context_id", "author_platform", "author_id", "author_name", "key"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,45 +119,14 @@ def make_archive(data: PersonalData, *, max_files_bytes: int | None = MAX_FILES_
 def _read_about(connection: Connection, person: Author) -> PersonalData:
     accounts, identity = accounts_of(connection, person), find_identity(connection, person)
     known = () if identity is None else facts_of(connection, identity.person_id, with_ended=True)
-    return PersonalData(accounts, known, (), _read_others(connection, accounts))
-
-
-def _read_others(connection: Connection, accounts: Sequence[Author]) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of every table that names its author, such as reminders, and what was used."""
-
-    def rows(query: Select[*tuple[Any, ...]], *which: ColumnElement[bool]) -> list[dict[str, Any]]:
-        """Return what a query gives for each of some conditions."""
-        return [_json_values(row) for each in which for row in connection.execute(query.where(each)).mappings()]
-
-    found: dict[str, list[dict[str, Any]]] = {}
-    for table in metadata.sorted_tables:
-        if table is not messages and {"author_platform", "author_id"} <= set(table.c.keys()):
-            told = select(*(column for column in table.c if column.name not in _NOT_TEXT))
-            found[table.name] = rows(told, *(is_by(table, each) for each in accounts))
-    is_given = [(feedback.c.platform == each.platform) & (feedback.c.person_id == each.id) for each in accounts]
-    found["feedback"] = rows(select(feedback.c.verdict, feedback.c.created_at), *is_given)
-    names = [person_name(each) for each in accounts]
-    found["personas"] = [{"text": text} for name in names for text in personas_of(connection, name)]
-    known = [identity for each in accounts if (identity := find_identity(connection, each)) is not None]
-    found["titles"] = [{"text": title} for each in known for title in titles_of(connection, each.id)]
-    used = select(*model_usage.c["day", "model", "calls", "input_tokens", "output_tokens"])
-    found["usage"] = rows(used.order_by(model_usage.c.day), model_usage.c.person.in_(names))
-    return {name: values for name, values in found.items() if values}
+    return PersonalData(accounts, known, (), read_others(connection, accounts))
 
 
 def _read_conversation(connection: Connection, context_id: int, accounts: Sequence[Author]) -> Conversation:
-    keys = connection.execute(select(contexts.c.context_keys).where(contexts.c.id == context_id)).scalar_one()
-    rows = connection.execute(select_messages(context_id).order_by(messages.c.position)).all()
     own = {(each.platform, each.id) for each in accounts}
-    is_alone = all((row.author_platform, row.author_id) in own for row in rows if row.role == Role.USER)
-    theirs = [row for row in rows if row.role == Role.USER and (row.author_platform, row.author_id) in own]
-    if not is_alone:
-        answers = _find_answers(connection, context_id, [row.id for row in theirs])
-        chosen = {row.id for row in theirs} | answers
-        rows = [row for row in rows if row.id in chosen]
-    found = read_messages(connection, context_id, rows)
+    keys, said, is_alone = read_said(connection, context_id, own)
     noted = [each.note for each in read_notes(connection, context_id)] if is_alone else []
-    return Conversation(context_id, keys, [_as_given(each, own, is_alone=is_alone) for each in found], noted)
+    return Conversation(context_id, keys, [_as_given(each, own, is_alone=is_alone) for each in said], noted)
 
 
 def _as_given(message: Message, own: Collection[tuple[str | None, str | None]], *, is_alone: bool) -> Message:
@@ -182,20 +140,6 @@ def _as_given(message: Message, own: Collection[tuple[str | None, str | None]], 
     text = write_out_for(message.text, message.references, is_shown)
     files = keep_files(message.attachments, message.references, is_shown)
     return replace(message, text=text, references=(), attachments=tuple(files))
-
-
-def _find_answers(connection: Connection, context_id: int, message_ids: Sequence[int]) -> set[int]:
-    """Return the assistant's messages that answer some messages of people."""
-    found: set[int] = set()
-    for chunk in chunks(message_ids):
-        begun = (
-            select(events.c.turn_id)
-            .join(messages, messages.c.event_id == events.c.id)
-            .where(messages.c.context_id == context_id, messages.c.id.in_(chunk), events.c.turn_id.is_not(None))
-        )
-        query = select(messages.c.id).where(messages.c.context_id == context_id, messages.c.answers_turn_id.in_(begun))
-        found.update(connection.execute(query).scalars())
-    return found
 
 
 def _message_values(
@@ -246,10 +190,6 @@ def _note_values(conversation: Conversation) -> list[dict[str, Any]]:
         }
         for note in conversation.notes
     ]
-
-
-def _json_values(row: Mapping[Any, Any]) -> dict[str, Any]:
-    return {str(key): value.isoformat() if isinstance(value, datetime) else value for key, value in row.items()}
 
 
 def _write_files(

@@ -1,72 +1,85 @@
-"""Forgetting: a message, a chat, or a person with all that is theirs."""
+"""Forgetting: a message, a chat, or a person with all that is theirs.
+
+A transaction takes what is forgotten out of a chat, with the rows of the turns that may have read it, so that a turn
+that is under way stores nothing more. The rest of the records is queued in that transaction (see `cleaning`).
+"""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from typing import Final, TypeVar
 
-from sqlalchemy import Connection, bindparam, delete, select
-
 from botservice.core.errors import StorageError
 from botservice.core.messages import Author
-from botservice.people.fact_queries import drop_unsaid, facts_from
+from botservice.people.fact_queries import drop_facts, drop_unsaid, facts_from
 from botservice.people.queries import find_identity
-from botservice.privacy.accounts import accounts_of, contexts_with, forget_whom
-from botservice.privacy.affected_turns import find_left
-from botservice.privacy.clearing_long_chats import clear_work, empty_chat, forget_work, last_said
-from botservice.privacy.deletion_counts import Forgotten, count_facts, take_stock
-from botservice.privacy.deletion_survey import Survey, is_current, survey_context
-from botservice.privacy.erasing import erase_chat, erase_messages
-from botservice.privacy.export_records import drop_exports
+from botservice.privacy.account_queries import (
+    DELIVERED_AGAIN,
+    accounts_of,
+    contexts_with,
+    find_events_naming,
+    forget_chat_notices,
+    forget_whom,
+    note_forgotten,
+    rename_all,
+    rename_events,
+)
+from botservice.privacy.cleaning import bites, clean_all, clean_and_scrub, queue_facts
+from botservice.privacy.export_queries import drop_exports
+from botservice.privacy.forgotten import Forgotten, Here
 from botservice.privacy.late_messages import note_people, note_words
-from botservice.privacy.names_left import forget_chat_notices, note_forgotten, rename_earlier_events, rename_events
-from botservice.privacy.own_messages import is_alone, own_message_ids
-from botservice.privacy.records import erase_facts, forget_facts
-from botservice.privacy.repeated_words import (
-    CarriedWords,
+from botservice.privacy.queries import (
+    Erasure,
+    count_current_facts,
+    count_facts,
+    delete_chat,
+    delete_events,
+    delete_messages,
+    erase_chat,
+    erase_messages,
+    find_handled_events,
+    find_messages_before,
+    is_alone,
+    last_said,
+    lock_chat,
+    newest_reference,
+    own_message_ids,
+    read_state,
+    take_stock,
+)
+from botservice.privacy.quotes import (
     ForgottenWords,
     find_contexts_carrying,
-    newest_reference,
+    find_quotes,
     read_words,
     telling_words,
     telling_words_of,
     without_author,
 )
-from botservice.storage.database import Storage
+from botservice.privacy.record_queries import find_turns_over
+from botservice.privacy.turn_queries import delete_turns, find_seen
+from botservice.storage.chunks import chunks
+from botservice.storage.database import Connection, Storage
 from botservice.storage.ranges import sure_up_to
 from botservice.storage.references import find_contexts_repeating
-from botservice.storage.tables.conversations import contexts, turns
 
 T = TypeVar("T")
 
 _MOST_ROUNDS: Final = 5
 _MOST_LOOKS: Final = 3
-# In a shared conversation, the first message of another person may be waiting.
-_OTHERS_WAIT: Final = (
-    select(turns.c.id)
-    .join(contexts, contexts.c.id == turns.c.context_id)
-    .where(contexts.c.id == bindparam("context"), contexts.c.is_shared, turns.c.status == "queued")
-    .limit(1)
-)
-_FOR_UPDATE: Final = select(contexts.c.id).with_for_update()
 
 
-@dataclass(frozen=True, slots=True)
-class Here:
-    """The conversation in which a person asks to be forgotten, and the turn in which they do: these stay, empty."""
+@dataclass(slots=True)
+class _Carried:
+    """The words by which it is known what others carried into other chats, and up to which reference they were sought.
 
-    context_id: int
-    turn_id: int
+    Once the words are deleted, nobody finds that any more. So each transaction that deletes some of them first deletes
+    what was carried since they were sought: other chats go on meanwhile, and this process may end.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class _OwnWords:
-    """What a person wrote in a conversation."""
-
-    context_id: int
-    message_ids: Sequence[int]
-    is_alone: bool
+    words: ForgottenWords = field(default_factory=ForgottenWords)
+    seen: int = 0
 
 
 async def forget_person(storage: Storage, person: Author, *, here: Here | None = None) -> Forgotten:
@@ -78,8 +91,10 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
     is asked again.
 
     Raises:
-        StorageError: nothing is kept of this person; or they went on being heard, and it has to be asked again.
+        StorageError: nothing is kept of this person; or they went on writing, and it has to be asked again.
     """
+    claim = None if here is None else here.claim
+    await clean_all(storage, claim)  # an earlier process may have been cut off before that
     accounts = await storage.read(lambda connection: accounts_of(connection, person))
     context_ids = await storage.read(lambda connection: contexts_with(connection, accounts), is_long=True)
     known = await storage.read(lambda connection: find_identity(connection, person))
@@ -87,12 +102,13 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
     but, but_turn = (None, None) if here is None else (here.context_id, here.turn_id)
     await storage.write(lambda connection: note_people(connection, accounts, but_turn, storage.now()))
-    told = CarriedWords()
+    told = _Carried()
     gone = await _forget_told(storage, context_ids, accounts, told)
     for _ in range(_MOST_ROUNDS):
         for context_id in context_ids:
             gone += await _forget_told(storage, [context_id], accounts, told)
             gone += await _forget_in(storage, context_id, accounts, told, here)
+        await clean_all(storage, claim)
         # What they wrote in the meantime is theirs as well.
         context_ids, last = await storage.write(
             lambda connection: forget_whom(connection, accounts, known, but, storage.now())
@@ -100,32 +116,30 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
         gone += last
         if not context_ids:
             _, carried_since = await _forget_carried(storage, told.words, after=told.seen)
-            await storage.scrub()
+            await clean_and_scrub(storage, claim)
             return gone + carried_since
-    raise StorageError("whoever is to be forgotten was heard again and again meanwhile: ask again, to forget the rest")
+    raise StorageError("this person went on writing while everything was deleted: ask again, to delete the rest")
 
 
 async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = None) -> Forgotten:
-    """Delete a conversation with everything that belongs to it; where it is asked for there, it goes on, empty.
+    """Delete a conversation with everything that belongs to it; where it is asked for there, it goes on, empty."""
 
-    What is known from it goes first, from everywhere: that is found by it alone.
-    """
+    def forget_facts(connection: Connection) -> Forgotten:
+        known, count = facts_from(connection, context_id), count_current_facts(connection, context_id)
+        queue_facts(connection, known, storage.now())
+        drop_facts(connection, [each.id for each in known])
+        return Forgotten(facts=count)
 
     def forget(connection: Connection) -> Forgotten:
-        _lock(connection, context_id)
-        held, now = take_stock(connection, context_id), storage.now()
+        lock_chat(connection, context_id)
+        facts, held, now = forget_facts(connection), take_stock(connection, context_id), storage.now()
         drop_exports(connection, context_id, now)
-        known = facts_from(connection, context_id)
-        whole = _erase_whole(connection, context_id, here, now)
-        erase_facts(connection, known)
-        return replace(held, contexts=whole)
+        return facts + replace(held, facts=0, contexts=_erase_whole(connection, context_id, here, now))
 
-    but_turn = None if here is None else here.turn_id
-    gone = await forget_facts(storage, partial(facts_from, context_id=context_id))
-    up_to = await storage.read(lambda connection: last_said(connection, context_id))
-    gone += await empty_chat(storage, context_id, up_to, but_turn=but_turn)
+    gone = await storage.write(forget_facts)  # first: they are found by what was said there
+    gone += await _empty(storage, context_id, here, _Carried())
     gone += await storage.write(forget)
-    await storage.scrub()
+    await clean_and_scrub(storage, None if here is None else here.claim)
     return gone
 
 
@@ -143,39 +157,131 @@ async def forget_messages(
         ids = message_ids if author is None else own_message_ids(connection, context_id, author)
         return read_words(connection, context_id, ids, () if author is None else [author])  # type: ignore[arg-type]  # one or the other
 
-    def survey(connection: Connection) -> Survey:
-        return survey_context(connection, context_id, find(connection))
+    def tell(connection: Connection) -> tuple[ForgottenWords, ForgottenWords]:
+        said = replace(find(connection), of=())
+        return said, without_author(telling_words(connection, context_id, said))
 
-    def forget(connection: Connection, found: Survey) -> Forgotten | None:
-        _lock(connection, context_id)
-        said, now = find(connection), storage.now()
-        if not is_current(connection, found, said.message_ids):
-            return None
-        known = facts_from(connection, context_id, said.message_ids)
-        gone = _erase_elsewhere(connection, context_id, replace(said, of=()), told, seen, now)
-        gone += _erase_found(connection, found, here, now)
-        erase_facts(connection, known)
+    def forget_elsewhere(connection: Connection, said: ForgottenWords) -> Forgotten:
+        now = storage.now()
+        queue_facts(connection, facts_from(connection, context_id, said.message_ids), now)
         note_words(connection, context_id, author or said.external_ids, None if here is None else here.turn_id, now)
-        return gone
+        return _erase_elsewhere(connection, context_id, replace(said, of=()), told, seen, now)
 
-    told, said = await storage.read(lambda connection: _tell(connection, context_id, find(connection)), is_long=True)
+    said, told = await storage.read(tell, is_long=True)
     seen, gone = await _forget_carried(storage, told)
-    gone += await _forget_repeated(storage, context_id, said)
-    gone += await forget_facts(storage, lambda connection: facts_from(connection, context_id, said.message_ids))
-    found = await _clear(storage, await storage.read(survey, is_long=True), here)
-    gone += await _survey_and_forget(storage, context_id, survey, forget, found)
-    await storage.scrub()
+    authors = [Author(*each) for each in said.authors]
+    repeating = await storage.read(lambda connection: find_contexts_repeating(connection, authors), is_long=True)
+    for other in sorted(repeating - {context_id}):
+        gone += await _take_out(storage, other, lambda _: said)
+    gone += await _take_out(storage, context_id, find, here, forget_elsewhere)
+    await clean_and_scrub(storage, None if here is None else here.claim)
     return gone
 
 
-def _tell(connection: Connection, context_id: int, said: ForgottenWords) -> tuple[ForgottenWords, ForgottenWords]:
-    """Return the words by which others may carry elsewhere what a person said, and what they said."""
-    said = replace(said, of=())
-    return without_author(telling_words(connection, context_id, said)), said
+async def _take_out(
+    storage: Storage,
+    context_id: int,
+    find: Callable[[Connection], ForgottenWords],
+    here: Here | None = None,
+    before: Callable[[Connection, ForgottenWords], Forgotten] = lambda _, __: Forgotten(),
+) -> Forgotten:
+    """Take words, and what repeats them, out of a chat that stays.
+
+    A long chat is looked through by a reader, because all others wait for the writer. Where anything was said or
+    deleted there since, it is looked through again: a turn may have repeated the words.
+
+    Args:
+        before: What is done in the same transaction, before the words are gone.
+    """
+
+    def look(connection: Connection) -> tuple[object, ForgottenWords, Erasure]:
+        state, said = read_state(connection, context_id), find(connection)
+        return state, said, _find_erasure(connection, context_id, said, here)
+
+    def forget(connection: Connection, found: tuple[object, ForgottenWords, Erasure] | None) -> Forgotten | None:
+        lock_chat(connection, context_id)
+        state, said, erasure = found or look(connection)
+        if read_state(connection, context_id) != state:
+            return None
+        return before(connection, said) + _erase(connection, erasure, storage.now())
+
+    for _ in range(_MOST_LOOKS):
+        found = await storage.read(look, is_long=True)
+        gone = await storage.write(partial(forget, found=found))
+        if gone is not None:
+            return gone
+    gone = await storage.write(partial(forget, found=None))  # all others wait until it is done
+    assert gone is not None, "nobody writes there meanwhile"  # noqa: S101 - an invariant
+    return gone
+
+
+async def _forget_in(
+    storage: Storage, context_id: int, accounts: Sequence[Author], told: _Carried, here: Here | None
+) -> Forgotten:
+    """Delete what is some accounts' of one chat, or all of it where nobody else wrote."""
+    renamed = await _rename_events(storage, context_id, accounts)
+
+    def find(connection: Connection) -> ForgottenWords:
+        ids = [number for each in accounts for number in own_message_ids(connection, context_id, each)]
+        return read_words(connection, context_id, ids, accounts)
+
+    def forget_elsewhere(connection: Connection, _: ForgottenWords) -> Forgotten:
+        rename_events(connection, context_id, accounts, after=renamed)
+        return _erase_carried(connection, told.seen, told.words, storage.now())[0]
+
+    def forget_alone(connection: Connection) -> Forgotten | None:
+        lock_chat(connection, context_id)
+        if not is_alone(connection, context_id, accounts):
+            return None
+        elsewhere = forget_elsewhere(connection, told.words)
+        return elsewhere + _erase_alone(connection, context_id, here, storage.now())
+
+    gone = Forgotten()
+    if await storage.read(lambda connection: is_alone(connection, context_id, accounts), is_long=True):
+        gone = await _empty(storage, context_id, here, told)
+        last = await storage.write(forget_alone)
+        if last is not None:
+            return gone + last
+    return gone + await _take_out(storage, context_id, find, here, forget_elsewhere)
+
+
+async def _empty(storage: Storage, context_id: int, here: Here | None, told: _Carried) -> Forgotten:
+    """Delete what is over of a chat that goes whole, a little at a time; return what was deleted.
+
+    A process that is cut off in between finds the chat again by its last message, which stays until the rest goes.
+    """
+    now, gone, but_turn = storage.now(), Forgotten(), None if here is None else here.turn_id
+    up_to = await storage.read(lambda connection: last_said(connection, context_id), is_long=True)
+
+    def forget_turns(connection: Connection, ids: list[int]) -> None:
+        delete_turns(connection, [each for each in ids if each != but_turn], now)
+
+    def forget_said(connection: Connection, ids: list[int]) -> tuple[Forgotten, int]:
+        elsewhere, newest = _erase_carried(connection, told.seen, told.words, now)
+        return elsewhere + delete_messages(connection, context_id, ids), newest
+
+    async for _ in bites(storage, partial(find_turns_over, context_id=context_id), forget_turns):
+        pass
+    messages_before = partial(find_messages_before, context_id=context_id, up_to=up_to)
+    async for some, newest in bites(storage, messages_before, forget_said):
+        gone, told.seen = gone + some, newest
+    old = partial(find_handled_events, context_id=context_id, before=now - DELIVERED_AGAIN)
+    async for _ in bites(storage, old, delete_events):
+        pass
+    return gone
+
+
+async def _rename_events(storage: Storage, context_id: int, accounts: Sequence[Author]) -> int:
+    """Remove people's ids from the keys of events, a few at a time; return the last event that was looked at."""
+    find = partial(find_events_naming, context_id=context_id, accounts=accounts)
+    up_to, theirs = await storage.read(find, is_long=True)
+    for chunk in chunks(theirs):
+        await storage.write(partial(rename_all, event_ids=chunk))
+    return up_to
 
 
 async def _forget_told(
-    storage: Storage, context_ids: Sequence[int], accounts: Sequence[Author], told: CarriedWords
+    storage: Storage, context_ids: Sequence[int], accounts: Sequence[Author], told: _Carried
 ) -> Forgotten:
     """Delete what others carry elsewhere of what some accounts say in conversations and is not told yet."""
     texts = [
@@ -200,135 +306,16 @@ async def _forget_carried(storage: Storage, said: ForgottenWords, *, after: int 
     seen, found = await storage.read(find, is_long=True)
     gone = Forgotten()
     for context_id in found:
-        gone += await _forget_said(storage, context_id, said)
+        gone += await _take_out(storage, context_id, lambda _: said)
     return seen, gone
-
-
-async def _forget_repeated(storage: Storage, context_id: int, said: ForgottenWords) -> Forgotten:
-    """Delete what others repeat of a person in other chats than the one where it was said."""
-    authors = [Author(*each) for each in said.authors]
-    found = await storage.read(lambda connection: find_contexts_repeating(connection, authors), is_long=True)
-    gone = Forgotten()
-    for other in sorted(found - {context_id}):
-        gone += await _forget_said(storage, other, said)
-    return gone
-
-
-async def _forget_said(storage: Storage, context_id: int, said: ForgottenWords) -> Forgotten:
-    """Delete what repeats a person in one chat."""
-
-    def survey(connection: Connection) -> Survey:
-        return survey_context(connection, context_id, said)
-
-    def forget(connection: Connection, found: Survey) -> Forgotten | None:
-        _lock(connection, context_id)
-        is_known = is_current(connection, found, ())
-        return _erase_found(connection, found, None, storage.now()) if is_known else None
-
-    found = await _clear(storage, await storage.read(survey, is_long=True), None)
-    return await _survey_and_forget(storage, context_id, survey, forget, found)
-
-
-async def _survey_and_forget(
-    storage: Storage,
-    context_id: int,
-    survey: Callable[[Connection], T],
-    forget: Callable[[Connection, T], Forgotten | None],
-    found: T,
-) -> Forgotten:
-    """Return what was forgotten of what was found; it is looked anew where something came in between.
-
-    Where something comes again and again, all others wait until it is done.
-    """
-    for _ in range(_MOST_LOOKS):
-        gone = await storage.write(lambda connection, found=found: forget(connection, found))  # type: ignore[misc]  # bound at once
-        if gone is not None:
-            return gone
-        found = await storage.read(survey, is_long=True)
-
-    def at_once(connection: Connection) -> Forgotten:
-        _lock(connection, context_id)
-        gone = None
-        while gone is None:
-            gone = forget(connection, survey(connection))
-        return gone
-
-    return await storage.write(at_once)
-
-
-async def _forget_in(
-    storage: Storage, context_id: int, accounts: Sequence[Author], told: CarriedWords, here: Here | None
-) -> Forgotten:
-    """Delete what is some accounts' of one conversation, or all of it where nobody else wrote.
-
-    What was carried elsewhere meanwhile goes with the words by which it is known, or before.
-    """
-    renamed = await rename_earlier_events(storage, context_id, accounts)
-    beside = partial(_erase_carried, words=told.words, now=storage.now())
-
-    def survey(connection: Connection) -> Survey | None:
-        written = _find_written(connection, context_id, accounts)
-        if written.is_alone:
-            return None
-        return survey_context(connection, context_id, read_words(connection, context_id, written.message_ids, accounts))
-
-    def forget(connection: Connection, found: Survey | None) -> Forgotten | None:
-        _lock(connection, context_id)
-        rename_events(connection, context_id, accounts, after=renamed)
-        written, now = _find_written(connection, context_id, accounts), storage.now()
-        if not written.is_alone and (found is None or not is_current(connection, found, written.message_ids)):
-            return None
-        elsewhere, _ = beside(connection, told.seen)
-        if found is None or written.is_alone:
-            return elsewhere + _erase_alone(connection, context_id, here, now)
-        return elsewhere + _erase_found(connection, found, here, now)
-
-    found, up_to = await storage.read(lambda c: (survey(c), last_said(c, context_id)), is_long=True)
-    gone = Forgotten()
-    if found is None:
-        but_turn = None if here is None else here.turn_id
-        gone = await empty_chat(storage, context_id, up_to, but_turn=but_turn, beside=beside, seen=told.seen)
-    else:
-        found = await _clear(storage, found, here)
-    return gone + await _survey_and_forget(storage, context_id, survey, forget, found)
-
-
-def _lock(connection: Connection, context_id: int) -> None:
-    """Have nothing more be said in a conversation until all of it is done: on SQLite, others do not write meanwhile."""
-    connection.execute(_FOR_UPDATE.where(contexts.c.id == context_id))
-
-
-async def _clear(storage: Storage, found: Survey, here: Here | None) -> Survey:
-    """Clear what is over of the turns that are to forget, and return what is left: that is done in one transaction."""
-    seen, but_turn = found.erasure.seen, None if here is None else here.turn_id
-    if not found.finds_something or seen is None or seen.first is None:
-        return found
-    context_id, bite = found.erasure.context_id, partial(forget_work, now=storage.now())
-    await clear_work(storage, context_id, seen.first, bite, but_turn=but_turn)
-    left = await storage.read(lambda connection: find_left(connection, context_id, seen), is_long=True)
-    return replace(found, erasure=replace(found.erasure, seen=left))
 
 
 def _erase_carried(connection: Connection, after: int, words: ForgottenWords, now: datetime) -> tuple[Forgotten, int]:
     """Delete what others carried elsewhere behind a row of what is held of others, and return the newest."""
     newest, gone = newest_reference(connection), Forgotten()
     for other in find_contexts_carrying(connection, words, after=after):
-        gone += _erase_found(connection, survey_context(connection, other, words), None, now)
+        gone += _erase(connection, _find_erasure(connection, other, words), now)
     return gone, newest
-
-
-def _find_written(connection: Connection, context_id: int, accounts: Sequence[Author]) -> _OwnWords:
-    ids = [number for each in accounts for number in own_message_ids(connection, context_id, each)]
-    return _OwnWords(context_id, ids, is_alone=is_alone(connection, context_id, accounts))
-
-
-def _erase_alone(connection: Connection, context_id: int, here: Here | None, now: datetime) -> Forgotten:
-    """Erase a conversation in which nobody else wrote; return what was deleted."""
-    held = take_stock(connection, context_id)
-    drop_exports(connection, context_id, now)
-    forget_chat_notices(connection, context_id)
-    note_forgotten(connection, context_id, now)
-    return replace(held, contexts=_erase_whole(connection, context_id, here, now))
 
 
 def _erase_elsewhere(
@@ -342,25 +329,41 @@ def _erase_elsewhere(
     """
     words = without_author(telling_words(connection, context_id, said))
     # What was looked through before is not looked through again while all others wait, unless it says more now.
-    since = seen if set(words.texts) <= set(told.texts) else 0
+    since = sure_up_to(connection, seen if set(words.texts) <= set(told.texts) else 0)
     authors, gone = [Author(*each) for each in said.authors], Forgotten()
-    repeating = find_contexts_repeating(connection, authors, after=sure_up_to(connection, since))
-    for other in sorted(repeating - {context_id}):
-        gone += _erase_found(connection, survey_context(connection, other, said), None, now)
-    return gone + _erase_carried(connection, sure_up_to(connection, since), words, now)[0]
+    for other in sorted(find_contexts_repeating(connection, authors, after=since) - {context_id}):
+        gone += _erase(connection, _find_erasure(connection, other, said), now)
+    return gone + _erase_carried(connection, since, words, now)[0]
 
 
-def _erase_found(connection: Connection, found: Survey, here: Here | None, now: datetime) -> Forgotten:
-    """Take what a person said, and what repeats it, out of a conversation that stays; return what was deleted."""
-    if not found.finds_something:
+def _find_erasure(connection: Connection, context_id: int, said: ForgottenWords, here: Here | None = None) -> Erasure:
+    """Find what is deleted with a person's messages, by looking through the whole conversation."""
+    quotes = find_quotes(connection, context_id, said)
+    own = said.message_ids if context_id in said.positions else ()
+    but_turn = here.turn_id if here is not None and here.context_id == context_id else None
+    seen = find_seen(connection, context_id, own, quotes.held)
+    return Erasure(context_id, own, quotes.answers, quotes.held, but_turn, seen)
+
+
+def _erase(connection: Connection, erasure: Erasure, now: datetime) -> Forgotten:
+    """Take what was found out of a conversation that stays; return what was deleted."""
+    held = erasure.held
+    if not erasure.message_ids and not held:
         return Forgotten()
-    erasure, held = found.erasure, found.erasure.quotes.held
     drop_exports(connection, erasure.context_id, now)
-    turn_id = here.turn_id if here is not None and here.context_id == erasure.context_id else None
     known = count_facts(connection, held)
-    gone = erase_messages(connection, replace(erasure, but_turn=turn_id), now)
-    erase_facts(connection, drop_unsaid(connection, held))
+    gone = erase_messages(connection, erasure, now)
+    queue_facts(connection, drop_unsaid(connection, held), now)
     return gone + Forgotten(facts=known - count_facts(connection, held))
+
+
+def _erase_alone(connection: Connection, context_id: int, here: Here | None, now: datetime) -> Forgotten:
+    """Erase a conversation in which nobody else wrote; return what was deleted."""
+    held = take_stock(connection, context_id)
+    drop_exports(connection, context_id, now)
+    forget_chat_notices(connection, context_id)
+    note_forgotten(connection, context_id, now)
+    return replace(held, contexts=_erase_whole(connection, context_id, here, now))
 
 
 def _erase_whole(connection: Connection, context_id: int, here: Here | None, now: datetime) -> int:
@@ -368,7 +371,4 @@ def _erase_whole(connection: Connection, context_id: int, here: Here | None, now
     if here is not None and here.context_id == context_id:
         erase_chat(connection, context_id, but_turn=here.turn_id, now=now)
         return 1
-    if connection.execute(_OTHERS_WAIT, {"context": context_id}).first() is not None:
-        erase_chat(connection, context_id, but_turn=None, now=now)
-        return 1
-    return connection.execute(delete(contexts).where(contexts.c.id == context_id)).rowcount
+    return delete_chat(connection, context_id, now)

@@ -9,27 +9,22 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, LargeBinary, bindparam, delete, exists, func, literal, select
-
 from botservice.core.messages import Author, Message
 from botservice.core.references import Reference
 from botservice.people.names import person_name
-from botservice.privacy.erasing import Erasure, delete_turns, erase_messages, leave_events
-from botservice.privacy.quotes import Quotes
-from botservice.privacy.rights import FORGOTTEN, take_note
-from botservice.storage.tables.access import access_refusals
-from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_SET_ASIDE
-from botservice.storage.tables.conversations import events, turns
+from botservice.privacy.note_queries import (
+    FORGOTTEN,
+    asked_at,
+    is_naming_one_waiting,
+    is_one_waiting,
+    read_noted,
+    set_aside_naming,
+    take_note,
+)
+from botservice.privacy.queries import Erasure, erase_messages
+from botservice.privacy.turn_queries import delete_turns, leave_events_of
+from botservice.storage.database import Connection
 
-_WAITING = (
-    select(events.c.received_at)
-    .join(turns, turns.c.id == events.c.turn_id)
-    .where(TURN_IS_OPEN, turns.c.status == "queued", events.c.raw.is_not(None))
-)
-_SET_ASIDE = select(events.c.turn_id).join(turns, turns.c.id == events.c.turn_id).where(TURN_IS_SET_ASIDE)
-_NOTES = select(access_refusals.c.subject, access_refusals.c.told_at).where(
-    access_refusals.c.kind == FORGOTTEN, access_refusals.c.subject.in_(bindparam("names", expanding=True))
-)
 _BY: Final = "by "  # before a name: what they said themselves, and not what others repeat of it
 
 
@@ -60,9 +55,8 @@ def note_people(connection: Connection, accounts: Collection[Author], but_turn: 
         number = (account.id or "").rpartition(":")[2]  # Slack names the team before it
         if not number:
             continue
-        named = _names_number(connection, number)
-        delete_turns(connection, connection.execute(_SET_ASIDE.where(named)).scalars().all(), now)
-        if _is_any_waiting(connection, but_turn, named):
+        delete_turns(connection, set_aside_naming(connection, number), now)
+        if is_naming_one_waiting(connection, number, but_turn):
             _note_author(connection, person_name(account), but_turn, now)
 
 
@@ -74,7 +68,7 @@ def note_words(
     Args:
         words: Whose words, all of them, or what the platform calls the messages.
     """
-    if not _is_any_waiting(connection, but_turn, events.c.context_id == context_id):
+    if not is_one_waiting(connection, context_id, but_turn):
         return
     if isinstance(words, Author):
         _note_author(connection, f"{context_id} {person_name(words)}", but_turn, now)
@@ -85,9 +79,7 @@ def note_words(
 
 def read_notes(connection: Connection, context_id: int, heard: Sequence[LateMessage | None]) -> dict[str, datetime]:
     """Return when the names in a message were forgotten."""
-    names = {name for each in heard if each is not None for name in each.names(context_id)}
-    rows = connection.execute(_NOTES, {"names": sorted(names)}).all() if names else []
-    return {row.subject: row.told_at for row in rows}
+    return read_noted(connection, {name for each in heard if each is not None for name in each.names(context_id)})
 
 
 def erase_returning(
@@ -116,32 +108,14 @@ def erase_returning(
     if not own and not held:
         return False
     ids = [kept.id for _, kept in own if kept.id is not None]
-    erase_messages(connection, Erasure(context_id, ids, Quotes(held=held)), now)
-    leave_events(connection, events.c.id.in_([each.event_id for each, _ in own]), now)
+    erase_messages(connection, Erasure(context_id, ids, held=held), now)
+    leave_events_of(connection, [each.event_id for each, _ in own], now)
     return True
-
-
-def drop_notes(connection: Connection, now: datetime) -> int:  # noqa: ARG001 - whatever the time
-    """Delete these records once no older event waits, and return how many there were."""
-    older = exists(_WAITING.where(events.c.received_at <= access_refusals.c.told_at).correlate(access_refusals))
-    return connection.execute(delete(access_refusals).where(access_refusals.c.kind == FORGOTTEN, ~older)).rowcount
 
 
 def _note_author(connection: Connection, name: str, but_turn: int | None, now: datetime) -> None:
     take_note(connection, FORGOTTEN, name, now)
-    asked = select(func.min(events.c.received_at)).where(events.c.turn_id == (but_turn or 0))
-    take_note(connection, FORGOTTEN, _BY + name, connection.execute(asked).scalar_one() or now)
-
-
-def _is_any_waiting(connection: Connection, but_turn: int | None, condition: ColumnElement[bool]) -> bool:
-    waiting = _WAITING.where(condition, turns.c.id != (but_turn or 0)).limit(1)
-    return connection.execute(waiting).first() is not None
-
-
-def _names_number(connection: Connection, number: str) -> ColumnElement[bool]:
-    sought = literal(number.encode(), LargeBinary)
-    is_sqlite = connection.dialect.name == "sqlite"
-    return (func.instr(events.c.raw, sought) if is_sqlite else func.position(sought.op("IN")(events.c.raw))) > 0
+    take_note(connection, FORGOTTEN, _BY + name, asked_at(connection, but_turn) or now)
 
 
 def _names_in(context_id: int, reference: Reference) -> set[str]:

@@ -30,6 +30,7 @@ from botservice.core.errors import (
     TurnWaiting,
 )
 from botservice.people.budgets import used_up_text
+from botservice.privacy.cleaning import clean_chat
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.ranges import is_of
@@ -109,6 +110,11 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
+class QueuedCleaning:
+    """Something that is forgotten and has to go from the records of a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
 class StartedTurn:
     """A turn to begin, to begin again, or to attend to because it waits.
 
@@ -140,7 +146,8 @@ class NotDueYet:
     until: datetime
 
 
-Work = PendingDelivery | Stopped | Moved | DueChanges | Reminder | NewParts | StartedTurn | Unreadable | NotDueYet
+Controlled = Stopped | Moved | QueuedCleaning | DueChanges
+Work = Controlled | PendingDelivery | Reminder | NewParts | StartedTurn | Unreadable | NotDueYet
 
 
 @dataclass(slots=True)
@@ -235,6 +242,9 @@ class ContextWork:
                 self.expect(claim.context_id)
             case Moved(change):
                 return await move_here(self._storage, claim, change, self._clock())
+            case QueuedCleaning():
+                await clean_chat(self._storage, claim.context_id, claim)
+                self._storage.scrub_soon()
             case DueChanges():
                 await self._controls.apply(work, claim)
             case Reminder():
@@ -371,8 +381,8 @@ class ContextWork:
         turn = find_next_turn(connection, context_id, self._transports) if there.turn else None
         if controls.stops:
             return self._stop(connection, turn, controls)
-        if controls.moves:
-            return Moved(controls.moves[0])
+        if controls.moves or controls.is_to_clean:
+            return Moved(controls.moves[0]) if controls.moves else QueuedCleaning()
         is_ready = turn is not None and self._is_due(turn) and self._may_begin(turn)
         if delivery is not None:
             keys = read_context_keys(connection, context_id)

@@ -50,7 +50,7 @@ from botservice.turns.turn import set_due
 _MOST_RESENDS: Final = 1000  # at one look: more than there is room for in a lane
 
 _IS_OPEN = and_(DELIVERY_IS_OWED, DELIVERY_IS_MESSAGE)
-_IS_CONTROL = and_(EVENT_IS_UNHANDLED, text("events.kind IN ('stop', 'move')"))
+_IS_CONTROL = and_(EVENT_IS_UNHANDLED, text("events.kind IN ('stop', 'move', 'forget')"))
 
 
 class What(StrEnum):

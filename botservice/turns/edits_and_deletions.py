@@ -87,11 +87,13 @@ class Controls:
         stops: Wishes that what has begun be stopped, oldest first.
         changes: Edits and deletions, oldest first.
         moves: What says that the conversation goes on elsewhere.
+        is_to_clean: Whether something is to be removed from the records.
     """
 
     stops: tuple[PendingControl, ...] = ()
     changes: tuple[PendingControl, ...] = ()
     moves: tuple[PendingControl, ...] = ()
+    is_to_clean: bool = False
 
     def stops_after(self, order_key: int) -> list[PendingControl]:
         """Return the stops that came after a question, oldest first: those before it are not about it."""
@@ -124,7 +126,8 @@ def find_controls(connection: Connection, context_id: int, transports: Collectio
     stops = [_read(row) for row in rows if row.kind == EventKind.STOP.value]
     changes = [_read(row) for row in rows if row.external_id is not None and row.transport in transports]
     moves = [_read(row) for row in rows if row.kind == EventKind.MOVE.value]
-    return Controls(tuple(stops), tuple(changes), tuple(moves))
+    is_to_clean = any(row.kind == EventKind.FORGET.value for row in rows)
+    return Controls(tuple(stops), tuple(changes), tuple(moves), is_to_clean)
 
 
 def find_due(connection: Connection, context_id: int, controls: Controls) -> DueChanges | None:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, CursorResult, bindparam, case, exists, func, 
 
 from botservice.core.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
 from botservice.history.queries import find_message
-from botservice.privacy.export_records import release_export
+from botservice.privacy.export_queries import release_export
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.orphaned_files import sweep_files

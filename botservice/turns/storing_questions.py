@@ -16,8 +16,8 @@ from botservice.history.chat_history import count_text
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
 from botservice.people.queries import ensure_identity, note_audience
-from botservice.privacy.erasing import erase_event
 from botservice.privacy.late_messages import LateMessage, erase_returning, read_notes
+from botservice.privacy.turn_queries import erase_event
 from botservice.storage.blobs import store_blob
 from botservice.storage.claims import Claim
 from botservice.storage.orphaned_files import loosen_all_files, sweep_files

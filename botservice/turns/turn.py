@@ -19,6 +19,7 @@ class EventKind(StrEnum):
     EDIT = "edit"  # a control: what a message says from now on
     DELETE = "delete"  # a control: a message is gone
     MOVE = "move"  # a control: the conversation goes on at the end of another one
+    FORGET = "forget"  # a control: something is to be removed from the records of the conversation
     DECISION = "decision"  # no event is stored of it: replicas tell each other that a person decided
 
 

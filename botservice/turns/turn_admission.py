@@ -15,7 +15,8 @@ from botservice.core.messages import InboundMessage
 from botservice.people.access_values import AccessRole, Notice, Ruling
 from botservice.people.budgets import Standing, too_fast_text
 from botservice.people.usage import Payer
-from botservice.privacy.rights import Right, may_use, right_of, use_right
+from botservice.privacy.note_queries import may_use, use_right
+from botservice.privacy.rights import Right, right_of
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.tables.conversations import events

@@ -196,7 +196,7 @@ MOVES: Final = (
     _move(_D, "attempting", "failed", _HOLDER, "the platform will not take it, or a stream was cut off"),
     _move(_D, "pending", "failed", _HOLDER, "the rest of a stopped answer is dropped"),
     *(_move(_D, each, GONE, _ANYBODY, _ERASED) for each in ("pending", "attempting", "delivered", "failed")),
-    _move(_E, NOTHING, "stored", _ANYBODY, "a stop, an edit or a deletion is accepted"),
+    _move(_E, NOTHING, "stored", _ANYBODY, "a stop, an edit or a deletion is accepted, or records are to be cleaned"),
     _move(_E, NOTHING, "handled", _ANYBODY, "a program sends something, under a key of its own"),
     _move(_E, "stored", "handled", _ANYBODY, "it takes effect, or its message is forgotten"),
     *(_move(_E, each, GONE, _ANYBODY, _ERASED) for each in ("stored", "handled")),

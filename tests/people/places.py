@@ -64,8 +64,10 @@ PLACES: Final = (
     Place(
         "events",
         ("key", "raw", "external_id", "group_key"),
-        "what the platform delivered; in the name of a press, who pressed; the key of a message that a program sent",
-        "raw with the message, or after 7 days; the name stays as long, without the person's number",
+        "what the platform delivered; in the name of a press, who pressed; the key of a message that a program sent; "
+        "words of a deleted fact that the records of the chat are searched for",
+        "raw with the message, or after 7 days; what the records are searched for, when they are clean; the name stays "
+        "as long, without the person's number",
         f"{_NUMBERS}::test_the_name_of_a_press_names_nobody_who_is_forgotten",
     ),
     Place("steps", ("data",), "the agent's work", "from the message on, for everybody, or after 30 days", _PLANTED),

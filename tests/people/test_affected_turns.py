@@ -15,8 +15,8 @@ from botservice.core.messages import Role
 from botservice.core.references import Reference, ReferenceKind
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
-from botservice.privacy.affected_turns import turns_of
 from botservice.privacy.forgetting import forget_messages, forget_person
+from botservice.privacy.turn_queries import turns_of
 from botservice.storage.tables.conversations import events, messages, turns
 from botservice.turns.records import insert_turn
 from botservice.turns.turn import TurnStatus

@@ -29,11 +29,10 @@ from botservice.people.fact_queries import facts_of
 from botservice.people.queries import find_identity
 from botservice.people.usage import ModelCall, Payer
 from botservice.people.usage_queries import record_call
-from botservice.privacy.clearing_long_chats import clear_work, forget_work
+from botservice.privacy.cleaning import clean_all
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
-from botservice.privacy.quotes import find_quotes
-from botservice.privacy.records import erase_quotes
-from botservice.privacy.repeated_words import read_words
+from botservice.privacy.quotes import find_quotes, read_words
+from botservice.privacy.record_queries import queue_texts
 from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import messages, steps, turns
 from botservice.storage.tables.metadata import metadata
@@ -360,30 +359,8 @@ async def test_what_a_model_gave_sealed_goes_with_whatever_it_may_repeat(storage
     agent = FunctionsBasedAgent(tools=[repeat], llm=ScriptedChatLLM(script), search_k=0)
     context = await AgentContext.get_or_create(storage, {"chat_id": "1"})
     await AgentService(agent, storage=storage).prompt(context, MARK, author=PERSON)
-    await storage.write(lambda connection: erase_quotes(connection, [PERSON], MARK))
+    await storage.write(lambda connection: queue_texts(connection, [context.id], [MARK], NOW))
+    await clean_all(storage)
     memory = await (await AgentContext.get_or_create(storage, {"chat_id": "1"})).load_memory()
     assert [step.get_value("model_items") for step in memory.steps] == [None] * 3
     assert [result.text for result in memory.steps[1].tool_results] == ["x x"], "the rest of the step stays"
-
-
-async def test_what_is_over_is_cleared_a_little_at_a_time_and_the_rest_in_one_piece(storage):
-    async with parrots(storage) as bot:
-        say = bot.messenger.say
-        await say(bot, "alice", f"the cat is {MARK}", chat="group1")
-        for number in range(3):
-            await say(bot, "bob", f"question {number}", chat="group1")
-    group = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "group1"})
-    bites: list[list[int]] = []
-
-    def bite(connection, turn_ids):
-        bites.append(list(turn_ids))
-        forget_work(connection, turn_ids, storage.now())
-
-    await clear_work(storage, group.id, 2, bite, but_turn=3)
-    assert bites == [[2, 4]]
-    await clear_work(storage, group.id, 2, bite)
-    assert bites == [[2, 4], [3]]
-    gone = await forget_person(storage, PERSON)
-    assert (gone.contexts, gone.messages) == (0, 1)
-    assert await find_bytes(storage, MARK) == []
-    assert len([each for each in await group.chat_history.messages() if each.role == "user"]) == 3

@@ -17,7 +17,8 @@ from botservice.commands.memory import MEMORY
 from botservice.core.messages import Role
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
-from botservice.privacy.forgetting import Forgotten, forget_chat, forget_messages, forget_person
+from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
+from botservice.privacy.forgotten import Forgotten
 from botservice.storage.tables.conversations import steps, turns
 from botservice.turns.records import insert_turn
 from botservice.turns.turn import TurnStatus

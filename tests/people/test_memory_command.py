@@ -12,7 +12,7 @@ from botservice.commands.catalogue import Catalogue
 from botservice.commands.memory import MEMORY
 from botservice.core.messages import CommandCall, InboundMessage
 from botservice.people.fact_queries import facts_of
-from botservice.privacy.records import _spellings, _without
+from botservice.privacy.record_queries import _without, spellings_of
 from botservice.texts import LANGUAGES
 from botservice.turns.command_parsing import CommandRequest
 
@@ -137,6 +137,6 @@ async def test_a_deleted_fact_of_few_letters_leaves_the_rest_of_the_record_reada
 def test_what_a_tool_was_given_keeps_nothing_of_a_text_that_is_removed(given):
     call = {"$tool_call": {"id": "c1", "name": "ship", "arguments": given}}
     record = json.dumps({"type": "action", "step_number": 4915112, "tool_calls": [call]})
-    left = json.loads(_without(record, _spellings("4915112")))
+    left = json.loads(_without(record, spellings_of("4915112")))
     assert "4915112" not in json.dumps(left["tool_calls"])
     assert (left["type"], left["step_number"]) == ("action", 4915112)

@@ -2,9 +2,9 @@
 
 from botservice import AgentContext, Author, Storage
 from botservice.devtools.conversations import list_contexts
-from botservice.privacy.deletion_counts import Forgotten
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person
+from botservice.privacy.forgotten import Forgotten
 
 ALICE = Author("telegram", "1", "Alice")
 BOB = Author("telegram", "2", "Bob")

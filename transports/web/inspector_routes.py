@@ -9,6 +9,7 @@ from starlette.routing import BaseRoute, Route
 from botservice.commands.notes import erase_note
 from botservice.devtools.conversations import export_context, forget_context
 from botservice.devtools.replayer import Replayer
+from botservice.privacy.cleaning import clean_and_scrub
 from botservice.telemetry.logs import redact
 from botservice.turns.administration import drop_turn, retry_turn
 from transports.web.authentication import Endpoint, PageAuthentication, path_number, read_form
@@ -36,7 +37,7 @@ class Actions:
         storage = self._desk.storage
         now = storage.now()
         await storage.write(lambda connection: erase_note(connection, context_id, number, now))
-        await storage.scrub()
+        await clean_and_scrub(storage)
         return _go(f"/inspect/{context_id}")
 
     async def retry(self, request: Request) -> Response:

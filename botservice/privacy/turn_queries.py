@@ -1,28 +1,31 @@
-"""Finding the turns that answer messages, and the turns that may have had them in their prompts.
+"""Every statement about the turns that answer messages, and those that may have had them in their prompts.
 
-By the events that brought them, or else by where the answers stand. That looks through the conversation: so it is found
-before the transaction that writes, which then looks only at what came since.
+A turn is found by the event that brought it, or else by where its answer stands. That looks through the conversation:
+so it is found before the transaction that writes, which then looks only at what came since.
+
+A turn that is under way writes nothing back: its row goes first, and without it nothing of it is stored any more (see
+`Saver`). What it was to answer and is not forgotten itself is asked again.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Final
 
-from sqlalchemy import Connection, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, delete, func, insert, literal, select, update
 
 from botservice.core.messages import Role
+from botservice.privacy.record_queries import IS_OVER, forget_words_of, is_owed
 from botservice.storage.chunks import chunks, select_among
-from botservice.storage.ranges import sure_up_to
+from botservice.storage.database import Connection
+from botservice.storage.ranges import is_of, sure_up_to
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, events, messages, turns
+
+# Finding them
 
 _CLOCKS_DIFFER: Final = timedelta(minutes=1)  # a platform's and ours
 _NEWEST: Final = select(func.coalesce(func.max(turns.c.id), 0))
-_IS_OWED = exists().where(deliveries.c.turn_id == turns.c.id, deliveries.c.finished_at.is_(None))
-_IS_KEPT = exists().where(events.c.turn_id == turns.c.id, events.c.raw.is_not(None))
-IS_OVER = and_(turns.c.status == "done", ~_IS_OWED)
-HAS_RECORDS = or_(turns.c.compacted_at.is_(None), turns.c.error.is_not(None), _IS_KEPT)
-_IS_CLEARED = and_(IS_OVER, ~HAS_RECORDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +34,13 @@ class AffectedTurns:
 
     Attributes:
         first: The first of them, or None if there is none yet.
-        left: Those that had records of their work then.
+        going_on: Those that were not over then.
         up_to: Up to which turn of the conversation they were looked for.
-        beside: Turns that it began, although no event tells so any more.
+        beside: Turns that the messages began, although no event tells so any more.
     """
 
     first: int | None
-    left: Collection[int]
+    going_on: Collection[int]
     up_to: int
     beside: Collection[int]
 
@@ -125,9 +128,8 @@ def find_seen(
     beside = turns_beside(connection, context_id, message_ids) | _unnamed(connection, context_id, message_ids)
     own = turns_brought_by(connection, message_ids) | beside
     first = _first_turn(connection, context_id, {*message_ids, *held_by}, own)
-    found = AffectedTurns(first, (), 0, beside)
-    left = {} if first is None else turns_left(connection, context_id, found)
-    return AffectedTurns(first, set(left), up_to, beside)
+    going_on = select(turns.c.id).where(turns.c.context_id == context_id, turns.c.id >= (first or 0), ~IS_OVER)
+    return AffectedTurns(first, () if first is None else connection.execute(going_on).scalars().all(), up_to, beside)
 
 
 def own_turns(connection: Connection, message_ids: Collection[int], seen: AffectedTurns) -> set[int]:
@@ -136,20 +138,15 @@ def own_turns(connection: Connection, message_ids: Collection[int], seen: Affect
     return own - shared_turns(connection, own, message_ids)
 
 
-def turns_left(connection: Connection, context_id: int, seen: AffectedTurns) -> dict[int, str]:
-    """Return the turns that still have records of their prompts, with their state."""
-    query = select(turns.c.id, turns.c.status).where(turns.c.context_id == context_id, ~_IS_CLEARED)
+def turns_to_erase(connection: Connection, context_id: int, seen: AffectedTurns) -> dict[int, str]:
+    """Return the turns that were not over when they were looked for, and those since, with their state now."""
+    query = select(turns.c.id, turns.c.status).where(turns.c.context_id == context_id).with_for_update()
     since = max(seen.first or 0, seen.up_to + 1)
     rows = [
         *connection.execute(query.where(turns.c.id >= since)),
-        *select_among(connection, query, turns.c.id, seen.left),
+        *select_among(connection, query, turns.c.id, seen.going_on),
     ]
     return {row.id: row.status for row in rows}
-
-
-def find_left(connection: Connection, context_id: int, seen: AffectedTurns) -> AffectedTurns:
-    """Return what was found, with those turns alone that have records of their work still."""
-    return replace(seen, left=set(turns_left(connection, context_id, seen)))
 
 
 def _unnamed(connection: Connection, context_id: int, message_ids: Collection[int]) -> set[int]:
@@ -190,3 +187,107 @@ def _turns_of_later_messages(connection: Connection, context_id: int, position: 
     answered = select(func.min(messages.c.answers_turn_id)).where(is_later)
     asked = select(func.min(events.c.turn_id)).join(messages, messages.c.event_id == events.c.id).where(is_later)
     return [connection.execute(query).scalar_one() for query in (answered, asked)]
+
+
+# Erasing them
+
+_SOON: Final = timedelta(seconds=2)  # parts of one message gather for less
+_QUEUED, _RUNNING, _WAITING, _DONE, _FAILED, _PROGRAM = "queued", "running", "waiting", "done", "failed", "api"
+_FORGOTTEN: Final = "what it had done was forgotten, with somebody's words"
+_TOO_OFTEN: Final = 1_000  # beginnings: the worker that takes such a turn up sets it aside, and tells its chat so
+_OF_ONE_RUN: Final = {
+    "id",
+    "question_id",
+    "started_at",
+    "finished_at",
+    "outcome",
+    "error",
+    "system_prompt",
+    "compacted_at",
+}
+
+
+def delete_turns(connection: Connection, turn_ids: Collection[int], now: datetime) -> None:
+    """Delete turns with their work; the names of their events stay."""
+    for chunk in chunks(turn_ids):
+        leave_events(connection, events.c.turn_id.in_(chunk), now)
+        connection.execute(delete(turns).where(turns.c.id.in_(chunk)))
+
+
+def leave_events(connection: Connection, which: ColumnElement[bool], now: datetime) -> None:
+    """Leave nothing of events but their names."""
+    handled_at = func.coalesce(events.c.handled_at, literal(now, events.c.handled_at.type))
+    connection.execute(update(events).where(which).values(raw=None, turn_id=None, handled_at=handled_at))
+
+
+def leave_events_of(connection: Connection, event_ids: Collection[int], now: datetime) -> None:
+    """Leave nothing of some events but their names."""
+    leave_events(connection, events.c.id.in_(event_ids), now)
+
+
+def erase_event(connection: Connection, turn_id: int) -> None:
+    """Forget what the platform delivered for a turn; its name stays, so that it is not taken in again."""
+    connection.execute(update(events).where(events.c.turn_id == turn_id).values(raw=None))
+
+
+def ask_again(connection: Connection, turn_id: int, now: datetime) -> None:
+    """Replace a turn whose answer must not stay by a new one, so that a worker on the old one writes nothing back.
+
+    One that has run tools, or of which nothing is kept that asks for it, cannot be done again: it is given up, and its
+    chat is told so.
+    """
+    row = connection.execute(select(turns).where(turns.c.id == turn_id)).mappings().one()
+    asked = select(func.count()).where(events.c.turn_id == turn_id, events.c.raw.is_not(None))
+    values = {name: value for name, value in row.items() if name not in _OF_ONE_RUN}
+    values |= {"failures": 0, "due_at": now, "due_set_at": now}
+    if row["transport"] == _PROGRAM:  # who asked learns that it was cut off
+        values |= {"status": _DONE, "outcome": _FAILED, "finished_at": now, "error": _FORGOTTEN, "compacted_at": now}
+    elif row["steps_taken"] or not connection.execute(asked).scalar_one():
+        values |= {"status": _RUNNING, "attempts": _TOO_OFTEN, "error": _FORGOTTEN, "compacted_at": now}
+        values |= {"started_at": row["started_at"]}
+    else:
+        values |= {"status": _QUEUED, "attempts": 0}
+    new_id = connection.execute(insert(turns).values(values).returning(turns.c.id)).scalar_one()
+    connection.execute(update(events).where(events.c.turn_id == turn_id).values(turn_id=new_id, handled_at=None))
+    connection.execute(delete(turns).where(turns.c.id == turn_id))
+
+
+def drop_changes(connection: Connection, context_id: int, message_ids: Collection[int], now: datetime) -> None:
+    """Drop the changes of messages that go with them: they would wait for these, with their words."""
+    for chunk in chunks(message_ids):
+        names = select(messages.c.external_id).where(messages.c.id.in_(chunk), messages.c.external_id.is_not(None))
+        is_change = (events.c.context_id == context_id) & events.c.turn_id.is_(None) & events.c.external_id.in_(names)
+        leave_events(connection, is_change, now)
+
+
+def go_on(connection: Connection, context_id: int, now: datetime) -> None:
+    """Have nothing that was not tried yet wait for what is gone: it was put off behind that."""
+    for table, is_untried in (
+        (turns, TURN_IS_OPEN & (turns.c.status == _QUEUED)),
+        (deliveries, DELIVERY_IS_OWED & (deliveries.c.attempts == 0)),
+    ):
+        is_put_off = is_of(table, literal(context_id)) & is_untried & (table.c.due_at > now + _SOON)
+        connection.execute(update(table).where(is_put_off).values(due_at=now, due_set_at=now))
+
+
+def erase_work(connection: Connection, turn_id: int, status: str, now: datetime) -> None:
+    """Forget how a turn of another person was answered; one that is under way, or is owed an answer, begins anew."""
+    if status in (_RUNNING, _WAITING) or (status == _DONE and _owes_what_is_gone(connection, turn_id)):
+        ask_again(connection, turn_id, now)
+        return
+    forget_words_of(connection, [turn_id])
+    # What is still owed goes when it is sent: see `Outbox`.
+    connection.execute(update(turns).where(turns.c.id == turn_id).values(compacted_at=now))
+    if status == _DONE:
+        erase_event(connection, turn_id)
+
+
+def _owes_what_is_gone(connection: Connection, turn_id: int) -> bool:
+    """Return whether a turn still owes an answer that is not in the history: it was erased, or a command gave it."""
+    kept = select(messages.c.id).where(messages.c.answers_turn_id == turn_id)
+    said = select(events.c.id).where(events.c.turn_id == turn_id, events.c.raw.is_not(None))
+    return (
+        is_owed(connection, turn_id)
+        and connection.execute(kept).first() is None
+        and connection.execute(said).first() is not None
+    )

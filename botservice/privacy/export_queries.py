@@ -1,18 +1,35 @@
-"""The archives that people are given: a few a day, kept until they have arrived or something in them is forgotten."""
+"""Every statement of exports: what is read of a person, and the archives that people are given.
 
-from collections.abc import Sequence
+There are a few archives a day, each kept until it has arrived or something in it is forgotten.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, and_, bindparam, delete, exists, insert, or_, select, update
+from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, exists, insert, or_, select, update
 
 from botservice.core.errors import TurnGrew
+from botservice.core.messages import Author, Message, Role
+from botservice.history.queries import select_messages
+from botservice.history.rows import read_messages
 from botservice.people.fact_queries import lock_person
 from botservice.people.identities import Identity
-from botservice.privacy.erasing import ask_anew, erase_shown, is_owed
+from botservice.people.names import person_name
+from botservice.people.queries import find_identity
+from botservice.privacy.account_queries import personas_of, titles_of
+from botservice.privacy.record_queries import erase_shown, is_owed
+from botservice.privacy.turn_queries import answers_of, ask_again, turns_brought_by
+from botservice.storage.database import Connection, Row
 from botservice.storage.orphaned_files import loosen_files
-from botservice.storage.tables.conversations import messages
+from botservice.storage.ranges import is_by
+from botservice.storage.tables.access import model_usage
+from botservice.storage.tables.conversations import contexts, messages
+from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.people import exports, identities
+from botservice.storage.tables.slack import feedback
+
+# Archives
 
 # Upkeep looks every hour: no archive is there for longer than a day.
 EXPORT_LASTS: Final = timedelta(hours=20)
@@ -113,8 +130,56 @@ def _drop(connection: Connection, rows: Sequence[Row[*tuple[Any, ...]]], now: da
     for row in rows:
         connection.execute(delete(exports).where(exports.c.turn_id == row.turn_id))
         if is_owed(connection, row.turn_id):
-            ask_anew(connection, row.turn_id, now)
+            ask_again(connection, row.turn_id, now)
         else:
             erase_shown(connection, [row.turn_id])
         loosen_files(connection, row.context_id, {row.sha256} - {_NOT_MADE})
     return len(rows)
+
+
+# What is read of a person
+
+_NOT_TEXT: Final = frozenset({"context_id", "author_platform", "author_id", "author_name", "key"})
+
+
+def read_others(connection: Connection, accounts: Sequence[Author]) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of every table that names its author, such as reminders, and what was used."""
+
+    def rows(query: Select[*tuple[Any, ...]], *which: ColumnElement[bool]) -> list[dict[str, Any]]:
+        """Return what a query gives for each of some conditions, as JSON values."""
+        found = [row for each in which for row in connection.execute(query.where(each)).mappings()]
+        return [{str(name): _json_value(value) for name, value in row.items()} for row in found]
+
+    found: dict[str, list[dict[str, Any]]] = {}
+    for table in metadata.sorted_tables:
+        if table is not messages and {"author_platform", "author_id"} <= set(table.c.keys()):
+            told = select(*(column for column in table.c if column.name not in _NOT_TEXT))
+            found[table.name] = rows(told, *(is_by(table, each) for each in accounts))
+    is_given = [(feedback.c.platform == each.platform) & (feedback.c.person_id == each.id) for each in accounts]
+    found["feedback"] = rows(select(feedback.c.verdict, feedback.c.created_at), *is_given)
+    names = [person_name(each) for each in accounts]
+    found["personas"] = [{"text": text} for name in names for text in personas_of(connection, name)]
+    known = [identity for each in accounts if (identity := find_identity(connection, each)) is not None]
+    found["titles"] = [{"text": title} for each in known for title in titles_of(connection, each.id)]
+    used = select(*model_usage.c["day", "model", "calls", "input_tokens", "output_tokens"])
+    found["usage"] = rows(used.order_by(model_usage.c.day), model_usage.c.person.in_(names))
+    return {name: values for name, values in found.items() if values}
+
+
+def _json_value(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def read_said(
+    connection: Connection, context_id: int, accounts: Collection[tuple[str | None, str | None]]
+) -> tuple[Mapping[str, str], list[Message], bool]:
+    """Return the keys of a chat, a person's part of its messages, oldest first, and whether that is all of them."""
+    keys = connection.execute(select(contexts.c.context_keys).where(contexts.c.id == context_id)).scalar_one()
+    rows = connection.execute(select_messages(context_id).order_by(messages.c.position)).all()
+    of_people = [row for row in rows if row.role == Role.USER]
+    theirs = {row.id for row in of_people if (row.author_platform, row.author_id) in accounts}
+    is_alone = len(theirs) == len(of_people)
+    if not is_alone:
+        theirs.update(answers_of(connection, context_id, turns_brought_by(connection, theirs)))
+        rows = [row for row in rows if row.id in theirs]
+    return keys, read_messages(connection, context_id, rows), is_alone

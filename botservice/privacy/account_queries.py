@@ -1,34 +1,36 @@
-"""Forgetting a person's accounts, once none of their messages is left anywhere."""
+"""Every statement that forgets accounts, and what still names a person: keys of chats and events, notices, personas."""
 
-from collections.abc import Iterator, Sequence
-from datetime import datetime
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
 
-from sqlalchemy import Connection, Text, cast, delete, not_, select, update
+from sqlalchemy import ColumnElement, Text, bindparam, cast, delete, exists, false, func, not_, or_, select, update
 
 from botservice.core.messages import Author
 from botservice.core.personas import PERSONA, TITLE, Persona
 from botservice.people.fact_queries import facts_of
 from botservice.people.identities import Identity
-from botservice.people.names import person_name
+from botservice.people.names import chat_name, person_name
 from botservice.people.queries import find_identity, identities_of
 from botservice.people.usage_queries import forget_usage
-from botservice.privacy.deletion_counts import Forgotten
-from botservice.privacy.names_left import forget_notices
-from botservice.privacy.own_messages import contexts_of
-from botservice.privacy.records import erase_from_records
-from botservice.privacy.rights import IS_NEEDED
+from botservice.privacy.forgotten import Forgotten
+from botservice.privacy.note_queries import IS_NEEDED
+from botservice.privacy.queries import contexts_of
+from botservice.privacy.record_queries import queue_texts
 from botservice.storage.blobs import find_holding
 from botservice.storage.chunks import chunks
+from botservice.storage.database import Connection
 from botservice.storage.orphaned_files import loosen_all_files
-from botservice.storage.ranges import is_by
+from botservice.storage.ranges import is_by, sure_up_to
 from botservice.storage.references import find_contexts_repeating
-from botservice.storage.tables.access import access_codes, access_refusals
-from botservice.storage.tables.conditions import CONTEXT_HAS_METADATA
-from botservice.storage.tables.conversations import blobs, contexts, messages, turns
+from botservice.storage.tables.access import access_codes, access_refusals, budget_notices, budget_rates
+from botservice.storage.tables.conditions import CONTEXT_HAS_METADATA, CONTEXT_IS_FORGOTTEN
+from botservice.storage.tables.conversations import blobs, contexts, deliveries, events, messages, reminders, turns
 from botservice.storage.tables.metadata import metadata
-from botservice.storage.tables.people import persons
+from botservice.storage.tables.people import exports, persons
 from botservice.storage.tables.slack import feedback
+
+# Accounts
 
 
 def accounts_of(connection: Connection, person: Author) -> list[Author]:
@@ -71,7 +73,7 @@ def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_
         connection.execute(delete(access_codes).where(access_codes.c.person == name))
         connection.execute(delete(access_refusals).where(access_refusals.c.subject == name, not_(IS_NEEDED)))
         forget_notices(connection, "person", name)
-        forget_personas(connection, name)
+        _forget_personas(connection, name, now)
         is_own = (feedback.c.platform == account.platform) & (feedback.c.person_id == account.id)
         connection.execute(delete(feedback).where(is_own))
         for table in metadata.sorted_tables:
@@ -99,13 +101,13 @@ def titles_of(connection: Connection, identity_id: int) -> list[str]:
     return [title for title in given if isinstance(title, str)]
 
 
-def forget_personas(connection: Connection, name: str) -> None:
+def _forget_personas(connection: Connection, name: str, now: datetime) -> None:
     """Delete the personas that a person, named such as "telegram:42", has set, in every chat and its records."""
     for row in list(_given(connection, name)):
         left = {key: value for key, value in row.metadata.items() if key != PERSONA}
         connection.execute(update(contexts).where(contexts.c.id == row.id).values(metadata=left))
         words = row.metadata[PERSONA]["text"]
-        erase_from_records(connection, row.id, words)
+        queue_texts(connection, [row.id], [words], now)
         _erase_from_system_prompts(connection, row.id, words)
 
 
@@ -130,3 +132,78 @@ def _given(connection: Connection, name: str) -> Iterator[Any]:
         persona = Persona.of(row.metadata)
         if persona is not None and persona.by == name:
             yield row
+
+
+# What names a person
+
+# So long a platform may deliver again what it has delivered: only the names of events tell that it is nothing new.
+DELIVERED_AGAIN: Final = timedelta(hours=2)
+
+_IS_USED = or_(*(exists().where(table.c.context_id == contexts.c.id) for table in (messages, reminders, exports)))
+_IS_BUSY = or_(
+    exists().where(turns.c.context_id == contexts.c.id, turns.c.status != "done"),
+    exists().where(deliveries.c.context_id == contexts.c.id, deliveries.c.finished_at.is_(None)),
+)
+_COME_BACK = update(contexts).where(CONTEXT_IS_FORGOTTEN, _IS_USED).values(forgotten_at=None)
+_RELEASE = delete(contexts).where(
+    CONTEXT_IS_FORGOTTEN, contexts.c.forgotten_at < bindparam("before"), not_(_IS_USED), not_(_IS_BUSY)
+)
+
+
+def note_forgotten(connection: Connection, context_id: int, now: datetime) -> None:
+    """Mark a conversation for deletion as soon as nothing is owed there any more."""
+    connection.execute(update(contexts).where(contexts.c.id == context_id).values(forgotten_at=now))
+
+
+def release_forgotten(connection: Connection, now: datetime) -> int:
+    """Delete the conversations of forgotten people in which nothing is owed any more, and return how many.
+
+    Who came back keeps theirs.
+    """
+    connection.execute(_COME_BACK)
+    return connection.execute(_RELEASE, {"before": now - DELIVERED_AGAIN}).rowcount
+
+
+def rename_events(connection: Connection, context_id: int, accounts: Sequence[Author], *, after: int = 0) -> None:
+    """Remove people's ids from the keys of events, where a platform names by them who pressed a button."""
+    later = (events.c.context_id == context_id) & (events.c.id > after)
+    rename_all(connection, connection.execute(select(events.c.id).where(later, _names_any(accounts))).scalars().all())
+
+
+def find_events_naming(
+    connection: Connection, context_id: int, accounts: Sequence[Author]
+) -> tuple[int, Sequence[int]]:
+    """Return the last event that was looked at, and the events whose keys name people."""
+    newest = connection.execute(select(func.coalesce(func.max(events.c.id), 0))).scalar_one()
+    theirs = connection.execute(select(events.c.id).where(events.c.context_id == context_id, _names_any(accounts)))
+    return sure_up_to(connection, newest), theirs.scalars().all()
+
+
+def _names_any(accounts: Sequence[Author]) -> ColumnElement[bool]:
+    numbers = [(account.id or "").rpartition(":")[2] for account in accounts]  # Slack names the team before it
+    button = events.c.key.contains(":button:", autoescape=True)
+    pressed = [events.c.key.contains(f":pressed:{number}:", autoescape=True) for number in numbers]
+    ends = [events.c.key.endswith(f":{number}", autoescape=True) for number in numbers]
+    return or_(false(), *pressed, *(button & each for each in ends))
+
+
+def rename_all(connection: Connection, event_ids: Sequence[int]) -> None:
+    """Give events keys that name nobody."""
+    for chunk in chunks(event_ids):
+        change = update(events).where(events.c.id.in_(chunk))
+        connection.execute(change.values(key="forgotten:" + cast(events.c.id, Text)))
+
+
+def forget_notices(connection: Connection, scope: str, subject: str) -> None:
+    """Delete the budget notices and the message rates of a person or chat."""
+    told = budget_notices.c.notice.startswith(f"{scope} {subject} ", autoescape=True)
+    connection.execute(delete(budget_notices).where(told))
+    connection.execute(delete(budget_rates).where(budget_rates.c.scope == scope, budget_rates.c.subject == subject))
+
+
+def forget_chat_notices(connection: Connection, context_id: int) -> None:
+    """Delete the budget notices of a private chat."""
+    query = select(contexts.c.context_keys).where(contexts.c.id == context_id)
+    keys: Mapping[str, str] | None = connection.execute(query).scalar_one_or_none()
+    if keys:
+        forget_notices(connection, "chat", chat_name(keys))

@@ -1,0 +1,145 @@
+"""Removing what is forgotten from the records of chats: queued work of each chat, finished under its claim.
+
+What is forgotten is gone from the history, the facts and the notes at once. Its traces in the records of work go after
+that, a little at a time, because there may be many of them. They are queued in the transaction that forgets, so that
+they go even if the process ends.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Final, TypeVar
+
+from botservice.core.errors import DatabaseInUse
+from botservice.people.facts import Known
+from botservice.people.queries import identities_of
+from botservice.privacy.queries import contexts_of
+from botservice.privacy.record_queries import (
+    PLACES,
+    break_seals,
+    clear_turns,
+    delete_long_texts,
+    end_cleaning,
+    erase_texts,
+    find_chats_to_clean,
+    find_holding_rows,
+    find_long_texts,
+    find_recorded,
+    find_steps,
+    queue_texts,
+    read_cleanings,
+    spellings_of,
+)
+from botservice.storage.chunks import chunks
+from botservice.storage.claims import Claim
+from botservice.storage.database import Connection, Storage
+
+_REST: Final = 1  # times as long as a bite took: one person waits for the end, and others for their turns
+_TEXTS_AT_ONCE: Final = 20
+_PAUSES: Final = (0.0, 0.05, 0.15, 0.3, 0.5, 0.7)  # seconds: a chat is mostly held for a moment
+_DIGESTS_AT_ONCE: Final = 100
+
+T = TypeVar("T")
+Find = Callable[[Connection, int], list[int]]
+"""Returns the next few rows behind one."""
+
+Bite = Callable[[Connection, list[int]], T]
+
+
+def queue_facts(connection: Connection, known: Collection[Known], now: datetime) -> None:
+    """Ask for deleted facts to be removed from the records of every chat of their persons."""
+    for person_id in sorted({each.person_id for each in known}):
+        authors = [each.author for each in identities_of(connection, person_id)]
+        texts = {each.text for each in known if each.person_id == person_id}
+        queue_texts(connection, contexts_of(connection, authors), texts, now)
+
+
+async def clean_and_scrub(storage: Storage, held: Claim | None = None) -> None:
+    """Do all that is queued, and overwrite the bytes."""
+    await clean_all(storage, held)
+    await storage.scrub()
+
+
+async def clean_all(storage: Storage, held: Claim | None = None) -> None:
+    """Do all that is queued, in every chat.
+
+    Where a turn goes on for longer, what it has stored so far is cleaned, and the chat stays queued for whoever has it.
+
+    Args:
+        held: The claim of the caller on the chat in which this was asked for.
+    """
+    for pause_seconds in _PAUSES:
+        await asyncio.sleep(pause_seconds)
+        chats = await storage.read(find_chats_to_clean)
+        for context_id in chats:
+            await _clean_if_free(storage, context_id, held)
+        if not chats:
+            return
+    for context_id in await storage.read(find_chats_to_clean):
+        await clean_chat(storage, context_id, None)
+
+
+async def _clean_if_free(storage: Storage, context_id: int, held: Claim | None) -> None:
+    if held is not None and held.context_id == context_id:
+        await clean_chat(storage, context_id, held)
+        return
+    try:
+        claim = await storage.claims.try_claim(context_id)
+    except DatabaseInUse:  # a service works on this file
+        return
+    if claim is None:
+        return
+    try:
+        await clean_chat(storage, context_id, claim)
+    finally:
+        await asyncio.shield(storage.claims.release(claim))
+
+
+async def clean_chat(storage: Storage, context_id: int, claim: Claim | None) -> None:
+    """Do what is queued for a chat.
+
+    Without its claim it stays queued: a turn that is under way may hold a deleted fact in memory, and stores that with
+    its next step. Whoever has the claim cleans once more, after that turn.
+    """
+    for each in await storage.read(partial(read_cleanings, context_id=context_id)):
+        for some in chunks(each.texts, _TEXTS_AT_ONCE):
+            await _remove_texts(storage, context_id, some)
+        if each.texts:
+            async for _ in bites(storage, partial(find_steps, context_id=context_id), break_seals):
+                pass
+        if each.turns is not None:
+            first, last = each.turns
+            find = partial(find_recorded, context_id=context_id, last=last)
+            async for _ in bites(storage, find, partial(clear_turns, now=storage.now()), after=first - 1):
+                pass
+        if claim is not None:
+            await storage.write(partial(end_cleaning, row_id=each.id), fence=claim)
+
+
+async def _remove_texts(storage: Storage, context_id: int, texts: Sequence[str]) -> None:
+    spellings = [spelling for text in texts for spelling in spellings_of(text)]
+    for place in PLACES:
+        find = partial(find_holding_rows, context_id=context_id, place=place, spellings=spellings)
+        async for _ in bites(storage, find, partial(erase_texts, place=place, spellings=spellings)):
+            pass
+    gone = await storage.read(partial(find_long_texts, context_id=context_id, texts=texts), is_long=True)
+    for chunk in chunks(gone, _DIGESTS_AT_ONCE):
+        await storage.write(partial(delete_long_texts, context_id=context_id, digests=chunk))
+
+
+async def bites(storage: Storage, find: Find, bite: Bite[T], *, after: int = 0) -> AsyncIterator[T]:
+    """Do something to rows, a few at a time and with a rest after each time; yield what comes of it."""
+    while ids := await storage.read(partial(_find_next, find=find, after=after), is_long=True):
+        since, after = time.monotonic(), ids[-1]
+        yield await storage.write(partial(_do, bite=bite, ids=ids))
+        await asyncio.sleep(_REST * (time.monotonic() - since))
+
+
+def _find_next(connection: Connection, find: Find, after: int) -> list[int]:
+    return find(connection, after)
+
+
+def _do(connection: Connection, bite: Bite[T], ids: list[int]) -> T:
+    return bite(connection, ids)
