@@ -19,7 +19,7 @@ FOLDER = ROOT / "botservice/texts"
 # What Python has in many languages for another reason than telling people: words to search by.
 NO_TEXTS = (
     "botservice/search/",
-    "transports/agent/text_encodings.py",
+    "botservice/agent/text_encodings.py",
 )  # they tell languages, and encodings, by their letters
 KEY = re.compile(r"""["\']([a-z_]+\.[a-z_]+)["\']""")
 OTHER_SCRIPTS = re.compile("[\u00c0-\u024f\u0400-\u04ff\u3040-\u30ff\u4e00-\u9fff\uac00-\ud7af]")

@@ -13,7 +13,7 @@ from botservice.conversation.callbacks import StepCallbacks
 from botservice.conversation.context import AgentContext
 from botservice.core.adapters import adopt
 from botservice.core.errors import InvalidTool
-from botservice.core.messages import Attachment, TokenUsage, ToolCall
+from botservice.core.messages import Attachment, Button, TokenUsage, ToolCall
 from botservice.history.window import MessageSelector
 from botservice.llm.chat import ChatLLM, ChatMessage, ModelItem
 
@@ -46,6 +46,7 @@ class FinishAction:
     """The wish to answer with output: a text, or a JSON value, whose text is what people read.
 
     Attributes:
+        buttons: What the person may press under it, after what tools offer.
         not_seen: The names of pictures of the question that the model could not be shown, empty where they have none:
             the person is told.
         is_without_earlier: Whether something that was said before is kept out from now on, because the model refuses
@@ -54,6 +55,7 @@ class FinishAction:
 
     output: Any
     attachments: Sequence[Attachment] = ()
+    buttons: Sequence[Button] = ()
     prompt: Sequence[ChatMessage] = ()
     token_usage: TokenUsage | None = None
     model: str | None = None

@@ -10,7 +10,14 @@ from typing import Any
 from botservice.agent.agent import Action, Agent, FinishAction, Plan
 from botservice.agent.agent_tool import agents_among
 from botservice.agent.checks import FinalAnswerCheck, checked_checks
-from botservice.agent.documents import KNOWLEDGE_TOKENS, KnowledgeBase, cited_ids, search_tool, with_citations
+from botservice.agent.documents import (
+    KNOWLEDGE_TOKENS,
+    KnowledgeBase,
+    cited_ids,
+    passage_buttons,
+    search_tool,
+    with_citations,
+)
 from botservice.agent.isolation import Narrowing, find_not_seen
 from botservice.agent.model_refusals import SharedRefusals
 from botservice.agent.prompt import Prompt, PromptBuilder, estimate_tokens
@@ -28,7 +35,7 @@ from botservice.conversation.steps import MemoryStep
 from botservice.core.adapters import adopt
 from botservice.core.arguments import check, check_can, check_listed
 from botservice.core.errors import InvalidTool, LLMError
-from botservice.core.messages import Message, is_blank
+from botservice.core.messages import Button, Message, is_blank
 from botservice.history.notes import NOTES_TOKENS
 from botservice.history.window import MessageSelector, SteadyWindowMessageSelector
 from botservice.llm.asking import ask, offered_to
@@ -292,15 +299,19 @@ class FunctionsBasedAgent(Agent):
 
     async def _finish(self, context: AgentContext, prompt: Prompt, response: ChatResponse, text: str) -> FinishAction:
         said = with_sources(text, response.sources, context.language) if response.sources else text
+        buttons: tuple[Button, ...] = ()
         if self.knowledge is not None and (ids := cited_ids(said)):
-            said = with_citations(said, await self.knowledge.get(ids, context), context.language)
+            cited = await self.knowledge.get(ids, context)
+            said, buttons = with_citations(said, cited, context.language), passage_buttons(cited)
         given = [file for step in context.completed_steps for file in images(step.get_value("observations_images"))]
         not_seen = find_not_seen(_asked(context), given, response.left_out, prompt.kept_out)
         is_without = not prompt.kept_out.is_told
         if is_without:
             model = self.llm.model
             await context.storage.write(lambda connection: note_told(connection, context.id, model))
-        return FinishAction(said, prompt=prompt, not_seen=not_seen, is_without_earlier=is_without, **_facts(response))
+        return FinishAction(
+            said, buttons=buttons, prompt=prompt, not_seen=not_seen, is_without_earlier=is_without, **_facts(response)
+        )
 
     async def _chat(
         self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema], options: dict[str, Any]

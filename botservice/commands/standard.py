@@ -6,6 +6,7 @@ from botservice.commands.access import ACCESS, APPROVE, REVOKE
 from botservice.commands.approval import ALLOW_COMMAND, DENY_COMMAND
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command
+from botservice.commands.documents import LEARN, PASSAGE
 from botservice.commands.export import EXPORT
 from botservice.commands.forget import FORGET
 from botservice.commands.link import LINK, UNLINK
@@ -23,9 +24,9 @@ from botservice.commands.why import WHY
 def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
     """Return the commands that every service has, and more; one of the same name takes the place of the first."""
     # A new capability adds its command here, or hands it in if it needs something to work with.
-    of_chat = [NEW, RETRY, WHY, PERSONA_COMMAND, REMINDERS, ALLOW_COMMAND, DENY_COMMAND, TOOLS]
+    of_chat = [NEW, RETRY, WHY, PERSONA_COMMAND, REMINDERS, ALLOW_COMMAND, DENY_COMMAND, TOOLS, PASSAGE]
     about_people = [MEMORY, FORGET, EXPORT, LINK, UNLINK]
-    for_owners = [APPROVE, REVOKE, ACCESS]
+    for_owners = [APPROVE, REVOKE, ACCESS, LEARN]
     catalogue = Catalogue(
         [START, help_command(lambda: catalogue), *of_chat, *about_people, USAGE, STOP, *for_owners, *more]
     )

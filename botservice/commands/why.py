@@ -47,6 +47,7 @@ class Sources:
         window: How many of the chat's newest messages the model was shown.
         found: What searching gave, each with its date and its author; of a long message the passages that were shown.
         coverage: How much of what was asked for the best of it has, from 0 to 1, where that is known.
+        documents: The passages of documents, with their scores from 0 to 1.
         by_meaning: Whether it was found by meaning, besides words, where that is known.
         taken: What each of these calls took, with the model that answered.
     """
@@ -57,6 +58,7 @@ class Sources:
     found: list[str] = field(default_factory=list)
     coverage: float | None = None
     by_meaning: bool | None = None
+    documents: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
     tools: list[tuple[str, str | None]] = field(default_factory=list)
     models: list[str] = field(default_factory=list)
@@ -122,6 +124,8 @@ def _add_search(sources: Sources, facts: Any) -> None:
         coverage, by_meaning = facts.get("coverage"), facts.get("by_meaning")
         sources.coverage = coverage if isinstance(coverage, float) else sources.coverage
         sources.by_meaning = by_meaning if isinstance(by_meaning, bool) else sources.by_meaning
+        quoted = [f"{place} ({score:.2f})" for _, place, score in facts.get("documents") or ()]
+        sources.documents = list(dict.fromkeys([*sources.documents, *quoted]))
 
 
 def _contents(prompt: Sequence[Mapping[str, Any]], sections: Mapping[str, Sequence[int]], name: str) -> Iterator[str]:
@@ -231,6 +235,9 @@ def _made_of(say: Say, sources: Sources, *, may_see: bool) -> Iterator[Formatted
         if sources.by_meaning is not None and sources.coverage is not None:
             share = round(100 * sources.coverage)
             yield say("why.by_meaning" if sources.by_meaning else "why.by_words", share=share)
+    if sources.documents:
+        quoted = [line(words(_cut(each, _LONGEST))) for each in sources.documents]
+        yield below(say("why.documents"), _listed(say, quoted), is_close=True)
     if sources.facts and may_see:
         facts = [line(words(_cut(each, _LONGEST))) for each in sources.facts]
         yield below(say("why.facts"), _listed(say, facts), is_close=True)

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 CHAT_FORMS: Final = (
     "telegram:CHAT_ID[/THREAD_ID], slack:TEAM/CHANNEL[/THREAD_TS], web:SESSION, the number of a context, "
@@ -16,6 +16,17 @@ _SLACK: Final = re.compile(
 )
 _WEB: Final = re.compile(r"web:(?P<session_id>[A-Za-z0-9-]{1,64})", re.ASCII)
 _NUMBER: Final = re.compile(r"[0-9]{1,18}", re.ASCII)
+
+
+def address_of(context_id: int, keys: Mapping[str, Any]) -> str:
+    """Return how an operator writes the chat of a context: a thread is named by its chat."""
+    match keys:
+        case {"transport": "telegram", "chat_id": str(chat)}:
+            return f"telegram:{chat}"
+        case {"transport": "slack", "team_id": str(team), "channel_id": str(channel)}:
+            return f"slack:{team}/{channel}"
+        case _:
+            return str(context_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from botservice.core.errors import BotServiceError
 from botservice.llm.chat import ChatMessage
 
-SECTIONS: Final = ("notes", "window", "earlier", "person", "waiting", "found")
+SECTIONS: Final = ("notes", "window", "earlier", "person", "waiting", "documents", "found")
 """The parts of a prompt that can be left out: what is remembered, and what was said before."""
 _ROLES: Final = frozenset({"system", "user", "assistant", "tool"})
 

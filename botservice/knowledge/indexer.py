@@ -20,6 +20,7 @@ from botservice.knowledge.passages import split_document
 from botservice.knowledge.queries import (
     KnowledgeSource,
     StoredDocument,
+    count_source,
     delete_documents,
     delete_source,
     list_documents,
@@ -37,6 +38,7 @@ from botservice.storage.database import Storage
 logger = logging.getLogger(__name__)
 
 ALL: Final = "all"
+SENT: Final = "chat"  # the location of a file that was sent to the bot
 READERS_FILE: Final = "knowledge.json"
 _MOST_FILES: Final = 20_000
 _BATCH: Final = 64  # texts that are embedded at once
@@ -132,6 +134,23 @@ class KnowledgeIndexer:
             raise KnowledgeError(f"{location}: {report.problems[0][1]}")
         return source, report
 
+    async def add_file(self, name: str, data: bytes, readers: Collection[str]) -> int:
+        """Add a file that is nowhere on this machine, and return how many passages it has.
+
+        Args:
+            name: Its file name, which names the source: the same name again takes its place.
+
+        Raises:
+            KnowledgeError: it cannot be read, or a source of another kind has the name.
+        """
+        text = await self._reader.read(name, data)
+        now = self._storage.now()
+        source = await self._storage.write(lambda c: put_source(c, name, SENT, tuple(readers), now))
+        digest = hashlib.blake2b(_FORMAT + data, digest_size=16).digest()
+        await self._store(source, name, digest.hex(), digest, (text, None))
+        await self._storage.write(lambda c: note_read(c, source.id, now))
+        return (await self._storage.read(lambda c: count_source(c, source.id))).passages
+
     async def refresh(self, source: KnowledgeSource) -> ReadingReport:
         """Read again what has changed of a source. One that is missing or empty keeps what it had.
 
@@ -140,6 +159,8 @@ class KnowledgeIndexer:
         """
         if _is_address(source.location):
             return await self._refresh_page(source)
+        if source.location == SENT:
+            return ReadingReport(unchanged=1)
         path = Path(source.location)
         found = await asyncio.to_thread(_list_files, path)
         if not found:

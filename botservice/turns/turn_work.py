@@ -272,7 +272,8 @@ class TurnWork(AgentLoop):
             self._bill.attempts.write(step, started_at)
         await self._end_live()
         new = await new_answer(self._turn.id, action, now, self.context.language)
-        shown = preview(new, self._buttons() if self.context.steps_taken else (), self.context.language)
+        offered = self._buttons() if self.context.steps_taken else ()
+        shown = preview(new, (*offered, *action.buttons), self.context.language)
         speech = await speak(self._options, shown.text) if self.is_spoken and not shown.attachments else None
         shown = shown if speech is None else replace(shown, spoken=speech.attachment)
         payloads = await self._plan_for(shown)

@@ -7,15 +7,20 @@ import pytest
 from sqlalchemy import func, select
 from standins import office
 
-from botservice import AgentContext, AgentService, Author, FunctionsBasedAgent, ScriptedChatLLM, Storage
+from botservice import AgentContext, AgentService, Attachment, Author, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.agent.documents import BETWEEN
+from botservice.agent.reader import OfficeReader
+from botservice.commands.standard import standard_commands
 from botservice.core.errors import KnowledgeError
+from botservice.core.messages import InboundMessage
 from botservice.knowledge.indexer import KnowledgeIndexer, parse_readers
 from botservice.knowledge.queries import count_source, delete_source, list_documents, list_passages, list_sources
 from botservice.knowledge.shelf import Shelf
 from botservice.knowledge.watcher import KnowledgeWatcher
 from botservice.people.access import Access
+from botservice.people.access_values import AccessRole
 from botservice.storage.tables.knowledge import knowledge_documents, knowledge_passages, knowledge_sources
+from botservice.turns.command_parsing import CommandRequest, parse_command
 
 HANDBOOK = """# Handbook
 
@@ -53,6 +58,18 @@ async def asked_by(storage: Storage, keys: dict[str, str], author: Author) -> Ag
     context = await AgentContext.get_or_create(storage, keys)
     await context.chat_history.append_user_message("hello", author=author)
     return context
+
+
+async def command(storage: Storage, context: AgentContext, text: str, author: Author = GUEST) -> str:
+    """Return what a command answers."""
+    call = parse_command(text)
+    assert call is not None
+    role = AccessRole.OWNER if author == OWNER else None
+    access = Access(owners=frozenset({"telegram:42"}))
+    message = InboundMessage(text, author=author, command=call)
+    request = CommandRequest(call, message, context, None, None, storage.now(), role=role, access=access)  # type: ignore[arg-type]
+    answer = await standard_commands().answer(request)
+    return answer.text if isinstance(answer.text, str) else answer.text.plain
 
 
 async def test_a_passage_is_found_by_the_chats_that_may_read_it_alone(
@@ -231,3 +248,33 @@ async def test_passages_are_deleted_with_their_document(storage: Storage, folder
     (folder / "handbook.md").unlink()
     await KnowledgeIndexer(storage).refresh(source)
     assert len(await storage.read(lambda c: list_passages(c, ids))) == 1
+
+
+async def test_a_press_shows_the_passage_where_it_may_be_read(storage: Storage, folder: Path, shelf: Shelf) -> None:
+    await KnowledgeIndexer(storage).add(str(folder), readers=("telegram:-100",))
+    context = await AgentContext.get_or_create(storage, GROUP)
+    [passage] = await shelf.find("How many days of leave do I have?", context, k=5)
+    llm = ScriptedChatLLM([f"28 days [D{passage.id}]"] * 2)
+    service = AgentService(FunctionsBasedAgent(llm=llm, knowledge=shelf), storage)
+    answer = await service.prompt(context, "How many days of leave do I have?")
+    assert [(each.text, each.says) for each in answer.buttons] == [("1. Handbook", f"/passage {passage.id}")]
+    other = await AgentContext.get_or_create(storage, OTHER)
+    assert "Everyone has" in await command(storage, context, f"/passage {passage.id}")
+    for chat, asked in ((other, str(passage.id)), (context, "0"), (context, "x"), (context, "9" * 18)):
+        assert "not there any more" in await command(storage, chat, f"/passage {asked}")
+
+
+async def test_an_owner_adds_the_file_that_was_sent_and_says_who_may_read_it(storage: Storage, shelf: Shelf) -> None:
+    own = await asked_by(storage, {"transport": "telegram", "chat_id": "42"}, OWNER)
+    assert "Send a document first" in await command(storage, own, "/learn", OWNER)
+    file = Attachment(OfficeReader.MIME_TYPES[".docx"], "plan.docx", office.docx("# Plan", "The festival is in May."))
+    await own.chat_history.append_user_message("here", author=OWNER, attachments=[file])
+    assert "owner" in await command(storage, own, "/learn all", GUEST)
+    assert await command(storage, own, "/learn", OWNER) == "Who may read plan.docx?"
+    assert await storage.read(list_sources) == []
+    assert await command(storage, own, "/learn owners", OWNER) == "plan.docx is added. Passages: 1."
+    group = await AgentContext.get_or_create(storage, GROUP)
+    assert await texts(shelf, group, "When is the festival?") == []
+    assert await texts(shelf, own, "When is the festival?") == ["The festival is in May."]
+    assert await command(storage, own, "/learn all", OWNER) == "plan.docx is added. Passages: 1."
+    assert await texts(shelf, group, "When is the festival?") == ["The festival is in May."]

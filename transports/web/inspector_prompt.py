@@ -82,6 +82,7 @@ class Picture:
         tokens: As the server counted them, where it did.
         left_out: What did not fit, with the reason.
         hits: The ids of the messages that searching found, with their scores.
+        documents: The places of the passages of documents, with their scores.
         coverage: How much of what was asked for the best of them has, from 0 to 1, where that is known.
         by_meaning: Whether they were found by meaning, besides words, where that is known.
     """
@@ -93,6 +94,7 @@ class Picture:
     left_out: Sequence[str]
     tools: Sequence[str]
     hits: Sequence[tuple[int, float]]
+    documents: Sequence[tuple[str, float]] = ()
     coverage: float | None = None
     by_meaning: bool | None = None
     changes: PromptDifferences | None = None
@@ -127,6 +129,7 @@ class PromptPainter:
             left_out=_left_out(self._facts.get("left_out")),
             tools=[visible(str(each)) for each in listed(self._facts.get("tools"))],
             hits=_hits(self._facts.get("found")),
+            documents=[(visible(str(place)), float(score)) for _, place, score in listed(self._facts.get("documents"))],
             coverage=coverage if isinstance(coverage, float) else None,
             by_meaning=by_meaning if isinstance(by_meaning, bool) else None,
             changes=None if before is None else _compare(_messages(before), messages, sizes),

@@ -30,6 +30,7 @@ _NAMES: Final = {
     "earlier": "earlier steps",
     "person": "what is known of the person",
     "waiting": "calls that wait",
+    "documents": "passages of documents",
     "found": "what was found by searching",
 }
 

@@ -34,6 +34,7 @@ SECTIONS: Final = {
     "around": "Tools, and what the server adds",
     "": "Without a section",
     "person": "Known of the person",
+    "documents": "Passages of documents",
     "found": "Found by searching",
     "window": "Window",
     "question": "Question",

@@ -1,0 +1,68 @@
+"""The commands of documents: what a source says, and adding a file that was sent to the chat."""
+
+import re
+from typing import Final
+
+from botservice.commands.command import Command
+from botservice.core.chat_addresses import address_of
+from botservice.core.errors import KnowledgeError
+from botservice.core.formatted_text import Span
+from botservice.core.messages import Attachment, Button
+from botservice.knowledge.indexer import ALL, KnowledgeIndexer
+from botservice.knowledge.shelf import Shelf
+from botservice.people.access_values import AccessRole
+from botservice.texts.formatted import below, line, words
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+
+_NUMBER: Final = re.compile(r"\d{1,18}", re.ASCII)
+_LOOKED_THROUGH: Final = 20  # messages
+_HERE: Final = "here"
+_OWNERS: Final = "owners"
+
+
+async def _show(request: CommandRequest) -> CommandAnswer:
+    """Answer with the words of a passage, where this chat may read it."""
+    asked = request.call.arguments.strip()
+    ids = [int(asked)] if _NUMBER.fullmatch(asked) else []
+    found = await Shelf(request.access).get(ids, request.context)
+    if not found:
+        return CommandAnswer(request.say("passage.gone"))
+    [passage] = found
+    return CommandAnswer(below(line(Span(passage.place, bold=True)), line(words(passage.text))))
+
+
+async def _learn(request: CommandRequest) -> CommandAnswer:
+    """Add the file that was sent last to the documents; ask who may read it where that is not said."""
+    if request.role is not AccessRole.OWNER:
+        return CommandAnswer(request.say("access.for_owners"))
+    file = await _find_file(request)
+    if file is None or not file.name or file.data is None:
+        return CommandAnswer(request.say("learn.nothing"))
+    who = request.call.arguments.strip().lower()
+    here = address_of(request.context.id, request.context.context_keys)
+    readers = {ALL: (ALL,), _HERE: (here,), _OWNERS: ()}
+    if who not in readers:
+        buttons = (
+            Button(request.label("learn.owners"), f"/{LEARN.name} {_OWNERS}"),
+            Button(request.label("learn.here"), f"/{LEARN.name} {_HERE}"),
+            Button(request.label("learn.all"), f"/{LEARN.name} {ALL}"),
+        )
+        return CommandAnswer(request.say("learn.ask", name=file.name), buttons)
+    try:
+        count = await KnowledgeIndexer(request.context.storage).add_file(file.name, file.data, readers[who])
+    except KnowledgeError as error:
+        return CommandAnswer(request.say("learn.problem", name=file.name, reason=str(error)))
+    return CommandAnswer(request.say("learn.done", name=file.name, count=count))
+
+
+async def _find_file(request: CommandRequest) -> Attachment | None:
+    """Return the file that came with the command, or the newest one before it."""
+    files = [*request.message.attachments]
+    for message in await request.context.chat_history.messages(limit=_LOOKED_THROUGH):
+        files[:0] = message.attachments
+    documents = [each for each in files if not each.mime_type.startswith(("image/", "audio/", "video/"))]
+    return documents[-1] if documents else None
+
+
+PASSAGE: Final = Command("passage", _show, is_listed=False)
+LEARN: Final = Command("learn", _learn, is_listed=False)
