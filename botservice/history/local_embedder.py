@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
@@ -14,15 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from botservice.core.errors import SettingsError
-from botservice.history.embeddings import Embedder
+from botservice.history.embeddings import BatchingEmbedder
 
 # Where downloads have the model: as it was trained first, then smaller ones, which lose little.
 _MODEL_NAMES: Final = ("model.onnx", "model_fp16.onnx", "model_quantized.onnx", "model_int8.onnx", "model_uint8.onnx")
 _MODEL_FOLDERS: Final = ("", "onnx")
 _OTHER_FORMATS: Final = ("model.safetensors", "pytorch_model.bin", "tf_model.h5")
 _MAX_TOKENS: Final = 256
-_MAX_CHARACTERS: Final = 4_000
-_TEXTS_AT_ONCE: Final = 8  # a question that comes meanwhile waits for no more than these
 _VECTORS: Final = "sentence_embedding"
 # E5 models expect one of these before each text (model card of intfloat/multilingual-e5-small), and many downloads of
 # them lack the file that says so. Their "instruct" kinds want another.
@@ -31,7 +28,7 @@ _E5_QUERY: Final = "query: "
 _E5_DOCUMENT: Final = "passage: "
 
 
-class LocalEmbedder(Embedder):
+class LocalEmbedder(BatchingEmbedder):
     """A sentence-transformers model in a folder, run by onnxruntime: `pip install botservice[local]`.
 
     The folder is what such a model's repository holds: `tokenizer.json`, `onnx/model.onnx` (or a smaller one beside it,
@@ -43,6 +40,9 @@ class LocalEmbedder(Embedder):
         model_key: The folder's name and the beginning of the model's SHA-256 digest.
         dim: Numbers per vector, once something was embedded.
     """
+
+    _texts_at_once = 8  # a question that comes meanwhile waits for no more than these
+    _max_characters = 4_000
 
     def __init__(self, folder: str | os.PathLike[str], *, threads: int | None = None) -> None:
         """Load the model; this blocks, for a second or so.
@@ -84,23 +84,10 @@ class LocalEmbedder(Embedder):
     def __repr__(self) -> str:
         return f"LocalEmbedder({self.model_key!r})"
 
-    async def embed_documents(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Return one vector for each text, in order (see `Embedder`); long texts are embedded by their beginning."""
-        prepared = [self._before_document + text[:_MAX_CHARACTERS] for text in texts]
-        parts = [
-            await self._aside(prepared[first : first + _TEXTS_AT_ONCE])
-            for first in range(0, len(prepared), _TEXTS_AT_ONCE)
-        ]
-        return np.concatenate(parts) if parts else np.zeros((0, self.dim or 0), np.float32)
-
-    async def embed_query(self, text: str) -> NDArray[np.float32]:
-        """Return the vector of a question (see `Embedder`)."""
-        matrix = await self._aside([self._before_query + text[:_MAX_CHARACTERS]])
-        vector: NDArray[np.float32] = matrix[0]
-        return vector
-
-    async def _aside(self, texts: list[str]) -> NDArray[np.float32]:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, texts)
+    async def _embed(self, texts: list[str], *, is_query: bool = False) -> NDArray[np.float32]:
+        before = self._before_query if is_query else self._before_document
+        prepared = [before + text for text in texts]
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._run, prepared)
 
     def _run(self, texts: list[str]) -> NDArray[np.float32]:
         encoded = self._tokenizer.encode_batch(texts)
