@@ -12,7 +12,7 @@ from .agent.tool import Later as Later
 from .agent.tool import Tool as Tool
 from .agent.tool import tool as tool
 from .agent.tool_progress import progress as progress
-from .agent.toolset import Toolset as Toolset
+from .agent.toolbox import Toolset as Toolset
 from .background.observer import Observation as Observation
 from .background.observer import Observer as Observer
 from .commands.command import Command as Command

@@ -1,18 +1,18 @@
 """What an agent is to the rest of the service: something that says what to do next."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from botservice.agent.checks import FinalAnswerCheck
 from botservice.agent.prompt import Prompt
 from botservice.agent.tool import NeedsApproval, Tool
-from botservice.agent.toolset import Toolset
+from botservice.agent.toolbox import Toolset
 from botservice.conversation.callbacks import StepCallbacks
 from botservice.conversation.context import AgentContext
 from botservice.core.adapters import adopt
-from botservice.core.errors import InvalidTool
+from botservice.core.errors import BotServiceError, InvalidTool
 from botservice.core.messages import Attachment, Button, TokenUsage, ToolCall
 from botservice.history.window import MessageSelector
 from botservice.llm.chat import ChatLLM, ChatMessage, ModelItem
@@ -160,8 +160,6 @@ class Agent(ABC):
             InvalidTool: there is no name or description, the name cannot be sent to a model, or a number is out of
                 range.
         """
-        from botservice.agent.agent_tool import AgentTool
-
         name, description = name or self.name, description or self.description
         if not name or not description:
             raise InvalidTool("an agent as a tool needs a name and a description: agent.as_tool(name, description)")
@@ -221,3 +219,53 @@ def adopted_agent(given: Agent) -> Agent:
     if not all(isinstance(each, Toolset) for each in agent.toolsets):
         agent.toolsets = tuple(adopt(Toolset, each, "one of toolsets=") for each in agent.toolsets)
     return agent
+
+
+async def _work_on(task: str, context: AgentContext) -> None:
+    """Take a task.
+
+    Args:
+        task: What to do, with everything that has to be known for it: nothing else of this conversation is seen.
+    """
+
+
+class AgentTool(Tool):
+    """A tool whose calls are worked on by an agent with steps and a memory of its own.
+
+    Attributes:
+        agent: Works on the tasks.
+        max_steps: How many steps of a task may run tools.
+    """
+
+    def __init__(self, agent: Agent, *, max_steps: int = 10, **options: Any) -> None:
+        """Wrap agent; the options are those of `Tool`.
+
+        Raises:
+            InvalidTool: max_steps is negative, or an option is not as `Tool` takes it.
+        """
+        super().__init__(_work_on, **options)
+        if max_steps < 0:
+            raise InvalidTool(f"max_steps of {self.name} must be 0 or more, not {max_steps}")
+        self.agent = agent = adopted_agent(agent)
+        self.max_steps = max_steps
+        # What a toolset offers is not known before a turn.
+        reads = any(each.reads_untrusted for each in agent.tools.values())
+        self.reads_untrusted = self.reads_untrusted or reads or bool(agent.toolsets)
+
+    def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> Callable[[], Awaitable[Any] | Any]:
+        """Return the work on a task.
+
+        Raises:
+            ArgumentsError: the arguments are not a task.
+            BotServiceError: no turn runs, or agents ask agents too deep.
+        """
+        task = self._signature.bind(arguments, context)["task"]
+        if context.delegate is None:
+            raise BotServiceError(f"{self.name} works within a turn: an AgentService has to run it")
+        work: Callable[[], Awaitable[Any]] = context.delegate(self, task)
+        return work
+
+
+def agents_among(tools: Iterable[Tool]) -> Iterator[Agent]:
+    """Yield the agents that are tools."""
+    return (tool.agent for tool in tools if isinstance(tool, AgentTool))

@@ -7,8 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from botservice.agent.agent import Action, Agent, FinishAction, Plan
-from botservice.agent.agent_tool import agents_among
+from botservice.agent.agent import Action, Agent, FinishAction, Plan, agents_among
 from botservice.agent.checks import FinalAnswerCheck, checked_checks
 from botservice.agent.documents import (
     KNOWLEDGE_TOKENS,
@@ -24,8 +23,7 @@ from botservice.agent.prompt import Prompt, PromptBuilder, estimate_tokens
 from botservice.agent.skills import Skills
 from botservice.agent.sources import with_sources
 from botservice.agent.tool import Tool, ToolFunction
-from botservice.agent.toolbox import FIND_TOOL, MOST_IN_A_REQUEST, Toolbox, has_fewer_tools
-from botservice.agent.toolset import Toolset
+from botservice.agent.toolbox import FIND_TOOL, MOST_IN_A_REQUEST, Toolbox, Toolset, has_fewer_tools
 from botservice.conversation.callbacks import ShowSteps, StepCallbacks
 from botservice.conversation.context import AgentContext
 from botservice.conversation.kept_out import UNBOUNDED, KeptOut, PromptBounds

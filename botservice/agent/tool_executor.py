@@ -15,7 +15,7 @@ from botservice.agent.tool import Later, Tool
 from botservice.agent.tool_outputs import OutputError, cut, read_output
 from botservice.agent.tool_signature import ArgumentsError
 from botservice.agent.tool_threads import run_in_thread
-from botservice.agent.toolset import Tools
+from botservice.agent.toolbox import Tools
 from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import StepError
 from botservice.conversation.steps import ActionStep

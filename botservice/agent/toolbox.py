@@ -1,15 +1,16 @@
 """The tools that a model may call: the agent's own and those of its toolsets, and which of them are offered."""
 
 import asyncio
+import itertools
 import logging
 import math
 import re
+from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from botservice.agent.tool import Tool
-from botservice.agent.toolset import Tools, Toolset, in_turn
 from botservice.conversation.context import AgentContext
 from botservice.conversation.steps import ActionStep
 from botservice.core.adapters import adopt
@@ -18,6 +19,60 @@ from botservice.core.messages import ToolCall
 from botservice.people.names import is_guest
 from botservice.search.grammar import FUNCTION_WORDS
 from botservice.search.tokens import tokenize
+
+
+class Toolset(ABC):
+    """A source of tools that may change while the service runs: a server, a folder, a database.
+
+    `tools` is needed. An object that has it and does not inherit is taken as well.
+    What is down costs its own tools: `tools` returns what there is and raises nothing.
+    """
+
+    @abstractmethod
+    async def tools(self) -> Sequence[Tool]:
+        """Return the tools that there are now, always in the same order. Starts what it needs when first called."""
+
+    async def tools_for(self, context: AgentContext) -> Sequence[Tool]:  # noqa: ARG002 - others need it
+        """Return what takes the place of `tools` in one conversation, for the person who asks there."""
+        return await self.tools()
+
+    async def close(self) -> None:
+        """End what it started. A later call of `tools` starts it again."""
+
+    def explain_missing(self, name: str) -> str | None:  # noqa: ARG002 - others need it
+        """Return why a tool of it cannot be called at this moment, or None."""
+        return None
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What its tools come from, as people know it, such as the names of servers."""
+        return ()
+
+    async def wait(self, seconds: float) -> None:
+        """Return once everything has been tried that `tools` starts, or after so long."""
+
+    def problems(self) -> Mapping[str, str | None]:
+        """Return what keeps each of `names` from answering, None where it answers."""
+        return {}
+
+
+class Tools(dict[str, Tool]):
+    """Tools by name, which say why one is missing."""
+
+    def __init__(self, tools: Iterable[Tool], toolsets: Sequence[Toolset]) -> None:
+        super().__init__((tool.name, tool) for tool in tools)
+        self._toolsets = toolsets
+
+    def explain_missing(self, name: str) -> str | None:
+        """Return why there is no tool of that name, where a toolset knows."""
+        return next((reason for each in self._toolsets if (reason := each.explain_missing(name))), None)
+
+
+def in_turn(groups: Iterable[Sequence[Tool]]) -> Iterator[Tool]:
+    """Yield the tools of several groups in turn, so that none crowds others out."""
+    for each in itertools.zip_longest(*groups):
+        yield from (tool for tool in each if tool is not None)
+
 
 MOST_FROM_TOOLSETS: Final = 40
 """How many tools of toolsets are offered as they are; beyond that, `find_tool` finds the others."""

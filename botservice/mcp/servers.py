@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from botservice.agent.tool import Tool
-from botservice.agent.toolset import Toolset, in_turn
+from botservice.agent.toolbox import Toolset, in_turn
 from botservice.conversation.context import AgentContext
 from botservice.mcp.config import ServerConfig, read_file, read_servers
 from botservice.mcp.connection import ServerConnection

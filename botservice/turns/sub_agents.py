@@ -7,8 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from botservice.agent.agent import Action, Agent, FinishAction, ModelReply, rests_on_others
-from botservice.agent.agent_tool import AgentTool
+from botservice.agent.agent import Action, Agent, AgentTool, FinishAction, ModelReply, rests_on_others
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome, execute, find_too_many
 from botservice.agent.tool_executor import refused as refuse

@@ -7,8 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection
 
-from botservice.agent.agent import Action, FinishAction, ModelReply, rests_on_others
-from botservice.agent.agent_tool import AgentTool
+from botservice.agent.agent import Action, AgentTool, FinishAction, ModelReply, rests_on_others
 from botservice.agent.tool_threads import run_in_thread
 from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import CallbackFailure, Timing

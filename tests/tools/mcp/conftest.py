@@ -8,7 +8,7 @@ import pytest
 
 from botservice import AgentContext, MCPServers, Storage, ToolCall
 from botservice.agent.tool_executor import ToolOutcome, execute
-from botservice.agent.toolset import Tools
+from botservice.agent.toolbox import Tools
 
 
 @pytest.fixture
