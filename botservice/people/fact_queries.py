@@ -199,12 +199,6 @@ def share_fact(connection: Connection, person_id: int, fact_id: int, *, is_share
     return _change(connection, person_id, fact_id, {"is_shareable": is_shareable})
 
 
-def texts_going(connection: Connection, person_id: int, fact_ids: Sequence[int]) -> list[str]:
-    """Return the texts of facts of a person, with those that they superseded."""
-    is_meant = _meant(connection, person_id, fact_ids)
-    return list(connection.execute(select(facts.c.text).where(is_meant)).scalars())
-
-
 def delete_facts(connection: Connection, person_id: int, fact_ids: Sequence[int], now: datetime) -> list[str]:
     """Delete facts of a person with those that they superseded; return their texts.
 
@@ -231,17 +225,6 @@ def facts_from(connection: Connection, context_id: int, message_ids: Collection[
     query = _KNOWN.where(facts.c.context_id == context_id).order_by(facts.c.id)
     chosen = None if message_ids is None else set(message_ids)
     return [Known(*known) for *known, source_id in connection.execute(query) if chosen is None or source_id in chosen]
-
-
-def put_aside(connection: Connection, fact_ids: Collection[int], now: datetime) -> int:
-    """Hide facts until they are deleted; return how many of them were visible."""
-    count = 0
-    for chunk in chunks(fact_ids):
-        told = update(facts).where(facts.c.id.in_(chunk), _IS_CURRENT)
-        count += connection.execute(told.values(superseded_at=now)).rowcount
-        # What ended is told with its dates, as long as it says by what.
-        connection.execute(update(facts).where(facts.c.id.in_(chunk)).values(ended_by=None))
-    return count
 
 
 def drop_facts(connection: Connection, fact_ids: Collection[int]) -> None:

@@ -5,7 +5,7 @@ from people.conversing import ALICE, BOB, NOW, make_service, open_chat, see
 
 from botservice import Author, ToolCall
 from botservice.people.fact_keeping import keep_fact
-from botservice.people.fact_queries import correct_fact, delete_facts, facts_of, put_aside, share_fact, visible_facts
+from botservice.people.fact_queries import correct_fact, delete_facts, facts_of, share_fact, visible_facts
 from botservice.people.facts import MAX_FACTS, Refused, describe_person
 from botservice.people.queries import find_identity
 
@@ -126,18 +126,6 @@ async def test_a_fact_goes_with_the_message_and_with_the_chat_that_it_came_from(
     (message,) = await chat.chat_history.messages()
     await chat.chat_history.delete_messages([message.id])
     assert await visible(storage, chat, ALICE) == []
-
-
-async def test_what_is_put_aside_to_be_deleted_is_told_to_nobody_though_it_had_ended_before(storage):
-    chat = await open_chat(storage, "telegram-a", ALICE)
-    await tell(storage, chat, ALICE, "My dog is called Rex", topic="dog")
-    await tell(storage, chat, ALICE, "My dog is called Max now", topic="dog", text="My dog is called Max")
-    told = lambda c: visible_facts(c, chat.id, ALICE, with_ended=True)  # noqa: E731
-    current, ended = await storage.read(told)
-    assert await storage.write(lambda c: put_aside(c, [ended.id], NOW)) == 0
-    assert [each.text for each in await storage.read(told)] == ["My dog is called Max"]
-    assert await storage.write(lambda c: put_aside(c, [current.id], NOW)) == 1
-    assert await storage.read(told) == []
 
 
 @pytest.mark.slow
