@@ -15,23 +15,7 @@ from typing import Final, TypeVar
 from botservice.core.errors import DatabaseInUse
 from botservice.people.facts import Known
 from botservice.people.queries import identities_of
-from botservice.privacy.queries import contexts_of
-from botservice.privacy.record_queries import (
-    PLACES,
-    break_seals,
-    clear_turns,
-    delete_long_texts,
-    end_cleaning,
-    erase_texts,
-    find_chats_to_clean,
-    find_holding_rows,
-    find_long_texts,
-    find_recorded,
-    find_steps,
-    queue_texts,
-    read_cleanings,
-    spellings_of,
-)
+from botservice.privacy import queries, record_queries
 from botservice.storage.chunks import chunks
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
@@ -53,7 +37,7 @@ def queue_facts(connection: Connection, known: Collection[Known], now: datetime)
     for person_id in sorted({each.person_id for each in known}):
         authors = [each.author for each in identities_of(connection, person_id)]
         texts = {each.text for each in known if each.person_id == person_id}
-        queue_texts(connection, contexts_of(connection, authors), texts, now)
+        record_queries.queue_texts(connection, queries.contexts_of(connection, authors), texts, now)
 
 
 async def clean_and_scrub(storage: Storage, held: Claim | None = None) -> None:
@@ -72,12 +56,12 @@ async def clean_all(storage: Storage, held: Claim | None = None) -> None:
     """
     for pause_seconds in _PAUSES:
         await asyncio.sleep(pause_seconds)
-        chats = await storage.read(find_chats_to_clean)
+        chats = await storage.read(record_queries.find_chats_to_clean)
         for context_id in chats:
             await _clean_if_free(storage, context_id, held)
         if not chats:
             return
-    for context_id in await storage.read(find_chats_to_clean):
+    for context_id in await storage.read(record_queries.find_chats_to_clean):
         await clean_chat(storage, context_id, None)
 
 
@@ -103,30 +87,29 @@ async def clean_chat(storage: Storage, context_id: int, claim: Claim | None) -> 
     Without its claim it stays queued: a turn that is under way may hold a deleted fact in memory, and stores that with
     its next step. Whoever has the claim cleans once more, after that turn.
     """
-    for each in await storage.read(partial(read_cleanings, context_id=context_id)):
+    for each in await storage.read(partial(record_queries.read_cleanings, context_id=context_id)):
         for some in chunks(each.texts, _TEXTS_AT_ONCE):
             await _remove_texts(storage, context_id, some)
         if each.texts:
-            async for _ in bites(storage, partial(find_steps, context_id=context_id), break_seals):
-                pass
+            every_step = partial(record_queries.find_steps, context_id=context_id)
+            await do_in_bites(storage, every_step, record_queries.break_seals)
         if each.turns is not None:
             first, last = each.turns
-            find = partial(find_recorded, context_id=context_id, last=last)
-            async for _ in bites(storage, find, partial(clear_turns, now=storage.now()), after=first - 1):
-                pass
+            find = partial(record_queries.find_recorded, context_id=context_id, last=last)
+            clear = partial(record_queries.clear_turns, now=storage.now())
+            await do_in_bites(storage, find, clear, after=first - 1)
         if claim is not None:
-            await storage.write(partial(end_cleaning, row_id=each.id), fence=claim)
+            await storage.write(partial(record_queries.end_cleaning, row_id=each.id), fence=claim)
 
 
 async def _remove_texts(storage: Storage, context_id: int, texts: Sequence[str]) -> None:
-    spellings = [spelling for text in texts for spelling in spellings_of(text)]
-    for place in PLACES:
-        find = partial(find_holding_rows, context_id=context_id, place=place, spellings=spellings)
-        async for _ in bites(storage, find, partial(erase_texts, place=place, spellings=spellings)):
-            pass
-    gone = await storage.read(partial(find_long_texts, context_id=context_id, texts=texts), is_long=True)
+    spellings = [spelling for text in texts for spelling in record_queries.spellings_of(text)]
+    for place in record_queries.PLACES:
+        find = partial(record_queries.find_holding_rows, context_id=context_id, place=place, spellings=spellings)
+        await do_in_bites(storage, find, partial(record_queries.erase_texts, place=place, spellings=spellings))
+    gone = await storage.read(partial(record_queries.find_long_texts, context_id=context_id, texts=texts), is_long=True)
     for chunk in chunks(gone, _DIGESTS_AT_ONCE):
-        await storage.write(partial(delete_long_texts, context_id=context_id, digests=chunk))
+        await storage.write(partial(record_queries.delete_long_texts, context_id=context_id, digests=chunk))
 
 
 async def bites(storage: Storage, find: Find, bite: Bite[T], *, after: int = 0) -> AsyncIterator[T]:
@@ -135,6 +118,12 @@ async def bites(storage: Storage, find: Find, bite: Bite[T], *, after: int = 0) 
         since, after = time.monotonic(), ids[-1]
         yield await storage.write(partial(_do, bite=bite, ids=ids))
         await asyncio.sleep(_REST * (time.monotonic() - since))
+
+
+async def do_in_bites(storage: Storage, find: Find, bite: Bite[T], *, after: int = 0) -> None:
+    """Do something to rows, a few at a time."""
+    async for _ in bites(storage, find, bite, after=after):
+        pass
 
 
 def _find_next(connection: Connection, find: Find, after: int) -> list[int]:

@@ -14,40 +14,11 @@ from botservice.core.errors import StorageError
 from botservice.core.messages import Author
 from botservice.people.fact_queries import drop_facts, drop_unsaid, facts_from
 from botservice.people.queries import find_identity
-from botservice.privacy.account_queries import (
-    DELIVERED_AGAIN,
-    accounts_of,
-    contexts_with,
-    find_events_naming,
-    forget_chat_notices,
-    forget_whom,
-    note_forgotten,
-    rename_all,
-    rename_events,
-)
-from botservice.privacy.cleaning import bites, clean_all, clean_and_scrub, queue_facts
-from botservice.privacy.export_queries import drop_exports
+from botservice.privacy import account_queries, export_queries, queries, record_queries, turn_queries
+from botservice.privacy.cleaning import bites, clean_all, clean_and_scrub, do_in_bites, queue_facts
 from botservice.privacy.forgotten import Forgotten, Here
 from botservice.privacy.late_messages import note_people, note_words
-from botservice.privacy.queries import (
-    Erasure,
-    count_current_facts,
-    count_facts,
-    delete_chat,
-    delete_events,
-    delete_messages,
-    erase_chat,
-    erase_messages,
-    find_handled_events,
-    find_messages_before,
-    is_alone,
-    last_said,
-    lock_chat,
-    newest_reference,
-    own_message_ids,
-    read_state,
-    take_stock,
-)
+from botservice.privacy.queries import Erasure
 from botservice.privacy.quotes import (
     ForgottenWords,
     find_contexts_carrying,
@@ -57,8 +28,6 @@ from botservice.privacy.quotes import (
     telling_words_of,
     without_author,
 )
-from botservice.privacy.record_queries import find_turns_over
-from botservice.privacy.turn_queries import delete_turns, find_seen
 from botservice.storage.chunks import chunks
 from botservice.storage.database import Connection, Storage
 from botservice.storage.ranges import sure_up_to
@@ -95,8 +64,10 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
     """
     claim = None if here is None else here.claim
     await clean_all(storage, claim)  # an earlier process may have been cut off before that
-    accounts = await storage.read(lambda connection: accounts_of(connection, person))
-    context_ids = await storage.read(lambda connection: contexts_with(connection, accounts), is_long=True)
+    accounts = await storage.read(lambda connection: account_queries.accounts_of(connection, person))
+    context_ids = await storage.read(
+        lambda connection: account_queries.contexts_with(connection, accounts), is_long=True
+    )
     known = await storage.read(lambda connection: find_identity(connection, person))
     if not context_ids and known is None:
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
@@ -111,7 +82,7 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
         await clean_all(storage, claim)
         # What they wrote in the meantime is theirs as well.
         context_ids, last = await storage.write(
-            lambda connection: forget_whom(connection, accounts, known, but, storage.now())
+            lambda connection: account_queries.forget_whom(connection, accounts, known, but, storage.now())
         )
         gone += last
         if not context_ids:
@@ -125,15 +96,15 @@ async def forget_chat(storage: Storage, context_id: int, *, here: Here | None = 
     """Delete a conversation with everything that belongs to it; where it is asked for there, it goes on, empty."""
 
     def forget_facts(connection: Connection) -> Forgotten:
-        known, count = facts_from(connection, context_id), count_current_facts(connection, context_id)
+        known, count = facts_from(connection, context_id), queries.count_current_facts(connection, context_id)
         queue_facts(connection, known, storage.now())
         drop_facts(connection, [each.id for each in known])
         return Forgotten(facts=count)
 
     def forget(connection: Connection) -> Forgotten:
-        lock_chat(connection, context_id)
-        facts, held, now = forget_facts(connection), take_stock(connection, context_id), storage.now()
-        drop_exports(connection, context_id, now)
+        queries.lock_chat(connection, context_id)
+        facts, held, now = forget_facts(connection), queries.take_stock(connection, context_id), storage.now()
+        export_queries.drop_exports(connection, context_id, now)
         return facts + replace(held, facts=0, contexts=_erase_whole(connection, context_id, here, now))
 
     gone = await storage.write(forget_facts)  # first: they are found by what was said there
@@ -154,7 +125,7 @@ async def forget_messages(
     author = message_ids if isinstance(message_ids, Author) else None
 
     def find(connection: Connection) -> ForgottenWords:
-        ids = message_ids if author is None else own_message_ids(connection, context_id, author)
+        ids = message_ids if author is None else queries.own_message_ids(connection, context_id, author)
         return read_words(connection, context_id, ids, () if author is None else [author])  # type: ignore[arg-type]  # one or the other
 
     def tell(connection: Connection) -> tuple[ForgottenWords, ForgottenWords]:
@@ -195,13 +166,13 @@ async def _take_out(
     """
 
     def look(connection: Connection) -> tuple[object, ForgottenWords, Erasure]:
-        state, said = read_state(connection, context_id), find(connection)
+        state, said = queries.read_state(connection, context_id), find(connection)
         return state, said, _find_erasure(connection, context_id, said, here)
 
     def forget(connection: Connection, found: tuple[object, ForgottenWords, Erasure] | None) -> Forgotten | None:
-        lock_chat(connection, context_id)
+        queries.lock_chat(connection, context_id)
         state, said, erasure = found or look(connection)
-        if read_state(connection, context_id) != state:
+        if queries.read_state(connection, context_id) != state:
             return None
         return before(connection, said) + _erase(connection, erasure, storage.now())
 
@@ -222,22 +193,22 @@ async def _forget_in(
     renamed = await _rename_events(storage, context_id, accounts)
 
     def find(connection: Connection) -> ForgottenWords:
-        ids = [number for each in accounts for number in own_message_ids(connection, context_id, each)]
+        ids = [number for each in accounts for number in queries.own_message_ids(connection, context_id, each)]
         return read_words(connection, context_id, ids, accounts)
 
     def forget_elsewhere(connection: Connection, _: ForgottenWords) -> Forgotten:
-        rename_events(connection, context_id, accounts, after=renamed)
+        account_queries.rename_events(connection, context_id, accounts, after=renamed)
         return _erase_carried(connection, told.seen, told.words, storage.now())[0]
 
     def forget_alone(connection: Connection) -> Forgotten | None:
-        lock_chat(connection, context_id)
-        if not is_alone(connection, context_id, accounts):
+        queries.lock_chat(connection, context_id)
+        if not queries.is_alone(connection, context_id, accounts):
             return None
         elsewhere = forget_elsewhere(connection, told.words)
         return elsewhere + _erase_alone(connection, context_id, here, storage.now())
 
     gone = Forgotten()
-    if await storage.read(lambda connection: is_alone(connection, context_id, accounts), is_long=True):
+    if await storage.read(lambda connection: queries.is_alone(connection, context_id, accounts), is_long=True):
         gone = await _empty(storage, context_id, here, told)
         last = await storage.write(forget_alone)
         if last is not None:
@@ -251,32 +222,30 @@ async def _empty(storage: Storage, context_id: int, here: Here | None, told: _Ca
     A process that is cut off in between finds the chat again by its last message, which stays until the rest goes.
     """
     now, gone, but_turn = storage.now(), Forgotten(), None if here is None else here.turn_id
-    up_to = await storage.read(lambda connection: last_said(connection, context_id), is_long=True)
+    up_to = await storage.read(lambda connection: queries.last_said(connection, context_id), is_long=True)
 
     def forget_turns(connection: Connection, ids: list[int]) -> None:
-        delete_turns(connection, [each for each in ids if each != but_turn], now)
+        turn_queries.delete_turns(connection, [each for each in ids if each != but_turn], now)
 
     def forget_said(connection: Connection, ids: list[int]) -> tuple[Forgotten, int]:
         elsewhere, newest = _erase_carried(connection, told.seen, told.words, now)
-        return elsewhere + delete_messages(connection, context_id, ids), newest
+        return elsewhere + queries.delete_messages(connection, context_id, ids), newest
 
-    async for _ in bites(storage, partial(find_turns_over, context_id=context_id), forget_turns):
-        pass
-    messages_before = partial(find_messages_before, context_id=context_id, up_to=up_to)
+    await do_in_bites(storage, partial(record_queries.find_turns_over, context_id=context_id), forget_turns)
+    messages_before = partial(queries.find_messages_before, context_id=context_id, up_to=up_to)
     async for some, newest in bites(storage, messages_before, forget_said):
         gone, told.seen = gone + some, newest
-    old = partial(find_handled_events, context_id=context_id, before=now - DELIVERED_AGAIN)
-    async for _ in bites(storage, old, delete_events):
-        pass
+    old = partial(queries.find_handled_events, context_id=context_id, before=now - account_queries.DELIVERED_AGAIN)
+    await do_in_bites(storage, old, queries.delete_events)
     return gone
 
 
 async def _rename_events(storage: Storage, context_id: int, accounts: Sequence[Author]) -> int:
     """Remove people's ids from the keys of events, a few at a time; return the last event that was looked at."""
-    find = partial(find_events_naming, context_id=context_id, accounts=accounts)
+    find = partial(account_queries.find_events_naming, context_id=context_id, accounts=accounts)
     up_to, theirs = await storage.read(find, is_long=True)
     for chunk in chunks(theirs):
-        await storage.write(partial(rename_all, event_ids=chunk))
+        await storage.write(partial(account_queries.rename_all, event_ids=chunk))
     return up_to
 
 
@@ -301,7 +270,7 @@ async def _forget_carried(storage: Storage, said: ForgottenWords, *, after: int 
 
     def find(connection: Connection) -> tuple[int, list[int]]:
         since = sure_up_to(connection, after)
-        return newest_reference(connection), find_contexts_carrying(connection, said, after=since)
+        return queries.newest_reference(connection), find_contexts_carrying(connection, said, after=since)
 
     seen, found = await storage.read(find, is_long=True)
     gone = Forgotten()
@@ -312,7 +281,7 @@ async def _forget_carried(storage: Storage, said: ForgottenWords, *, after: int 
 
 def _erase_carried(connection: Connection, after: int, words: ForgottenWords, now: datetime) -> tuple[Forgotten, int]:
     """Delete what others carried elsewhere behind a row of what is held of others, and return the newest."""
-    newest, gone = newest_reference(connection), Forgotten()
+    newest, gone = queries.newest_reference(connection), Forgotten()
     for other in find_contexts_carrying(connection, words, after=after):
         gone += _erase(connection, _find_erasure(connection, other, words), now)
     return gone, newest
@@ -341,7 +310,7 @@ def _find_erasure(connection: Connection, context_id: int, said: ForgottenWords,
     quotes = find_quotes(connection, context_id, said)
     own = said.message_ids if context_id in said.positions else ()
     but_turn = here.turn_id if here is not None and here.context_id == context_id else None
-    seen = find_seen(connection, context_id, own, quotes.held)
+    seen = turn_queries.find_seen(connection, context_id, own, quotes.held)
     return Erasure(context_id, own, quotes.answers, quotes.held, but_turn, seen)
 
 
@@ -350,25 +319,25 @@ def _erase(connection: Connection, erasure: Erasure, now: datetime) -> Forgotten
     held = erasure.held
     if not erasure.message_ids and not held:
         return Forgotten()
-    drop_exports(connection, erasure.context_id, now)
-    known = count_facts(connection, held)
-    gone = erase_messages(connection, erasure, now)
+    export_queries.drop_exports(connection, erasure.context_id, now)
+    known = queries.count_facts(connection, held)
+    gone = queries.erase_messages(connection, erasure, now)
     queue_facts(connection, drop_unsaid(connection, held), now)
-    return gone + Forgotten(facts=known - count_facts(connection, held))
+    return gone + Forgotten(facts=known - queries.count_facts(connection, held))
 
 
 def _erase_alone(connection: Connection, context_id: int, here: Here | None, now: datetime) -> Forgotten:
     """Erase a conversation in which nobody else wrote; return what was deleted."""
-    held = take_stock(connection, context_id)
-    drop_exports(connection, context_id, now)
-    forget_chat_notices(connection, context_id)
-    note_forgotten(connection, context_id, now)
+    held = queries.take_stock(connection, context_id)
+    export_queries.drop_exports(connection, context_id, now)
+    account_queries.forget_chat_notices(connection, context_id)
+    account_queries.note_forgotten(connection, context_id, now)
     return replace(held, contexts=_erase_whole(connection, context_id, here, now))
 
 
 def _erase_whole(connection: Connection, context_id: int, here: Here | None, now: datetime) -> int:
     """Erase a conversation, and return how many went whole: one, unless another process was faster."""
     if here is not None and here.context_id == context_id:
-        erase_chat(connection, context_id, but_turn=here.turn_id, now=now)
+        queries.erase_chat(connection, context_id, but_turn=here.turn_id, now=now)
         return 1
-    return delete_chat(connection, context_id, now)
+    return queries.delete_chat(connection, context_id, now)

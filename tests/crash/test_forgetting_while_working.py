@@ -20,7 +20,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
 
 MARK = "round4711word"
-ROUNDS = int(os.environ.get("BOTSERVICE_TEST_FORGETTING_ROUNDS", "2"))
+ROUNDS = int(os.environ.get("CHAOS_FORGETTING_ROUNDS", "2"))
 PATIENCE_SECONDS = 120
 CHATS = ("group1", "group2", "alice", "bob")
 ALICE = Author("messenger", "alice", "alice")
@@ -69,7 +69,7 @@ async def pause(chance, most):
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed_number", range(ROUNDS))
 async def test_not_a_byte_is_left_of_a_person_who_is_forgotten_while_processes_are_killed(storage_url, seed_number):
-    chance = random.Random(seed_number + int(os.environ.get("BOTSERVICE_TEST_FORGETTING_SEED", "0")))
+    chance = random.Random(seed_number + int(os.environ.get("CHAOS_FORGETTING_SEED", "0")))
     is_postgres = storage_url.startswith("postgres")
 
     def begin():
