@@ -28,10 +28,10 @@ from botservice.cli.console import (
 )
 from botservice.cli.database import backup, compact, copy, encrypt, migrate
 from botservice.cli.evaluate import evaluate
+from botservice.cli.installation import check_packages
 from botservice.cli.knowledge import knowledge_cli
 from botservice.cli.long_work import long_work
 from botservice.cli.new import new
-from botservice.cli.package_check import check_packages
 from botservice.cli.prove import prove
 from botservice.cli.replay import replay
 from botservice.cli.send import send
@@ -71,7 +71,7 @@ def root(
 ) -> None:
     """Read the settings from the environment, and from a .env file in the current folder."""
     if show_version:
-        from botservice.cli.install_origin import origin_of_this
+        from botservice.cli.installation import origin_of_this
 
         typer.echo(f"botservice {origin_of_this().describe()}")
         raise typer.Exit
@@ -95,7 +95,7 @@ def serve(
 ) -> None:
     """Run the web server, every transport that has a token, and the worker, in one process."""
     if reload:
-        from botservice.cli.reloading import serve_again
+        from botservice.cli.worker_processes import serve_again
 
         serve_again()
         return

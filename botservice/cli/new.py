@@ -95,7 +95,7 @@ def _places(text: str) -> Sequence[HostingPlace]:
 
 
 def _values(name: str, template: Template) -> Mapping[str, Any]:
-    from botservice.cli.install_origin import origin_of_this
+    from botservice.cli.installation import origin_of_this
 
     origin = origin_of_this()
     return {

@@ -34,8 +34,7 @@ def prove(
 
     It needs no key, account or network, and leaves nothing behind. The exit code is 1 if a guarantee is broken.
     """
-    from botservice.proving.proof import SimulationPlan
-    from botservice.proving.table import write_table
+    from botservice.proving.proof import SimulationPlan, write_table
 
     plan = SimulationPlan(secrets.randbelow(_MOST_SEED) if seed is None else seed, seconds, kills, database, record)
     typer.echo(f"seed {plan.seed}; it takes about {plan.seconds + 10:.0f} seconds", err=True)

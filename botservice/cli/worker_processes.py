@@ -1,17 +1,24 @@
-"""The worker processes of `serve --processes`: started with it, restarted when they die, ended with it."""
+"""The processes that `serve` runs around itself: workers beside it, and itself again when a file of the bot changes."""
 
 import asyncio
 import contextlib
 import logging
 import os
+import shlex
 import sys
 import threading
 import time
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from botservice.core.errors import BotServiceError
 from botservice.turns.turn import Share
+
+if TYPE_CHECKING:
+    from watchfiles import Change
+
 
 logger = logging.getLogger(__name__)
 
@@ -108,3 +115,28 @@ async def _end(process: Process) -> None:
     except TimeoutError:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
+
+
+_WATCHED: Final = (".env", "mcp.json", "hooks.json", "SKILL.md")
+_RELOADING_SECONDS: Final = 10  # for the answers that are under way: see GRACE_SECONDS
+_RELOAD: Final = "--reload"
+
+
+def serve_again() -> None:
+    """Run the same command without --reload, and anew each time a file of the bot changes; until Ctrl+C."""
+    from watchfiles import run_process
+
+    command = [sys.executable, "-m", "botservice", *(each for each in sys.argv[1:] if each != _RELOAD)]
+    run_process(
+        Path.cwd(),
+        target=shlex.join(command),
+        target_type="command",
+        watch_filter=_is_of_the_bot,
+        sigint_timeout=_RELOADING_SECONDS,
+    )
+
+
+def _is_of_the_bot(_: "Change", path: str) -> bool:
+    file = Path(path)
+    is_installed = any(part in {".venv", "venv", "site-packages", "__pycache__", "node_modules"} for part in file.parts)
+    return not is_installed and (file.suffix == ".py" or file.name in _WATCHED)

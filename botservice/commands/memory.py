@@ -1,22 +1,25 @@
-"""/memory: showing, correcting, sharing and deleting what is known of a person."""
+"""/memory: showing, correcting, sharing and deleting what is known of a person, and the notes of a chat."""
 
 import re
 from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from typing import Final
 
 from botservice.commands.asker import Asker, find_asker
 from botservice.commands.command import Command
-from botservice.commands.notes import delete_asked_note, list_notes
 from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Button
 from botservice.core.quoting import shortened
+from botservice.history.note_queries import delete_note, read_notes
+from botservice.history.notes import StoredNote
+from botservice.history.queries import authors_of
 from botservice.people.fact_queries import correct_fact, delete_facts, facts_of, share_fact
 from botservice.people.facts import MAX_TEXT, Fact
 from botservice.people.names import transport_of
 from botservice.people.queries import identities_of
 from botservice.privacy.cleaning import clean_and_scrub
-from botservice.privacy.export_queries import drop_exports_of
+from botservice.privacy.export_queries import drop_exports, drop_exports_of
 from botservice.privacy.queries import contexts_of
 from botservice.privacy.record_queries import queue_texts
 from botservice.storage.database import Connection
@@ -121,3 +124,48 @@ def _line(fact: Fact, request: CommandRequest) -> FormattedText:
 
 
 MEMORY: Final = Command("memory", _memory, is_personal=True)
+
+
+async def list_notes(request: CommandRequest) -> list[FormattedText]:
+    """Return the parts of an answer that list the notes of its chat, or none if there are none."""
+    context_id = request.context.id
+    found = await request.context.storage.read(lambda connection: read_notes(connection, context_id))
+    if not found:
+        return []
+    how = request.say("memory.note_how", number=found[-1].note.number)
+    return [request.say("memory.notes"), bulleted(_note_line(each, request) for each in found), how]
+
+
+async def delete_asked_note(number: int, asker: Asker, request: CommandRequest) -> CommandAnswer:
+    """Delete a note and return the answer; in a group, it must have come from the asker's own words."""
+    context_id = request.context.id
+    may = await request.context.storage.read(lambda connection: _may_delete(connection, context_id, number, asker))
+    if not may:
+        return CommandAnswer(request.say("memory.unknown_note", number=str(number)))
+    return CommandAnswer(
+        request.say("memory.note_deleted", number=str(number)),
+        apply=lambda connection: erase_note(connection, context_id, number, request.now),
+        after=partial(clean_and_scrub, request.context.storage, request.claim),
+    )
+
+
+def erase_note(connection: Connection, context_id: int, number: int, now: datetime) -> None:
+    """Delete a note of a chat, also from the record of the agent's work: see `clean_and_scrub`."""
+    drop_exports(connection, context_id, now)
+    text = delete_note(connection, context_id, number)
+    if text is not None:
+        queue_texts(connection, [context_id], [text], now)
+
+
+def _may_delete(connection: Connection, context_id: int, number: int, asker: Asker) -> bool:
+    note = next((each.note for each in read_notes(connection, context_id) if each.note.number == number), None)
+    if note is None or asker.is_alone:
+        return note is not None
+    own = {(each.platform, each.platform_id) for each in identities_of(connection, asker.person_id)}
+    return not own.isdisjoint(authors_of(connection, context_id, note.message_ids))
+
+
+def _note_line(stored: StoredNote, request: CommandRequest) -> FormattedText:
+    note = stored.note
+    shown = request.say("memory.note", text=quoted(note.text), date=f"{note.at:%Y-%m-%d}")
+    return line(Span(f"N{note.number}", bold=True), " ", shown)

@@ -3,7 +3,6 @@
 Everything looks at the service from outside, as people and platforms do; `bot` alone is loaded by the service itself.
 """
 
-from botservice.proving.proof import Proof, SimulationPlan, prove
-from botservice.proving.table import write_table
+from botservice.proving.proof import Proof, SimulationPlan, prove, write_table
 
 __all__ = ["Proof", "SimulationPlan", "prove", "write_table"]

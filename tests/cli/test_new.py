@@ -11,7 +11,7 @@ import pytest
 
 import botservice
 from botservice import BotServiceError, default_llm
-from botservice.cli.install_origin import InstallOrigin, origin_of_this
+from botservice.cli.installation import InstallOrigin, origin_of_this
 from botservice.llm.demo import DemoChatLLM
 
 ROOT = Path(__file__).parents[2]

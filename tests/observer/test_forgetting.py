@@ -23,7 +23,7 @@ from people.crowd import find_bytes
 from sqlalchemy import select, update
 
 from botservice import AgentContext, ScriptedChatLLM
-from botservice.commands.notes import erase_note
+from botservice.commands.memory import erase_note
 from botservice.history.queries import change_message
 from botservice.history.rows import NewWords
 from botservice.people.fact_queries import facts_of

@@ -17,7 +17,7 @@ from rich.console import Console
 from botservice import Attachment, Author, ToolCall
 from botservice.agent.agent import FinishAction
 from botservice.commands.access import _line as access_line
-from botservice.commands.notes import _line as note_line
+from botservice.commands.memory import _note_line as note_line
 from botservice.conversation.field_values import ToolResult
 from botservice.conversation.steps import ActionStep
 from botservice.core.formatted_text import FormattedText, Paragraph, Span

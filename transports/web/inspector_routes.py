@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
-from botservice.commands.notes import erase_note
+from botservice.commands.memory import erase_note
 from botservice.devtools.conversations import export_context, forget_context
 from botservice.devtools.replayer import Replayer
 from botservice.privacy.cleaning import clean_and_scrub
