@@ -97,12 +97,15 @@ from .llm.scripted import ScriptedChatLLM as ScriptedChatLLM
 from .mcp.servers import MCPServers as MCPServers
 from .service import AgentService as AgentService
 from .storage.database import Storage as Storage
+from .transport_plugins import TransportPlugin as TransportPlugin
 from .turns.agent_run import AgentRun as AgentRun
 from .turns.command_parsing import CommandAnswer as CommandAnswer
 from .turns.command_parsing import CommandRequest as CommandRequest
 from .turns.results import RunResult as RunResult
 from .turns.results import RunState as RunState
 from .turns.retry_policies import RetryPolicy as RetryPolicy
+from .turns.transport import Live as Live
+from .turns.transport import Transport as Transport
 from .turns.waiting_calls import PendingCall as PendingCall
 
 __version__: str

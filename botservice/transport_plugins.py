@@ -117,6 +117,19 @@ class TransportPlugin(ABC):
         raise NotImplementedError
 
 
+def platform_labels() -> dict[str, str]:
+    """Return what people call each platform, by the name of its transport."""
+    from botservice.turns.transport import NoTransport
+
+    labels = {plugin.name: (plugin.label or plugin.name).capitalize() for plugin in load_plugins()}
+    return labels | {NoTransport.name: NoTransport.capabilities.label}
+
+
+def platform_label(name: str) -> str:
+    """Return what people call a platform; it may be one that is not there any more."""
+    return platform_labels().get(name, name.capitalize())
+
+
 def load_plugin(path: str) -> TransportPlugin:
     """Return the plugin at `module:attribute`."""
     module, _, attribute = path.partition(":")

@@ -31,6 +31,7 @@ _BELONGS = {
     "turns": "service",
     "references": "messages",
     "capabilities": "commands",
+    "transport_plugins": "commands",
     "collections": "memory",
     "builtins": "memory",
 }

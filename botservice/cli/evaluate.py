@@ -14,7 +14,7 @@ from botservice.core.errors import BotServiceError
 
 if TYPE_CHECKING:
     from botservice.devtools.cases import Suite
-    from botservice.devtools.running_cases import CaseResult
+    from botservice.devtools.evaluation import CaseResult
 
 
 def evaluate(
@@ -56,8 +56,8 @@ async def _run(
     suite: "Suite", app: str | None, prompt: str | None, model: str | None
 ) -> "tuple[list[CaseResult], str]":
     from botservice.cli.addresses import find_context_id
-    from botservice.devtools.replayer import model_named
-    from botservice.devtools.running_cases import evaluate as evaluate_suite
+    from botservice.devtools.evaluation import evaluate as evaluate_suite
+    from botservice.devtools.replaying import model_named
     from botservice.factories import govern
 
     settings = load_settings()
@@ -76,8 +76,8 @@ async def _run(
 
 async def _export(source: str, turn: int, app: str | None) -> str:
     from botservice.cli.addresses import find_context_id
+    from botservice.devtools.cases import write_case
     from botservice.devtools.replaying import read_again
-    from botservice.devtools.turn_as_case import write_case
 
     settings = load_settings()
     service = quiet_service(settings, app)
@@ -93,6 +93,6 @@ def _show(results: "list[CaseResult]", currency: str, *, as_json: bool) -> None:
         typer.echo(json.dumps({**told, "cases": [each.as_dict() for each in results]}, indent=2))
         return
     from botservice.conversation.replay import show
-    from botservice.devtools.results_table import render_results
+    from botservice.devtools.reports import render_results
 
     show(render_results(results, currency))

@@ -88,7 +88,7 @@ def _show_turns(found: Any, *, detailed: bool, as_json: bool) -> None:
         typer.echo(json.dumps([each.as_dict() for each in found], indent=2))
         return
     from botservice.conversation.replay import show
-    from botservice.devtools.turn_replay import render_turns
+    from botservice.devtools.reports import render_turns
 
     show(render_turns(found, detailed=detailed))
 
@@ -135,8 +135,7 @@ async def _ask(
     is_shown_only: bool,  # noqa: FBT001 - the option of the same name
 ) -> "Comparison | list[Any]":
     """Ask a turn again and return the comparison, or return the prompt that would be sent."""
-    from botservice.devtools.replayer import model_named
-    from botservice.devtools.replaying import ask_again, prompt_again
+    from botservice.devtools.replaying import ask_again, model_named, prompt_again
     from botservice.factories import govern
 
     settings = load_settings()
@@ -160,7 +159,7 @@ def _show_comparison(compared: "Comparison | list[Any]", *, as_json: bool) -> No
         typer.echo(json.dumps(compared.as_dict(), indent=2))
     else:
         from botservice.conversation.replay import show
-        from botservice.devtools.comparison_table import render_comparison
+        from botservice.devtools.reports import render_comparison
 
         show(render_comparison(compared))
     if compared.again.error is not None:

@@ -1,16 +1,20 @@
-"""The file of cases: past turns and questions of one's own, with what is expected of their answers."""
+"""The file of cases, read and written: past turns and questions, with what is expected of their answers."""
 
+import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-from pydantic_core import SchemaError, SchemaValidator, ValidationError, core_schema
+import yaml
 
+from botservice.conversation.replay import visible
 from botservice.core.errors import BotServiceError
-from botservice.devtools.case_languages import LANGUAGES
+from botservice.devtools.expectations import LANGUAGES, Expectations, Pattern
+from botservice.devtools.recorded_turn import RecordedTurn
 from botservice.devtools.replayed_answers import CallMade, ResultOrigin
 from botservice.devtools.yaml_lines import YamlLocation
 from botservice.llm.chat import ChatMessage
+from botservice.people.budgets import Budgets
 
 _OF_PEOPLE: Final = ("author", "history", "facts")
 _OF_TURNS: Final = dict.fromkeys(("context", "call"), "goes with turn")
@@ -21,62 +25,6 @@ _NOT_WITH: Final = {"question": _OF_TURNS, "messages": _OF_TURNS | _OF_QUESTIONS
 _ROLES: Final = ("system", "user", "assistant", "tool")
 
 _Readers = Mapping[str, Callable[[YamlLocation], Any]]
-
-
-class Pattern:
-    """A regular expression as the Rust library `regex` reads it: without look-around and back-references."""
-
-    __slots__ = ("_validator", "text")
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        try:
-            self._validator = SchemaValidator(core_schema.str_schema(pattern=text, regex_engine="rust-regex"))
-        except SchemaError as error:
-            reason = " ".join(str(error).partition("regex parse error:")[2].split()) or "it cannot be read"
-            raise BotServiceError(
-                f"{text!r} is no pattern that is safe to look for: {reason[-160:]}. "
-                "Leave out look-around and back-references"
-            ) from None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Pattern) and self.text == other.text
-
-    def __hash__(self) -> int:
-        return hash(self.text)
-
-    def is_in(self, text: str) -> bool:
-        """Return whether it is found anywhere in a text."""
-        try:
-            self._validator.validate_python(text)
-        except ValidationError:
-            return False
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Expectations:
-    """What an answer has to be; whatever is not said here does not matter.
-
-    Attributes:
-        contains: Texts that are in it, in small letters or capitals.
-        calls: Tools that the model calls on its way.
-        max_tokens: How many tokens its model may write, on the way too.
-        max_cost: In the currency.
-        language: Two letters.
-        judge: What a model that judges has to find true of it.
-    """
-
-    contains: tuple[str, ...] = ()
-    not_contains: tuple[str, ...] = ()
-    regex: tuple[Pattern, ...] = ()
-    not_regex: tuple[Pattern, ...] = ()
-    calls: tuple[str, ...] = ()
-    not_calls: tuple[str, ...] = ()
-    max_tokens: int | None = None
-    max_cost: float | None = None
-    language: str | None = None
-    judge: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +39,7 @@ class Case:
     """
 
     name: str
-    expect: Expectations = Expectations()
+    expect: Expectations = field(default_factory=Expectations)
     question: str = ""
     author: str | None = None
     history: tuple[tuple[str, str], ...] = ()
@@ -240,3 +188,41 @@ def _readers(of: type[Expectations | Case | Suite]) -> _Readers:
 _EXPECT: Final[_Readers] = {**_readers(Expectations), "language": _language}
 _CASE: Final = {**_readers(Case), "turns": lambda place: [each.whole() for each in place.items()]}
 _SUITE: Final = _readers(Suite)
+
+
+def write_case(record: RecordedTurn) -> str:
+    """Return a file with one case: what the model read below the agent's prompt, and what its tools gave."""
+    first, end = record.sections.get("system", (0, 0))
+    messages = [each for place, each in enumerate(record.prompt) if not first <= place < end]
+    case: dict[str, Any] = {"name": f"turn {record.turn_id}", "messages": messages}
+    if record.tool_calls:
+        case["tools"] = [
+            {
+                "name": each.name,
+                "arguments": json.loads(json.dumps(each.arguments)),
+                "error" if each.is_error else "result": each.result,
+            }
+            for each in record.tool_calls
+        ]
+    called = list(dict.fromkeys(each.name for each in record.tool_calls))
+    case["expect"] = {"calls": called} if called else {}
+    then = record.answer(Budgets())
+    heading = [
+        "It holds what people said: keep it as you keep the database.",
+        "Say below expect what a good answer is, such as  contains: Rex  or  max_tokens: 200",
+        "It was answered then:",
+        *(f"  {line}" for line in visible(then.text or (then.error or "")).split("\n")),
+    ]
+    text = yaml.dump({"cases": [case]}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+    return "".join(f"# {line}".rstrip() + "\n" for line in heading) + str(text)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines as they are read."""
+
+
+def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _write_text)

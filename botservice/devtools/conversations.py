@@ -12,11 +12,9 @@ from botservice.conversation.step_records import read_steps
 from botservice.core.errors import StorageError
 from botservice.core.messages import Attachment
 from botservice.devtools.queries import check_context, list_context_rows, list_turn_rows
-from botservice.history.queries import select_messages
-from botservice.history.rows import read_messages
+from botservice.history.queries import list_messages
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage.database import Connection, Storage
-from botservice.storage.tables.conversations import messages
 from botservice.turns.person_waits import work_seconds
 from botservice.turns.waiting_calls import WaitingCall, say_state
 from botservice.turns.waiting_records import find_of_context
@@ -141,8 +139,6 @@ async def export_context(storage: Storage, context_id: int) -> dict[str, Any]:
 
     def query(connection: Connection) -> dict[str, Any]:
         row = check_context(connection, context_id)
-        rows = connection.execute(select_messages(context_id).order_by(messages.c.position)).all()
-        said = read_messages(connection, context_id, rows)
         return {
             "context": {"id": context_id, "keys": row.context_keys, "metadata": row.metadata},
             "messages": [
@@ -155,7 +151,7 @@ async def export_context(storage: Storage, context_id: int) -> dict[str, Any]:
                     "created_at": each.created_at.isoformat(),
                     "attachments": [_export_file(file) for file in each.attachments],
                 }
-                for each in said
+                for each in list_messages(connection, context_id)
             ],
             "reminders": [each.as_dict() for each in read_waiting(connection, context_id)],
         }

@@ -1,6 +1,7 @@
 """Asking a past turn's question again: nothing is sent, nothing in the chat changes, and no tool runs."""
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -9,16 +10,17 @@ from botservice.agent.agent import Agent
 from botservice.agent.functions_based import FunctionsBasedAgent
 from botservice.agent.prompt import Prompt
 from botservice.agent.tool import Tool
+from botservice.config.settings import Settings
 from botservice.conversation.context import AgentContext
 from botservice.core.adapters import adopt
-from botservice.core.errors import BotServiceError
+from botservice.core.errors import BotServiceError, SettingsError
 from botservice.devtools.queries import list_questions
-from botservice.devtools.recorded_results import RecordedResults
 from botservice.devtools.recorded_turn import RecordedTurn, read_record
-from botservice.devtools.replay_changes import Changes
-from botservice.devtools.replay_loop import ReplayDialog
+from botservice.devtools.replay_changes import Changes, own_words
+from botservice.devtools.replay_dialog import RecordedResults, ReplayDialog
 from botservice.devtools.replayed_answers import Comparison
 from botservice.llm.chat import ChatLLM, ChatMessage
+from botservice.llm.configured import configured_llm
 from botservice.people.usage import ModelCall, Payer
 from botservice.people.usage_queries import record_call
 from botservice.service import AgentService
@@ -149,3 +151,47 @@ async def _write_usage(storage: Storage, billed: list[ModelCall]) -> None:
 
     if billed:
         await storage.write(write)
+
+
+class Replayer:
+    """Asks turns again for pages and programs, which name a turn by its number."""
+
+    def __init__(self, service: AgentService, settings: Settings) -> None:
+        self._service = service
+        self._settings = settings
+
+    async def read(self, storage: Storage, context_id: int, turn_id: int, call: int = 1) -> RecordedTurn:
+        """Return the record of the turn that would be asked again."""
+        return await read_again(self._service, context_id, turn_id, call=call, storage=storage)
+
+    def own_words(self, record: RecordedTurn) -> str:
+        """Return the agent's own prompt from the top of a recorded prompt."""
+        first = record.prompt[0] if record.prompt else {}
+        text = str(first.get("content") or "") if first.get("role") == "system" else ""
+        return own_words(text, [record.own_prompt or "", self._service.agent.prompt])
+
+    async def ask(
+        self, storage: Storage, context_id: int, turn_id: int, changes: Changes, *, call: int = 1, model: str | None
+    ) -> Comparison:
+        """Ask a turn's question again; see `ask_again`."""
+        async with model_named(self._settings, model) as llm:
+            return await ask_again(self._service, context_id, turn_id, changes, call=call, llm=llm, storage=storage)
+
+
+@contextlib.asynccontextmanager
+async def model_named(settings: Settings, name: str | None) -> AsyncIterator[ChatLLM | None]:
+    """Yield the model of a name without a fallback, or None if no name is given.
+
+    Raises:
+        SettingsError: there is no server to ask.
+    """
+    if name is None:
+        yield None
+        return
+    if not settings.has_model:
+        raise SettingsError("another model needs OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own")
+    llm = configured_llm(settings.model_copy(update={"openai_fallback_models": ()}), name)
+    try:
+        yield llm
+    finally:
+        await llm.close()

@@ -218,6 +218,12 @@ def select_messages(context_id: int) -> Select[Any]:
     return select(*COLUMNS).where(messages.c.context_id == context_id)
 
 
+def list_messages(connection: Connection, context_id: int) -> list[Message]:
+    """Return all messages of a context, in their order."""
+    rows = connection.execute(select_messages(context_id).order_by(messages.c.position)).all()
+    return read_messages(connection, context_id, rows)
+
+
 def read_messages_of_events(connection: Connection, context_id: int, event_ids: Sequence[int]) -> list[Message]:
     """Return the messages that events brought, in the order of the history."""
     rows = connection.execute(_OF_EVENTS, {"context": context_id, "events": event_ids}).all()

@@ -5,10 +5,9 @@ from collections.abc import Iterable
 
 from transport import API_URL, DiscordTransport
 
-from botservice import SettingsError
+from botservice import SettingsError, Transport, TransportPlugin
 from botservice.config.settings import Settings
-from botservice.transport_plugins import TransportPlugin, TransportSetup
-from botservice.turns.transport import Transport
+from botservice.transport_plugins import TransportSetup
 
 
 class DiscordPlugin(TransportPlugin):

@@ -123,7 +123,7 @@ def test_what_is_only_read_is_not_written(tmp_path: Path):
 
 
 IMPORTS_SQLALCHEMY = re.compile(r"^\s*(?:from|import) sqlalchemy\b", re.MULTILINE)
-WITHOUT_QUERIES_YET = {"devtools", "proving", "storage", "turns"}
+WITHOUT_QUERIES_YET = {"storage", "turns"}
 WITH_QUERIES = (
     "transports",
     *(

@@ -16,10 +16,9 @@ from botservice import (
     TokenUsage,
     ToolCall,
 )
-from botservice.devtools.cases import read_suite
+from botservice.devtools.cases import read_suite, write_case
+from botservice.devtools.evaluation import evaluate
 from botservice.devtools.recorded_turn import read_record
-from botservice.devtools.running_cases import evaluate
-from botservice.devtools.turn_as_case import write_case
 from botservice.llm.demo import DemoChatLLM
 
 ran: list[tuple[int, int]] = []

@@ -17,9 +17,9 @@ from botservice.cli.addresses import find_context_id
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.snapshots import read_snapshot
 from botservice.core.errors import InvalidContextKeys, StorageError
-from botservice.devtools.chat_titles import read_titles
 from botservice.devtools.conversations import export_context, list_contexts
 from botservice.storage.tables.conversations import contexts, turns
+from transports.web.chat_titles import read_titles
 
 any_text = st.text(st.characters(exclude_categories=[]), max_size=8)
 any_keys = st.dictionaries(any_text, any_text, min_size=1, max_size=4)

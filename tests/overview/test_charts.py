@@ -6,7 +6,7 @@ import pytest
 from overview.many import analyze, make_many, rows_read
 from sqlalchemy import insert
 
-from botservice.devtools.charts import read_sums
+from botservice.devtools.turn_queries import read_sums
 from botservice.storage.tables.conversations import contexts, messages, turn_figures, turns
 from botservice.storage.tables.slack import feedback
 

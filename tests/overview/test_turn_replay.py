@@ -8,7 +8,7 @@ from botservice import AgentContext, MessageWindowMessageSelector
 from botservice.conversation.replay import show
 from botservice.conversation.steps import FinalAnswerStep, TaskStep
 from botservice.core.messages import TokenUsage
-from botservice.devtools.turn_replay import render_turns
+from botservice.devtools.reports import render_turns
 from tests.turns.bots import add, call, fail, make_service
 
 START = datetime(2025, 1, 1, 12, tzinfo=UTC)

@@ -18,9 +18,8 @@ from botservice import (
     tool,
 )
 from botservice.core.personas import TITLE
-from botservice.devtools.chat_titles import read_titles
 from botservice.devtools.conversations import list_contexts
-from botservice.devtools.turn_search import (
+from botservice.devtools.turn_queries import (
     PageCursor,
     Rating,
     State,
@@ -31,6 +30,7 @@ from botservice.devtools.turn_search import (
 )
 from botservice.storage.tables.conversations import contexts, turn_figures, turns
 from botservice.storage.tables.slack import feedback
+from transports.web.chat_titles import read_titles
 
 MANY = {"sqlite": 100_000, "postgresql": 20_000}
 MOST = {"sqlite": 250_000, "postgresql": 60_000}  # steps, and rows: many times less than going through all takes

@@ -24,7 +24,6 @@ from botservice.core.formatted_text import FormattedText, Paragraph, Span
 from botservice.core.messages import CommandCall, InboundMessage, Message, Role
 from botservice.core.quoting import quote_in_markdown, shortened
 from botservice.core.visible_text import FSI, PDI, hides, visible
-from botservice.devtools.chat_titles import _shown as chat_title
 from botservice.history.notes import Note, StoredNote
 from botservice.people.access_values import AccessEntry, Subject, SubjectKind
 from botservice.texts import LANGUAGES, _texts
@@ -41,6 +40,7 @@ from transports.slack.planning import plan_answer as plan_slack
 from transports.telegram.planning import plan_answer as plan_telegram
 from transports.terminal.app import TerminalTransport
 from transports.terminal.rendering import RenderedScreen
+from transports.web.chat_titles import _shown as chat_title
 from transports.web.formatted import render_formatted
 from transports.web.inspector_previews import show_excerpt
 from transports.web.inspector_steps import show_steps

@@ -9,7 +9,7 @@ from rich.console import Console
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
 from botservice.devtools.conversations import read_turns
-from botservice.devtools.turn_replay import render_turns
+from botservice.devtools.reports import render_turns
 from tests.turns.bots import call
 from tests.turns.messenger import SetClock
 from tests.turns.test_waiting import keys, shop

@@ -19,8 +19,8 @@ from botservice import (
     ToolCall,
 )
 from botservice.core.messages import TokenUsage
-from botservice.devtools.charts import read_sums
 from botservice.devtools.conversations import forget_context, read_turns
+from botservice.devtools.turn_queries import read_sums
 from botservice.llm.chat import ChatResponse
 from botservice.storage.tables.conversations import turn_figures, turns
 from botservice.storage.tables.waiting import pending_calls

@@ -52,7 +52,7 @@ CAPABILITIES: Final = Capabilities(
 )
 
 if TYPE_CHECKING:
-    from botservice.devtools.replayer import Replayer
+    from botservice.devtools.replaying import Replayer
     from botservice.service import AgentService
 
 

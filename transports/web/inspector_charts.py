@@ -11,8 +11,8 @@ from starlette.responses import Response
 from botservice.conversation.queries import list_refusals
 from botservice.conversation.replay import visible
 from botservice.core.policies import NANO
-from botservice.devtools.charts import LOOKED_AT, Sums, read_sums
-from botservice.devtools.chat_titles import platform_label
+from botservice.devtools.turn_queries import MOST_SUMMED, Sums, read_sums
+from botservice.transport_plugins import platform_label
 from transports.web.inspector_desk import Desk, show_seconds
 
 WIDTH: Final = 1_000
@@ -188,7 +188,7 @@ class ChartsPage:
             since=since,
             until=until,
             has_turns=bool(summary.sums),
-            cut=LOOKED_AT if summary.is_cut else 0,
+            cut=MOST_SUMMED if summary.is_cut else 0,
             refusals=await storage.read(lambda connection: list_refusals(connection, now)),
         )
         return self._desk.follow(request, response)

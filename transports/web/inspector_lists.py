@@ -13,10 +13,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from botservice.core.messages import storable
-from botservice.devtools.chat_titles import PLATFORMS, ChatTitle, read_titles
 from botservice.devtools.conversations import list_contexts
 from botservice.devtools.queries import find_context_of
-from botservice.devtools.turn_search import (
+from botservice.devtools.turn_queries import (
     LOOKED_AT,
     FoundPage,
     PageCursor,
@@ -28,9 +27,11 @@ from botservice.devtools.turn_search import (
 )
 from botservice.history.note_queries import read_notes
 from botservice.storage.database import Connection
+from botservice.transport_plugins import platform_labels
 from botservice.turns.waiting_records import list_waiting
 from transports.web.authentication import path_number
 from transports.web.backend import Refusal
+from transports.web.chat_titles import ChatTitle, read_titles
 from transports.web.inspector_desk import NO_CONVERSATION, NO_TURN, Desk, show_seconds
 from transports.web.inspector_steps import show_text
 from transports.web.inspector_turn_lines import TurnLine, read_last_messages, read_turn_lines, show_waiting
@@ -207,5 +208,5 @@ class Inspector:
             "sought": filter_values(sought),
             "states": list(State),
             "orders": list(TurnOrder),
-            "platforms": PLATFORMS,
+            "platforms": platform_labels(),
         }

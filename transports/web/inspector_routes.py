@@ -8,7 +8,7 @@ from starlette.routing import BaseRoute, Route
 
 from botservice.commands.memory import erase_note
 from botservice.devtools.conversations import export_context, forget_context
-from botservice.devtools.replayer import Replayer
+from botservice.devtools.replaying import Replayer
 from botservice.privacy.cleaning import clean_and_scrub
 from botservice.telemetry.logs import redact
 from botservice.turns.administration import drop_turn, retry_turn

@@ -16,7 +16,6 @@ from botservice.conversation.items import MemoryItem
 from botservice.conversation.readable import listed
 from botservice.conversation.replay import visible
 from botservice.conversation.steps import TaskStep
-from botservice.devtools.chat_titles import ChatTitle, read_titles
 from botservice.devtools.conversations import TurnRecord, read_turns
 from botservice.devtools.queries import TurnDetails, read_details, read_said
 from botservice.llm.chat import ChatLLM
@@ -28,6 +27,7 @@ from botservice.turns.waiting_calls import WaitingCall
 from botservice.turns.waiting_records import find_of_turn
 from transports.web.authentication import path_number
 from transports.web.backend import Refusal
+from transports.web.chat_titles import ChatTitle, read_titles
 from transports.web.inspector_desk import NO_TURN, NOT_THERE, Desk, refusing, show_count, show_seconds
 from transports.web.inspector_previews import show_excerpt
 from transports.web.inspector_prompt import Picture, PromptPainter

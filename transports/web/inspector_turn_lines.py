@@ -8,15 +8,15 @@ from botservice.conversation.items import MemoryItem
 from botservice.conversation.replay import visible
 from botservice.conversation.steps import ActionStep
 from botservice.core.messages import Role
-from botservice.devtools.chat_titles import ChatTitle, read_titles
 from botservice.devtools.queries import count_steps, list_answers, list_messages, list_questions, list_sent, list_tasks
-from botservice.devtools.turn_search import FoundTurn, find_with_failed_calls
+from botservice.devtools.turn_queries import FoundTurn, find_with_failed_calls
 from botservice.storage.database import Connection
 from botservice.storage.references import written_text_of
 from botservice.turns.person_waits import work_seconds
 from botservice.turns.shown_arguments import readable
 from botservice.turns.waiting_calls import WaitingCall
 from botservice.turns.waiting_records import find_of_turns
+from transports.web.chat_titles import ChatTitle, read_titles
 from transports.web.inspector_previews import show_excerpt, show_preview
 from transports.web.inspector_states import TurnState, state_of, state_of_call
 from transports.web.inspector_steps import show_text

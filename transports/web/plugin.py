@@ -21,7 +21,7 @@ from transports.web.metrics import metrics_route
 from transports.web.tool_sign_in import sign_in_route
 
 if TYPE_CHECKING:
-    from botservice.devtools.replayer import Replayer
+    from botservice.devtools.replaying import Replayer
 
 
 class WebPlugin(TransportPlugin):
@@ -68,7 +68,7 @@ class WebPlugin(TransportPlugin):
 
 
 def _make_asker(service: AgentService, settings: Settings) -> "Replayer":
-    from botservice.devtools.replayer import Replayer
+    from botservice.devtools.replaying import Replayer
 
     return Replayer(service, settings)
 

@@ -21,7 +21,7 @@ from starlette.routing import BaseRoute
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.config.settings import Settings
-from botservice.devtools.replayer import Replayer
+from botservice.devtools.replaying import Replayer
 from botservice.people.access import Access as PeopleAccess
 from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import contexts, events

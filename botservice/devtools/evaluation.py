@@ -1,4 +1,4 @@
-"""Running cases: each is asked once, and its answer compared with what was expected."""
+"""Asking the cases of a suite, each once, and comparing its answer with what was expected."""
 
 import asyncio
 import json
@@ -18,12 +18,11 @@ from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, LLMError
 from botservice.core.messages import Author
 from botservice.core.policies import NANO
-from botservice.devtools.case_rules import find_failures
 from botservice.devtools.cases import Case, Suite
-from botservice.devtools.recorded_results import RecordedResults
+from botservice.devtools.expectations import find_failures
 from botservice.devtools.recorded_turn import cost_of
 from botservice.devtools.replay_changes import Changes
-from botservice.devtools.replay_loop import ReplayDialog
+from botservice.devtools.replay_dialog import RecordedResults, ReplayDialog
 from botservice.devtools.replayed_answers import ReplayedAnswer
 from botservice.devtools.replaying import ask_again, model_of, offered_tools
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse

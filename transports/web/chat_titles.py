@@ -9,14 +9,9 @@ from botservice.core.personas import TITLE
 from botservice.devtools.queries import find_first_words, list_named, list_speakers
 from botservice.people.names import key_text
 from botservice.storage.database import Connection
+from botservice.transport_plugins import platform_label
+from transports.web.inbound_events import NAME
 
-PLATFORMS: Final = {
-    "telegram": "Telegram",
-    "slack": "Slack",
-    "web": "Browser",
-    "terminal": "Terminal",
-    "api": "Program",
-}
 _LAST_MESSAGES: Final = 20
 _MOST_NAMES: Final = 3
 _LONGEST: Final = 120  # characters
@@ -45,11 +40,6 @@ class ChatTitle:
         return platform_label(self.platform)
 
 
-def platform_label(transport: str) -> str:
-    """Return the name of a transport for people."""
-    return PLATFORMS.get(transport, transport.capitalize() or "Program")
-
-
 def read_titles(connection: Connection, context_ids: Sequence[int]) -> dict[int, ChatTitle]:
     """Return the titles of conversations, by their id."""
     return {row.id: _title(connection, row) for row in list_named(connection, context_ids)}
@@ -59,7 +49,7 @@ def _title(connection: Connection, row: Any) -> ChatTitle:
     keys = {_shown(name): _shown(key_text(value)) for name, value in row.context_keys.items()}
     platform = keys.pop("transport", "api")
     keys.pop("session_id", None)
-    if platform == "web":
+    if platform == NAME:
         keys.pop("thread_id", None)  # made up, and says nothing
     people = _shown(row.name if row.name and not row.is_shared else _speakers(connection, row.id))
     given = row.metadata.get(TITLE)

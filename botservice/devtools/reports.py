@@ -1,16 +1,23 @@
-"""Two answers side by side on a terminal. Everything is plain text: nothing that was said is markup."""
+"""Turns, comparisons and results of cases as a person reads them on a terminal. Nothing that was said is markup."""
 
 import json
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Final
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from botservice.conversation.masked_secrets import mask
-from botservice.conversation.replay import visible
+from botservice.conversation.replay import render_steps, usage_text, visible
+from botservice.conversation.sub_runs import usage_of
 from botservice.core.policies import NANO
+from botservice.core.quoting import shortened
+from botservice.devtools.conversations import TurnRecord
+from botservice.devtools.evaluation import CaseResult, total_cost
 from botservice.devtools.replayed_answers import CallMade, Comparison, ReplayedAnswer, ResultOrigin
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.text import Text
 
 _UNKNOWN = "-"
 
@@ -93,3 +100,66 @@ def _text(text: str, style: str = "") -> "Text":
     from rich.text import Text
 
     return Text(visible(text), style=style, overflow="fold")
+
+
+_LONGEST: Final = 240  # characters of an answer
+_LONGEST_NAME: Final = 80
+
+
+def render_results(results: Sequence[CaseResult], currency: str) -> RenderableType:
+    """Return results for `botservice.conversation.replay.show`."""
+    table = Table(box=box.ROUNDED, expand=True, show_lines=True)
+    table.add_column("")
+    table.add_column("case", ratio=2, overflow="fold")
+    table.add_column("answer, and what is wrong with it", ratio=5, overflow="fold")
+    table.add_column("tokens, cost", ratio=2, overflow="fold")
+    for each in results:
+        mark = Text("✓", style="green") if each.passes else Text("✗", style="red")
+        answer = Text(_in_short(say_answer(each.answer), _LONGEST), style="dim" if each.passes else "")
+        wrong = [Text(visible(f"✗ {failure}"), style="red") for failure in each.failures]
+        costs = "\n".join([say_tokens(each.answer), say_cost(each.answer.cost, currency)])
+        table.add_row(mark, Text(_in_short(each.name, _LONGEST_NAME)), Group(answer, *wrong), Text(costs))
+    return Group(table, Text(say_sum(results, currency)))
+
+
+def say_sum(results: Sequence[CaseResult], currency: str) -> str:
+    """Return in a line how many cases pass, and what all of them cost."""
+    passed = sum(1 for each in results if each.passes)
+    cost = total_cost(results)
+    paid = "" if cost is None else f", {say_cost(cost, currency)}"
+    return f"{passed} of {len(results)} pass{paid}."
+
+
+def _in_short(text: str, limit: int) -> str:
+    return shortened(" ".join(visible(text).split()), limit)
+
+
+def render_turns(turns: Iterable[TurnRecord], *, detailed: bool = False) -> RenderableType:
+    """Return turns, each with its steps, for `botservice.conversation.replay.show`.
+
+    Args:
+        detailed: Show everything uncut, and what the model was given; otherwise long texts are cut.
+    """
+    return Group(*(block for turn in turns for block in _blocks(turn, detailed=detailed)))
+
+
+def _blocks(turn: TurnRecord, *, detailed: bool) -> list[RenderableType]:
+    title = Text(f"== {visible(_title(turn))}", style="bold cyan", overflow="fold")
+    failed = [Text(visible(f"Failed: {turn.error}"), style="red", overflow="fold")] if turn.error else []
+    gone = [] if turn.compacted_at is None else [Text(_compacted(turn.compacted_at), style="dim", overflow="fold")]
+    waited = [Text(visible(each), style="yellow", overflow="fold") for each in turn.waited]
+    return [title, render_steps(turn.steps, detailed=detailed), *waited, *gone, *failed, Text("")]
+
+
+def _compacted(at: datetime) -> str:
+    return f"Compacted on {at:%Y-%m-%d}: its steps are not kept any more (KEEP_STEPS_DAYS); what was said is."
+
+
+def _title(turn: TurnRecord) -> str:
+    usage = usage_of(turn.steps)
+    facts = [f"Turn {turn.id}", f"{turn.created_at:%Y-%m-%d %H:%M:%S} UTC", turn.outcome or turn.status]
+    if turn.worked_seconds is not None:
+        facts.append(f"{turn.worked_seconds:.2f} s")
+    if usage is not None:
+        facts.append(usage_text(usage))
+    return " | ".join(facts)
