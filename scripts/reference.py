@@ -1,7 +1,7 @@
 """Write the parts of the documents that the code says, and .env.example: `scripts/reference.py` after a change.
 
-The settings come from the texts below their fields, the commands from typer, the metrics from their registry. A test
-fails while a part is out of date.
+The settings come from the texts below their fields, the commands from typer, the metrics from their registry, the
+places from tests/people/places.py. A test fails while a part is out of date.
 """
 
 import ast
@@ -21,6 +21,10 @@ from botservice.cli.main import cli
 from botservice.config import settings as module
 from botservice.config.settings import Settings
 from botservice.telemetry.metrics import Metrics
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from people.places import PLACES
 
 ROOT: Final = Path(__file__).parents[1]
 _KEPT: Final = "sqlite:///botservice.db"  # the one value that .env.example sets
@@ -158,9 +162,19 @@ def metrics_table() -> str:
     return "\n".join(rows)
 
 
+def places_table() -> str:
+    """Return a row for each place that can hold something of a person."""
+    rows = ["| place | what of a person | when it goes |", "|---|---|---|"]
+    for each in PLACES:
+        name = f"{each.where}: {', '.join(each.columns)}" if each.columns else each.where
+        rows.append(f"| {name} | {each.holds} | {each.goes} |")
+    return "\n".join(rows)
+
+
 PARTS: Final[dict[str, dict[str, Callable[[], str]]]] = {
     "docs/reference.md": {"settings": settings_tables, "commands": commands_table},
     "docs/monitoring.md": {"metrics": metrics_table},
+    "docs/stored-data.md": {"places": places_table},
 }
 
 

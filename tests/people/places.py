@@ -1,7 +1,8 @@
 """Every place that can hold words or numbers of a person: what goes when, and which test shows it.
 
-A test holds this list against the tables and against docs/privacy.md: a new column has to be named here, among those
-that hold something of people or among those that cannot. The planted words of `planted.py` look into all.
+A test holds this list against the tables: a new column has to be named here, among those that hold something of people
+or among those that cannot. `scripts/reference.py` writes docs/stored-data.md from it. The planted words of
+`planted.py` look into all.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The list of places that hold something of a person is whole, and the documents say the same."""
+"""The list of places that hold something of a person is whole."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,6 @@ from people.places import PLACES, WORDLESS
 from botservice.storage.tables.conversations import metadata
 
 TESTS = Path(__file__).parents[1]
-PRIVACY = TESTS.parent / "docs" / "privacy.md"
 
 
 def test_every_column_of_every_table_is_in_the_list_once():
@@ -18,17 +17,6 @@ def test_every_column_of_every_table_is_in_the_list_once():
     listed += [(table, column) for table, columns in WORDLESS.items() for column in columns]
     known = [(table.name, column.name) for table in metadata.sorted_tables for column in table.c]
     assert sorted(listed) == sorted(known)
-
-
-def test_the_privacy_page_names_the_same_places():
-    page = PRIVACY.read_text()
-    table = page[page.index("| place |") :].split("\n\n")[0].splitlines()[2:]
-    rows = [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in table]
-    assert rows == [(_name(each), each.holds, each.goes, f"`{each.proof}`") for each in PLACES]
-
-
-def _name(place):
-    return f"{place.where}: {', '.join(place.columns)}" if place.columns else place.where
 
 
 @pytest.mark.parametrize("proof", sorted({place.proof for place in PLACES}))
