@@ -15,6 +15,7 @@ from botservice.commands.new import NEW
 from botservice.commands.persona import PERSONA_COMMAND
 from botservice.commands.reminders import REMINDERS
 from botservice.commands.retry import RETRY
+from botservice.commands.schedule import SCHEDULE, SCHEDULES
 from botservice.commands.start_help_stop import START, STOP, help_command
 from botservice.commands.tools import TOOLS
 from botservice.commands.usage import USAGE
@@ -24,7 +25,19 @@ from botservice.commands.why import WHY
 def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
     """Return the commands that every service has, and more; one of the same name takes the place of the first."""
     # A new capability adds its command here, or hands it in if it needs something to work with.
-    of_chat = [NEW, RETRY, WHY, PERSONA_COMMAND, REMINDERS, ALLOW_COMMAND, DENY_COMMAND, TOOLS, PASSAGE]
+    of_chat = [
+        NEW,
+        RETRY,
+        WHY,
+        PERSONA_COMMAND,
+        REMINDERS,
+        SCHEDULE,
+        SCHEDULES,
+        ALLOW_COMMAND,
+        DENY_COMMAND,
+        TOOLS,
+        PASSAGE,
+    ]
     about_people = [MEMORY, FORGET, EXPORT, LINK, UNLINK]
     for_owners = [APPROVE, REVOKE, ACCESS, LEARN]
     catalogue = Catalogue(

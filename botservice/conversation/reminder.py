@@ -26,6 +26,7 @@ class ReminderStatus(StrEnum):
 
     WAITING = "waiting"  # for its time, or for its next time
     DONE = "done"
+    PAUSED = "paused"  # a schedule that does nothing for now
     CANCELLED = "cancelled"
     FAILED = "failed"  # it cannot be made a message, or who asked for it is not let in any more
 
@@ -48,6 +49,8 @@ class Reminder:
         starts_at: The first time; the others are counted from it.
         time_zone: The IANA name of where its time of day is meant.
         language: Two letters, of the person who asked for it, or None if that is not known.
+        rule: When a schedule comes, as five fields of cron; None for what is no schedule.
+        status: Where it is.
     """
 
     id: int
@@ -62,6 +65,13 @@ class Reminder:
     time_zone: str = "UTC"
     language: str | None = None
     author: Author | None = None
+    rule: str | None = None
+    status: str = ReminderStatus.WAITING
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it does nothing for now."""
+        return self.status == ReminderStatus.PAUSED
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -71,6 +81,7 @@ class Reminder:
             "is_task": self.is_task,
             "due_at": self.due_at.isoformat(),
             "repeats": self.repeats,
+            "rule": self.rule,
             "time_zone": self.time_zone,
             "author": self.author
             and {"platform": self.author.platform, "id": self.author.id, "name": self.author.name},

@@ -8,7 +8,9 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, bindparam, func, select, update
 
 from botservice.conversation.reminder import Reminder, ReminderStatus, Repeats, find_zone, next_time
+from botservice.conversation.schedule import next_by_rule
 from botservice.core.messages import Author, storable
+from botservice.people.names import HOOKS
 from botservice.storage.database import Connection
 from botservice.storage.postgres_clock import CLOCKS_DIFFER
 from botservice.storage.statements import of_each_database
@@ -29,15 +31,22 @@ _DUE = select(*_COLUMNS).where(
 )
 _NEXT_DUE = _DUE.where(reminders.c.context_id == bindparam("context")).order_by(reminders.c.due_at, reminders.c.id)
 _IN_CONTEXT = and_(reminders.c.context_id == bindparam("context"), REMINDER_IS_WAITING)
-_WAITING = select(*_COLUMNS).where(_IN_CONTEXT).order_by(reminders.c.due_at, reminders.c.id)
+_WAITING = select(*_COLUMNS).where(_IN_CONTEXT, reminders.c.rule.is_(None)).order_by(reminders.c.due_at, reminders.c.id)
 _COUNT = select(func.count()).select_from(reminders).where(_IN_CONTEXT)
 _WAITING_ONE = update(reminders).where(reminders.c.id == bindparam("row"), REMINDER_IS_WAITING)
 _AS_READ = _WAITING_ONE.where(reminders.c.due_at == bindparam("was_due_at"))
 _MOVE = _AS_READ.values(due_at=bindparam("next_due_at"), fired_at=bindparam("now"))
 _FINISH = _AS_READ.values(status=bindparam("became"), fired_at=bindparam("now"), finished_at=bindparam("now"))
-_CANCEL = _WAITING_ONE.where(reminders.c.context_id == bindparam("context")).values(
+_CANCEL = _WAITING_ONE.where(reminders.c.context_id == bindparam("context"), reminders.c.rule.is_(None)).values(
     status=ReminderStatus.CANCELLED.value, finished_at=bindparam("now")
 )
+_IS_SCHEDULE = and_(
+    reminders.c.context_id == bindparam("context"),
+    reminders.c.rule.is_not(None),
+    reminders.c.status.in_([ReminderStatus.WAITING.value, ReminderStatus.PAUSED.value]),
+)
+_SCHEDULES = select(*_COLUMNS).where(_IS_SCHEDULE).order_by(reminders.c.id)
+_CHANGE_SCHEDULE = update(reminders).where(_IS_SCHEDULE, reminders.c.id == bindparam("row"))
 _IS_SCHEDULED = (
     select(turns.c.id)
     .outerjoin(events, events.c.turn_id == turns.c.id)
@@ -65,6 +74,7 @@ class NewReminder:
     time_zone: str = "UTC"
     language: str | None = None
     author: Author | None = None
+    rule: str | None = None
 
 
 def insert_reminder(connection: Connection, new: NewReminder) -> Reminder:
@@ -73,7 +83,9 @@ def insert_reminder(connection: Connection, new: NewReminder) -> Reminder:
     values = {
         "key": new.key,
         "context_id": new.context_id,
-        "transport": new.transport,
+        # Releases before 1.1 know no rules: they leave alone what is of no transport of theirs.
+        "transport": new.transport if new.rule is None else f"{HOOKS}{new.transport}",
+        "rule": new.rule,
         "status": ReminderStatus.WAITING.value,
         "text": storable(new.text),
         "is_task": new.is_task,
@@ -100,6 +112,33 @@ def find_reminder(connection: Connection, key: str) -> Reminder | None:
 def read_waiting(connection: Connection, context_id: int) -> list[Reminder]:
     """Return the reminders that wait in a context, the next one first."""
     return [_read(row) for row in connection.execute(_WAITING, {"context": context_id})]
+
+
+def read_schedules(connection: Connection, context_id: int) -> list[Reminder]:
+    """Return the schedules of a context, also those that are paused."""
+    return [_read(row) for row in connection.execute(_SCHEDULES, {"context": context_id})]
+
+
+def delete_schedule(connection: Connection, schedule: Reminder, now: datetime) -> None:
+    """End a schedule for good."""
+    _change_schedule(connection, schedule, status=ReminderStatus.CANCELLED.value, finished_at=now)
+
+
+def pause_schedule(connection: Connection, schedule: Reminder, now: datetime) -> None:  # noqa: ARG001 - as the others
+    """Have a schedule do nothing until it is resumed."""
+    _change_schedule(connection, schedule, status=ReminderStatus.PAUSED.value)
+
+
+def resume_schedule(connection: Connection, schedule: Reminder, now: datetime) -> None:
+    """Have a schedule that is paused go on with its next time."""
+    due_at = _following(schedule, now)
+    if schedule.is_paused and due_at is not None:
+        _change_schedule(connection, schedule, status=ReminderStatus.WAITING.value, due_at=due_at)
+
+
+def _change_schedule(connection: Connection, schedule: Reminder, **values: Any) -> None:
+    row = {"context": schedule.context_id, "row": schedule.id}
+    connection.execute(_CHANGE_SCHEDULE.values(**values), row)
 
 
 def count_waiting(connection: Connection, context_id: int) -> int:
@@ -168,6 +207,8 @@ def mend_schedules(connection: Connection, now: datetime) -> int:
 
 def _following(reminder: Reminder, after: datetime) -> datetime | None:
     """Return the first time of a reminder that is later than a moment, or None if it does not come again."""
+    if reminder.rule is not None:
+        return next_by_rule(reminder.rule, reminder.time_zone, after)
     if reminder.repeats is None:
         return None
     return next_time(reminder.starts_at, reminder.repeats, find_zone(reminder.time_zone) or UTC, after)
@@ -183,5 +224,8 @@ def _is_by(author: Author) -> ColumnElement[bool]:
 def _read(row: Any) -> Reminder:
     author = Author(row.author_platform, row.author_id, row.author_name)
     values = {name: getattr(row, name) for name in _VALUES}
-    repeats = None if row.repeats is None else Repeats(row.repeats)
-    return Reminder(**{**values, "repeats": repeats}, author=None if author == Author() else author)
+    values |= {
+        "repeats": None if row.repeats is None else Repeats(row.repeats),
+        "transport": row.transport.removeprefix(HOOKS),
+    }
+    return Reminder(**values, author=None if author == Author() else author)

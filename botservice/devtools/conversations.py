@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.reminder_queries import read_waiting
+from botservice.conversation.reminder_queries import read_schedules, read_waiting
 from botservice.conversation.step_records import read_steps
 from botservice.core.errors import StorageError
 from botservice.core.messages import Attachment
@@ -153,7 +153,10 @@ async def export_context(storage: Storage, context_id: int) -> dict[str, Any]:
                 }
                 for each in list_messages(connection, context_id)
             ],
-            "reminders": [each.as_dict() for each in read_waiting(connection, context_id)],
+            "reminders": [
+                each.as_dict()
+                for each in (*read_waiting(connection, context_id), *read_schedules(connection, context_id))
+            ],
         }
 
     exported = await storage.read(query, is_long=True)

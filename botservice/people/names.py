@@ -12,6 +12,9 @@ from botservice.core.messages import Author, storable
 DIRECT_TOPIC: Final = "direct_messages_topic_id"
 """The context key of one person's topic in the direct messages of a channel."""
 
+HOOKS: Final = "hooks:"
+"""What the transport of a turn or a schedule begins with that no person began; the name of its platform follows."""
+
 _OF_A_THREAD: Final = frozenset({"transport", "thread_id", "thread_ts", DIRECT_TOPIC})
 _OF_A_BROWSER: Final = re.compile(r"p[0-9]+(-.*)?", re.ASCII)  # other sessions of browsers begin with a hex digit
 GUEST: Final = "guest"

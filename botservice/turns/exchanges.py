@@ -8,10 +8,11 @@ from sqlalchemy import Connection, Select, bindparam, exists, func, or_, select
 from botservice.core.messages import Message
 from botservice.history.queries import delete_rows, find_window, select_messages
 from botservice.history.rows import read_messages
+from botservice.people.names import HOOKS
 from botservice.storage.references import written_text_of
 from botservice.storage.tables.conversations import events, messages, steps, turns
 from botservice.turns.notices import take_back
-from botservice.turns.turn import API, HOOKS, Outcome, error_id
+from botservice.turns.turn import API, Outcome, error_id
 
 _ATTEMPTED = (Outcome.ANSWERED.value, Outcome.STOPPED.value, Outcome.FAILED.value)
 _LAST_TURN = (

@@ -13,11 +13,12 @@ from sqlalchemy import bindparam, func, select
 
 from botservice.core.messages import Author, InboundMessage, Message, storable
 from botservice.core.references import Reference, ReferenceKind
+from botservice.people.names import HOOKS
 from botservice.storage.database import Connection
 from botservice.storage.tables.conditions import TURN_IS_OPEN
 from botservice.storage.tables.conversations import turns
 from botservice.turns.transport import Payload, Transport
-from botservice.turns.turn import HOOKS, Delivery, StoredEvent
+from botservice.turns.turn import Delivery, StoredEvent
 
 MOST_DATA: Final = 24_000  # characters of an event that the model is given
 _CUT: Final = "… (the rest is left out)"

@@ -5,10 +5,11 @@ from datetime import datetime
 
 from sqlalchemy import Connection, bindparam, insert, select, update
 
+from botservice.people.names import HOOKS
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.outbox import content_columns
 from botservice.turns.transport import Payload
-from botservice.turns.turn import HOOKS, DeliveryKind, DeliveryStatus, Turn, set_due
+from botservice.turns.turn import DeliveryKind, DeliveryStatus, Turn, set_due
 
 _INSERT = insert(deliveries)
 _LAY_OFF = (

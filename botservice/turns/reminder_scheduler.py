@@ -118,6 +118,15 @@ class ReminderScheduler:
         await store_task(
             context, claim, message, self._options, transport=reminder.transport, also=_taking(reminder, now)
         )
+        if reminder.rule is not None and reminder.is_late(now) and context.turn_id is not None:
+            await self._say_late(reminder, context.turn_id, claim, now)
+
+    async def _say_late(self, reminder: Reminder, turn_id: int, claim: Claim, now: datetime) -> None:
+        """Tell the chat that a schedule comes late, before its answer."""
+        plan = self._transports[reminder.transport].plan
+        payloads = [each for message in _remarks(reminder, now) for each in plan(message, ())]
+        turn = Turn(turn_id, claim.context_id, TurnStatus.RUNNING, reminder.transport, 1, now)
+        await self._storage.write(lambda connection: write_deliveries(connection, turn, payloads, now), fence=claim)
 
     async def _tell(self, reminder: Reminder, claim: Claim) -> None:
         """Store the whole turn of a reminder: its message, the reason, and the delivery."""

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Protocol, TypeVar
 
+from botservice.people.names import HOOKS
 from botservice.telemetry.measuring import TurnEnd, TurnIdentity, take_end
 
 T = TypeVar("T")
@@ -62,8 +63,6 @@ class DeliveryKind(StrEnum):
 
 AT_ONCE: Final = timedelta(seconds=2)
 """Within this, two moments are the same: replicas read the clock of their database not quite alike."""
-HOOKS: Final = "hooks:"
-"""What the transport of a turn begins with that an event of a hook asked for; the name of its platform follows."""
 API = "api"
 """The transport of turns that a program asked for: it has the answer, and nothing is delivered."""
 

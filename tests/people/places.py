@@ -300,7 +300,7 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "tool_grants": (*_ID_AND_CONTEXT, "tool", "created_at", "tool_digest"),
     "reminders": (
         *(*_ID_AND_CONTEXT, "transport", "status", "is_task", "due_at", "starts_at", "repeats", "time_zone"),
-        *("language", "created_at", "fired_at", "finished_at"),
+        *("language", "created_at", "fired_at", "finished_at", "rule"),
     ),
     "exports": ("turn_id", "context_id", "identity_id", "made_at"),
     "facts": (

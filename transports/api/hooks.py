@@ -18,12 +18,12 @@ from starlette.routing import BaseRoute, Route
 from botservice.app import Application
 from botservice.conversation.queries import read_context_keys
 from botservice.core.messages import is_blank
-from botservice.people.names import transport_of
+from botservice.people.names import HOOKS, transport_of
 from botservice.storage.database import Connection
 from botservice.turns.hook_events import HookEvent, place_in_line
 from botservice.turns.inbox import Inbox, find_event
 from botservice.turns.sending import check_let_in, event_key, find_chat
-from botservice.turns.turn import HOOKS, InboundEvent
+from botservice.turns.turn import InboundEvent
 from transports.api.hooks_file import Hook, HookAction, read_hooks
 from transports.api.requests import ApiError, answering, parse_json
 from transports.api.signatures import SenderKind, delivery_id

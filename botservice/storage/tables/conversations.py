@@ -347,6 +347,7 @@ reminders = Table(
     Column("created_at", Timestamp, nullable=False),
     Column("fired_at", Timestamp),
     Column("finished_at", Timestamp),
+    Column("rule", Text),  # of a schedule: five fields of cron
     Index("ix_reminders_context_id_id", "context_id", "id"),
     index_where("ix_reminders_waiting", "due_at", where=conditions.REMINDER_IS_WAITING),
     sqlite_autoincrement=True,

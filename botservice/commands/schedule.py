@@ -1,0 +1,114 @@
+"""/schedule and /schedules: what the agent does in this chat again and again, by a rule."""
+
+import re
+from typing import Final
+
+from botservice.commands.command import Command
+from botservice.conversation.reminder import LONGEST_TEXT, MAX_WAITING, Reminder, spell
+from botservice.conversation.reminder_queries import (
+    NewReminder,
+    count_waiting,
+    delete_schedule,
+    find_time_zone,
+    insert_reminder,
+    pause_schedule,
+    read_schedules,
+    resume_schedule,
+)
+from botservice.conversation.schedule import ScheduleWish, is_too_often, next_by_rule, read_schedule
+from botservice.core.formatted_text import Span
+from botservice.core.messages import Moment
+from botservice.core.quoting import shortened
+from botservice.people.access_values import AccessRole
+from botservice.people.names import transport_of
+from botservice.texts.formatted import below, bulleted, line, words
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+
+_LONGEST_SHOWN: Final = 200  # characters of each text
+_CHANGE: Final = re.compile(r"(delete|pause|resume)\s+#?(\d{1,18})", re.IGNORECASE)
+_CHANGES: Final = {
+    "delete": (delete_schedule, "schedule.deleted"),
+    "pause": (pause_schedule, "schedule.paused"),
+    "resume": (resume_schedule, "schedule.resumed"),
+}
+
+
+async def _schedule(request: CommandRequest) -> CommandAnswer:
+    if not request.message.is_private and request.role is not AccessRole.OWNER:
+        return CommandAnswer(request.say("schedule.for_owners"))
+    change = _CHANGE.fullmatch(request.call.arguments.strip())
+    if change is not None:
+        return await _change(request, change[1].lower(), int(change[2]))
+    wish = read_schedule(request.call.arguments)
+    if wish is None or not wish.text:
+        return CommandAnswer(request.say("schedule.how"))
+    return await _make(request, wish)
+
+
+async def _make(request: CommandRequest, wish: ScheduleWish) -> CommandAnswer:
+    context, author, now = request.context, request.message.author, request.now
+    zone, waiting = await context.storage.read(
+        lambda connection: (find_time_zone(connection, context.id, author), count_waiting(connection, context.id))
+    )
+    name = wish.zone.key if wish.zone is not None else zone or "UTC"
+    due_at = next_by_rule(wish.rule, name, now)
+    if due_at is None or is_too_often(wish.rule, name, now):
+        return CommandAnswer(request.say("schedule.too_often"))
+    if len(wish.text) > LONGEST_TEXT:
+        return CommandAnswer(request.say("schedule.too_long", limit=LONGEST_TEXT))
+    if waiting >= MAX_WAITING:
+        return CommandAnswer(request.say("schedule.too_many", limit=MAX_WAITING))
+    new = NewReminder(
+        f"schedule:{request.turn.id}",
+        context.id,
+        transport_of(context.context_keys),
+        wish.text,
+        due_at,
+        now,
+        is_task=True,
+        rule=wish.rule,
+        time_zone=name,
+        language=context.language,
+        author=author,
+    )
+    time = spell(due_at, name)
+    return CommandAnswer(
+        request.say("schedule.set", time=time),
+        apply=lambda connection: insert_reminder(connection, new),
+        moments=(Moment(time, due_at),),
+    )
+
+
+async def _change(request: CommandRequest, what: str, number: int) -> CommandAnswer:
+    found = next((each for each in await _read(request) if each.id == number), None)
+    if found is None:
+        return CommandAnswer(request.say("schedule.unknown", number=number))
+    apply, key = _CHANGES[what]
+    return CommandAnswer(
+        request.say(key, number=number, text=_in_short(found.text)),
+        apply=lambda connection: apply(connection, found, request.now),
+    )
+
+
+async def _schedules(request: CommandRequest) -> CommandAnswer:
+    found = await _read(request)
+    if not found:
+        return CommandAnswer(below(request.say("schedules.none"), request.say("schedule.how")))
+    lines = []
+    for each in found:
+        when = request.label("schedules.paused") if each.is_paused else spell(each.due_at, each.time_zone)
+        lines.append(line(Span(str(each.id), bold=True), f" · {when} · {each.rule} · ", words(_in_short(each.text))))
+    moments = [Moment(spell(each.due_at, each.time_zone), each.due_at) for each in found if not each.is_paused]
+    return CommandAnswer(below(request.say("schedules.list"), bulleted(lines)), moments=tuple(moments))
+
+
+async def _read(request: CommandRequest) -> list[Reminder]:
+    return await request.context.storage.read(lambda connection: read_schedules(connection, request.context.id))
+
+
+def _in_short(text: str) -> str:
+    return shortened(" ".join(text.split()), _LONGEST_SHOWN)
+
+
+SCHEDULE: Final = Command("schedule", _schedule)
+SCHEDULES: Final = Command("schedules", _schedules)

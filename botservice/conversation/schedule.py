@@ -1,0 +1,113 @@
+"""When a schedule is due: its rule as people write it, as cron knows it, and the times that come of it.
+
+Times of day are those of a place. Where its clocks are changed, cronsim does as Debian's cron does: a time that is left
+out comes right after the change, one that comes twice counts once.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+from botservice.conversation.reminder import find_zone
+
+OFTENEST: Final = timedelta(minutes=5)
+_LOOKED_AT: Final = 12  # times: so many are compared to see how often a rule comes
+_DAYS: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
+_TIME: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
+_ZONE: Final = re.compile(r"[A-Za-z_]{1,40}(/[A-Za-z0-9_+-]{1,40}){1,2}|UTC", re.ASCII)
+_FIELDS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleWish:
+    """A schedule as somebody asks for it.
+
+    Attributes:
+        rule: Five fields of cron.
+        zone: The place whose time is meant, where one is named.
+        text: What is to be done.
+    """
+
+    rule: str
+    zone: ZoneInfo | None
+    text: str
+
+
+def read_schedule(arguments: str) -> ScheduleWish | None:
+    """Read `every monday 09:00 TEXT`, `daily 18:30 TEXT`, `every 2 hours TEXT` or `0 9 * * 1 TEXT`.
+
+    Behind the time a place may stand, such as Europe/Madrid. None for what is not written so.
+    """
+    words = arguments.split()
+    found = _read_words(words) or _read_cron(words)
+    if found is None:
+        return None
+    rule, used = found
+    rest = words[used:]
+    zone = find_zone(rest[0]) if rest and _ZONE.fullmatch(rest[0]) else None
+    count = used + (zone is not None)
+    text = re.sub(rf"\A\s*(\S+\s+){{{count}}}", "", f"{arguments} ", count=1).strip() if len(words) > count else ""
+    return ScheduleWish(rule, zone, text)
+
+
+def next_by_rule(rule: str, time_zone: str, after: datetime) -> datetime | None:
+    """Return the first time of a rule that is later than a moment; None if it never comes again."""
+    zone = find_zone(time_zone) or UTC
+    moment = next(iter(CronSim(rule, after.astimezone(zone))), None)
+    return None if moment is None else moment.astimezone(UTC)
+
+
+def is_too_often(rule: str, time_zone: str, now: datetime) -> bool:
+    """Return whether a rule comes more often than it may."""
+    moment: datetime | None = now
+    for place in range(_LOOKED_AT):
+        following = None if moment is None else next_by_rule(rule, time_zone, moment)
+        if following is None:
+            return False
+        if place and moment is not None and following - moment < OFTENEST:
+            return True
+        moment = following
+    return False
+
+
+def _read_words(words: list[str]) -> tuple[str, int] | None:
+    """Return the rule of words such as `every monday 09:00`, and how many they are."""
+    lower = [each.lower() for each in words[:4]]
+    if lower[:1] == ["daily"]:
+        return _at_time("*", lower, 1)
+    if lower[:1] != ["every"] or len(lower) < 2:
+        return None
+    if lower[1] == "hour":
+        return "0 * * * *", 2
+    if lower[1].isascii() and lower[1].isdecimal() and len(lower) > 2:
+        return _every(int(lower[1]), lower[2])
+    days = {"day": "*", "weekday": "1-5"} | {day: str(number) for number, day in enumerate(_DAYS)}
+    return _at_time(days[lower[1]], lower, 2) if lower[1] in days else None
+
+
+def _every(number: int, unit: str) -> tuple[str, int] | None:
+    """Return the rule of every so many hours or minutes, where these divide a day or an hour."""
+    if unit.startswith("hour") and 0 < number < 24 and 24 % number == 0:
+        return f"0 */{number} * * *", 3
+    if unit.startswith("minute") and 0 < number < 60 and 60 % number == 0:
+        return f"*/{number} * * * *", 3
+    return None
+
+
+def _at_time(days: str, lower: list[str], used: int) -> tuple[str, int] | None:
+    used += lower[used : used + 1] == ["at"]
+    found = _TIME.fullmatch(lower[used]) if len(lower) > used else None
+    return None if found is None else (f"{int(found[2])} {int(found[1])} * * {days}", used + 1)
+
+
+def _read_cron(words: list[str]) -> tuple[str, int] | None:
+    rule = " ".join(words[:_FIELDS])
+    try:
+        CronSim(rule, datetime.now(UTC))
+    except CronSimError:
+        return None
+    return rule, _FIELDS
