@@ -84,6 +84,13 @@ def test_a_file_in_the_current_folder_is_found_and_can_be_turned_off(tmp_path, m
     assert Settings(_env_file=None, hooks_config="none").hooks_file is None
 
 
+def test_a_secret_may_stand_in_the_env_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text(f"CI_SECRET={SECRET}\n")
+    (tmp_path / "hooks.json").write_text(json.dumps({"hooks": {"ci": RIGHT}}))
+    assert read_hooks(Settings().hooks_file)["ci"].sender.key == SECRET.encode()
+
+
 def setup(path, *tools):
     service = AgentService(FunctionsBasedAgent(tools=tools, llm=ScriptedChatLLM([])))
     return TransportSetup(Settings(_env_file=None, hooks_config=str(path)), service)

@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+from dotenv import dotenv_values
 from jinja2 import Template, TemplateSyntaxError
 
 from botservice.core.chat_addresses import ChatAddress
@@ -53,7 +54,7 @@ class Hook:
     per_minute: int = PER_MINUTE
 
 
-def read_hooks(path: Path | None, environment: Mapping[str, str] | None = None) -> dict[str, Hook]:
+def read_hooks(path: Path | None, environment: Mapping[str, str | None] | None = None) -> dict[str, Hook]:
     """Return the hooks of a file by their names; none where there is no file.
 
     Raises:
@@ -72,14 +73,14 @@ def read_hooks(path: Path | None, environment: Mapping[str, str] | None = None) 
     hooks = content.get("hooks") if isinstance(content, dict) else None
     if not isinstance(hooks, dict):
         raise SettingsError(f'{path} has no hooks: it must be {{"hooks": {{"NAME": {{"from": "github", …}}}}}}')
-    known = os.environ if environment is None else environment
+    known = {**dotenv_values(".env"), **os.environ} if environment is None else environment
     return {name: _HookEntry(path, name, entry, known).read() for name, entry in hooks.items()}
 
 
 class _HookEntry:
     """What stands in the file about one hook."""
 
-    def __init__(self, path: Path, name: str, entry: Any, environment: Mapping[str, str]) -> None:
+    def __init__(self, path: Path, name: str, entry: Any, environment: Mapping[str, str | None]) -> None:
         self._where = f"{path}: hook {name[:40]!r}"
         self._name = name
         self._environment = environment
@@ -138,9 +139,10 @@ class _HookEntry:
         missing: list[str] = []
 
         def find(found: re.Match[str]) -> str:
-            if not self._environment.get(found[1]):
+            known = self._environment.get(found[1]) or ""
+            if not known:
                 missing.append(found[1])
-            return self._environment.get(found[1], "")
+            return known
 
         secret = _VARIABLE.sub(find, self._text("secret"))
         if missing:
