@@ -121,9 +121,9 @@ class PromptLog:
         """Return what is not stored yet, with its places."""
         return list(self._unsaved.items())
 
-    def mark_saved(self, places: Iterable[int]) -> None:
-        """Remember that these places are stored."""
-        for place in places:
+    def mark_saved(self, saved: Iterable[Unsaved]) -> None:
+        """Remember that these are stored."""
+        for place, _ in saved:
             self._unsaved.pop(place, None)
 
     def save(self, connection: Connection, context_id: int, unsaved: Sequence[Unsaved]) -> None:
@@ -133,8 +133,13 @@ class PromptLog:
         for _, entry in unsaved:
             for data in entry.blobs.values():
                 store_blob(connection, context_id, data)
-        content = as_content(entry for _, entry in unsaved)
-        insert_prompt(connection, turn_id=self.turn_id, seq=unsaved[0][0], context_id=context_id, content=content)
+        insert_prompt(
+            connection,
+            turn_id=self.turn_id,
+            seq=unsaved[0][0],
+            context_id=context_id,
+            content=as_content([entry for _, entry in unsaved]),
+        )
 
     def note_stored(self, place: int, kept: Kept, shown: FrozenDict) -> None:
         """Add a message that was read from a row, as it was stored and as it reads."""

@@ -229,7 +229,7 @@ class StepRecords:
             known = self._stored[id(each.item)]
             known.position, known.revision, known.is_open = each.position, each.revision, each.is_open
         self._order.sort(key=_position)
-        self.log.mark_saved(place for place, _ in changes.log_entries)
+        self.log.mark_saved(changes.log_entries)
 
     def row_id(self, item: MemoryItem) -> int | None:
         """Return the row of an item; None if it is not stored."""

@@ -434,13 +434,7 @@ def _question(message: Message, search_k: int, window: Sequence[Message]) -> Que
     return Question(text, search_k, message.created_at, message.author, exclude, shown=shown, is_each_once=True)
 
 
-async def count_text(text: str, model: str | None = None) -> tuple[TokenCounter, int]:
-    """Return the counter for a model and its count of text, without holding up the event loop."""
-
-    def count() -> tuple[TokenCounter, int]:
-        counter = counter_for(model)
-        return counter, counter.count(text)
-
-    if len(text) <= _COUNTED_INLINE:
-        return count()
-    return await count_aside(count)
+async def count_text(text: str) -> tuple[TokenCounter, int]:
+    """Return the counter for a text and its count, without holding up the event loop."""
+    counter = counter_for()
+    return counter, counter.count(text) if len(text) <= _COUNTED_INLINE else await count_aside(counter.count, text)
