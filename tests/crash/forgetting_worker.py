@@ -31,7 +31,7 @@ class Gossip:
         answer = " ".join(str(each["content"]) for each in messages)
         for word in answer.split():
             if on_text is not None:
-                await on_text(word)
+                on_text(f"{word} ")
         return ChatResponse(answer)
 
 
