@@ -20,7 +20,7 @@ def main(arguments: list[str]) -> None:
     if f"v{version}" in _git("tag").split():
         sys.exit(f"v{version} is there already")
     changelog, count = re.subn(
-        r"^## Unreleased$", f"## {version} ({datetime.now(UTC):%Y-%m-%d})", CHANGELOG.read_text(), flags=re.MULTILINE
+        r"^## Unreleased$", f"## {version} - {datetime.now(UTC):%Y-%m-%d}", CHANGELOG.read_text(), flags=re.MULTILINE
     )
     if count != 1:
         sys.exit("CHANGELOG.md has no section Unreleased")

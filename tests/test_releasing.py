@@ -25,7 +25,7 @@ def checkout(tmp_path):
     for name in ("release", "release.py"):
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts" / name)
     (tmp_path / "botservice" / "__init__.py").write_text('__version__ = "0.1.0"\n')
-    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n- New.\n\n## 0.1.0 (2026-01-01)\n")
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## Unreleased\n\n- New.\n\n## 0.1.0 - 2026-01-01\n")
     git(tmp_path, "init", "-q")
     git(tmp_path, "config", "user.name", "a")
     git(tmp_path, "config", "user.email", "a@example.com")
@@ -42,7 +42,7 @@ def test_a_release_sets_the_version_dates_the_changelog_and_tags(checkout):
     done = release(checkout, "0.2.0")
     assert done.returncode == 0, done.stderr
     assert '__version__ = "0.2.0"' in (checkout / "botservice" / "__init__.py").read_text()
-    assert re.search(r"## 0\.2\.0 \(\d{4}-\d\d-\d\d\)\n\n- New\.", (checkout / "CHANGELOG.md").read_text())
+    assert re.search(r"## 0\.2\.0 - \d{4}-\d\d-\d\d\n\n- New\.", (checkout / "CHANGELOG.md").read_text())
     assert git(checkout, "tag", "--points-at", "HEAD").strip() == "v0.2.0"
     assert git(checkout, "status", "--porcelain") == ""
 
