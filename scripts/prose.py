@@ -1,7 +1,7 @@
 """Check the English of the documents: private words, inverted sentences, long sentences, long pages.
 
-Usage: scripts/prose.py [PAGE ...]; without a page, README.md, CONTRIBUTING.md, SECURITY.md and every page of
-docs. Code and quotations are skipped. The rules are in CONTRIBUTING.md.
+Usage: scripts/prose.py [PAGE ...]; without a page, every page of the repository's root, of .github and of docs. Code
+and quotations are skipped. The rules are in CONTRIBUTING.md.
 """
 
 import re
@@ -126,7 +126,8 @@ def check(name: str, page: str) -> Iterator[Finding]:
 def main(names: list[str]) -> int:
     """Print the findings and return 1 if there are any."""
     pages = [Path(name) for name in names] or [
-        *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+        *sorted(ROOT.glob("*.md")),
+        *sorted((ROOT / ".github").rglob("*.md")),
         *sorted((ROOT / "docs").rglob("*.md")),
     ]
     count = 0

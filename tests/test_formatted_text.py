@@ -1,6 +1,7 @@
 """Formatted texts: what is stored of one is read back as it was."""
 
 import json
+from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,6 +20,9 @@ from botservice.core.formatted_text import (
     Span,
     Table,
 )
+from botservice.texts.formatted import say, time
+from transports.slack.rich_text import format_service_text
+from transports.web.formatted import render_formatted
 
 _SPANS = st.lists(
     st.builds(
@@ -73,3 +77,19 @@ def test_what_a_later_release_stored_is_read_without_what_is_new_in_it() -> None
         {"kind": "Clock", "text": "12:00"},
     ]
     assert FormattedText.from_json(stored).plain == "Pay Anna\n\nto: Anna\n\nin\n\nside\n\nbeside\n\n12:00"
+
+
+def test_each_reader_sees_a_time_by_their_own_clock() -> None:
+    at = datetime(2026, 11, 28, 20, 20, tzinfo=UTC)
+    text = say("reminders.late", "en", time=time(at, "en", now=at - timedelta(days=1)))
+    assert FormattedText.from_json(json.loads(json.dumps(text.to_json()))) == text
+    assert text.plain == "This reminder is late. It was due: tomorrow, 20:20 UTC"
+    (html,) = render_formatted(text)
+    assert '<time datetime="2026-11-28T20:20:00+00:00">tomorrow, 20:20 UTC</time>' in html
+    ((piece,),) = [each["rich"] for each in format_service_text(text)]
+    assert piece["elements"][-1] == {
+        "type": "date",
+        "timestamp": 1795897200,
+        "format": "{date_short_pretty}, {time}",
+        "fallback": "tomorrow, 20:20 UTC",
+    }

@@ -56,9 +56,9 @@ class Alert:
         again = f"`botservice turns retry --all --failed-since {self.since.astimezone(UTC):%Y-%m-%dT%H:%M}`"
         if self.is_over:
             return in_language("alerts.over", language, again=again)
-        count = f"{_NEWEST}+" if self.failed >= _NEWEST else str(self.failed)
+        failed = f"{_NEWEST}+" if self.failed >= _NEWEST else str(self.failed)
         minutes = int(WITHIN.total_seconds() // 60)
-        return in_language("alerts.failing", language, count=count, minutes=minutes, again=again)
+        return in_language("alerts.failing", language, failed=failed, minutes=minutes, again=again)
 
 
 class FailureAlerts:

@@ -29,7 +29,7 @@ async def _export(request: CommandRequest) -> CommandAnswer:
         fence=request.claim,
     )
     if possible_at is not None:
-        return CommandAnswer(request.say("export.later", when=f"{possible_at:%Y-%m-%d %H:%M} UTC"))
+        return CommandAnswer(request.say("export.later", when=request.say_time(possible_at)))
     data = await read_person(context.storage, identity.author)
     archive = await run_in_thread(lambda: make_archive(data), name="export")
 

@@ -108,7 +108,7 @@ def _done(request: CommandRequest, gone: Forgotten, remains: str = "forgotten.ot
 
 
 def _account(request: CommandRequest, gone: Forgotten) -> FormattedText | None:
-    """Return what was deleted, such as "Deleted: messages: 3, answers: 2.", or None if nothing was."""
+    """Return what was deleted, such as "Deleted: 3 messages, 2 answers.", or None if nothing was."""
     counts = {
         "forgotten.chats": gone.contexts,
         "forgotten.messages": gone.messages,
@@ -117,7 +117,7 @@ def _account(request: CommandRequest, gone: Forgotten) -> FormattedText | None:
         "forgotten.facts": gone.facts,
         "forgotten.reminders": gone.reminders,
     }
-    parts = [f"{request.label(key)}: {count}" for key, count in counts.items() if count]
+    parts = [request.label(key, count=count) for key, count in counts.items() if count]
     return request.say("forgotten.deleted", what=", ".join(parts)) if parts else None
 
 

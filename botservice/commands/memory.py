@@ -107,7 +107,7 @@ async def _list(known: list[Fact], asker: Asker, request: CommandRequest) -> Com
 
 
 def _line(fact: Fact, request: CommandRequest) -> FormattedText:
-    date = f"{fact.since:%Y-%m-%d}"
+    date = request.say_date(fact.since)
     if fact.said is None:
         source = request.say("memory.corrected", date=date)
     else:
@@ -116,7 +116,7 @@ def _line(fact: Fact, request: CommandRequest) -> FormattedText:
         source = request.say("memory.source", said=said, date=date, where=where)
     more: list[Value] = []
     if fact.until is not None:
-        more += ["; ", request.say("memory.until", date=f"{fact.until:%Y-%m-%d}")]
+        more += ["; ", request.say("memory.until", date=request.say_date(fact.until))]
     if fact.is_shareable:
         more += ["; ", request.say("memory.shared")]
     topic: list[Value] = [quoted(fact.shown_topic), ": "] if fact.shown_topic else []
@@ -167,5 +167,5 @@ def _may_delete(connection: Connection, context_id: int, number: int, asker: Ask
 
 def _note_line(stored: StoredNote, request: CommandRequest) -> FormattedText:
     note = stored.note
-    shown = request.say("memory.note", text=quoted(note.text), date=f"{note.at:%Y-%m-%d}")
+    shown = request.say("memory.note", text=quoted(note.text), date=request.say_date(note.at))
     return line(Span(f"N{note.number}", bold=True), " ", shown)

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from botservice.commands.command import Command
-from botservice.conversation.reminder import Reminder, Repeats, spell
+from botservice.conversation.reminder import Reminder, Repeats, known_zone
 from botservice.conversation.reminder_queries import cancel_reminder, read_waiting
 from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Button, Moment
@@ -36,7 +36,7 @@ async def _answer(request: CommandRequest) -> CommandAnswer:
         for each in waiting[:_MOST_BUTTONS]
     ]
     text = below(request.say("reminders.list"), bulleted(lines))
-    moments = [Moment(spell(each.due_at, each.time_zone), each.due_at) for each in waiting]
+    moments = [Moment(_due(each, request).text, each.due_at) for each in waiting]
     return CommandAnswer(text, tuple(buttons), moments=tuple(moments))
 
 
@@ -52,8 +52,12 @@ def _cancel(request: CommandRequest, waiting: list[Reminder], number: int) -> Co
 
 def _line(reminder: Reminder, request: CommandRequest) -> FormattedText:
     again = "" if reminder.repeats is None else ", " + request.label(_REPEATS[reminder.repeats])
-    due = f" · {spell(reminder.due_at, reminder.time_zone)}{again} · "
-    return line(Span(str(reminder.id), bold=True), due, words(_in_short(reminder.text)))
+    due = _due(reminder, request)
+    return line(Span(str(reminder.id), bold=True), " · ", due, f"{again} · ", words(_in_short(reminder.text)))
+
+
+def _due(reminder: Reminder, request: CommandRequest) -> Span:
+    return request.say_time(reminder.due_at, known_zone(reminder.time_zone))
 
 
 def _in_short(text: str) -> str:

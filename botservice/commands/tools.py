@@ -5,7 +5,7 @@ from typing import Final
 
 from botservice.commands.command import Command
 from botservice.core.formatted_text import FormattedText, Span
-from botservice.core.messages import Button
+from botservice.core.messages import Button, Moment
 from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted, code, line
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
@@ -43,7 +43,9 @@ async def _answer(request: CommandRequest) -> CommandAnswer:
         Button(request.label("tools.ask_button", tool=each.tool), f"/{TOOLS.name} ask {each.tool}")
         for each in granted[:_MOST_BUTTONS]
     ]
-    return CommandAnswer(below(*parts) if parts else request.say("tools.nothing"), tuple(buttons))
+    times = (at for each in waiting for at in (each.created_at, each.expires_at))
+    moments = tuple(Moment(request.say_time(at).text, at) for at in times)
+    return CommandAnswer(below(*parts) if parts else request.say("tools.nothing"), tuple(buttons), moments=moments)
 
 
 def _line(call: WaitingCall, request: CommandRequest) -> FormattedText:
@@ -51,8 +53,8 @@ def _line(call: WaitingCall, request: CommandRequest) -> FormattedText:
         "tools.line",
         number=Span(str(call.id), bold=True),
         tool=code(call.tool),
-        since=f"{call.created_at:%Y-%m-%d %H:%M}",
-        until=f"{call.expires_at:%Y-%m-%d %H:%M}",
+        since=request.say_time(call.created_at),
+        until=request.say_time(call.expires_at),
     )
 
 

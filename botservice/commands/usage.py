@@ -41,23 +41,22 @@ async def _usage(request: CommandRequest) -> CommandAnswer:
 
 
 def _used(line: UsageLine, request: CommandRequest, currency: str) -> str:
-    number = request.say_number
     cost = request.label("usage.cost", money=_money(line.cost, request, currency)) if line.cost else ""
     return request.label(
-        "usage.used_in_one" if line.calls == 1 else "usage.used",
-        tokens=number(line.input_tokens + line.output_tokens),
-        cached=request.label("usage.cached", tokens=number(line.cached_tokens)) if line.cached_tokens else "",
-        calls=number(line.calls),
+        "usage.used",
+        tokens=request.label("usage.tokens", count=line.input_tokens + line.output_tokens),
+        cached=request.label("usage.cached", count=line.cached_tokens) if line.cached_tokens else "",
+        count=line.calls,
         cost=cost,
     )
 
 
 def _stands(standing: Standing, request: CommandRequest, currency: str) -> FormattedText:
-    limit, number = standing.limit, request.say_number
+    limit = standing.limit
     used, most = (
         (_money(standing.used, request, currency), _money(limit.amount, request, currency))
         if limit.unit is Unit.MONEY
-        else (number(standing.used), request.label("usage.tokens", amount=number(limit.amount)))
+        else (request.say_number(standing.used), request.label("usage.tokens", count=limit.amount))
     )
     return request.say(
         "usage.budget",
@@ -66,7 +65,7 @@ def _stands(standing: Standing, request: CommandRequest, currency: str) -> Forma
         most=most,
         period=request.say("usage.a_day" if limit.period is Period.DAY else "usage.a_month"),
         percent=min(100 * standing.used // limit.amount, 100),
-        until=f"{standing.ends_at:%Y-%m-%d %H:%M}",
+        until=request.say_time(standing.ends_at),
     )
 
 

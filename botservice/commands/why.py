@@ -189,7 +189,7 @@ def _about(say: Say, last: TurnAttempt, sources: Sources, about: str) -> Iterato
         yield say("why.reminder", text=_cut(sources.task, _LONGEST) or "…")
     if last.outcome is Outcome.FAILED:
         tries = len(sources.failed)
-        yield say("why.not_answered", question=question, error_id=last.error_id or "", tries=tries)
+        yield say("why.not_answered", question=question, error_id=last.error_id or "", count=tries)
         yield _cause(say, sources)
         if sources.calls:
             yield say("why.made_of")
@@ -246,11 +246,11 @@ def _made_of(say: Say, sources: Sources, *, may_see: bool) -> Iterator[Formatted
     if sources.tools:
         yield below(say("why.tools"), _listed(say, [_tool(say, *each) for each in sources.tools]), is_close=True)
     yield say(
-        "why.model_in_one" if sources.calls == 1 else "why.model",
+        "why.model",
         model=_cut(", ".join(sources.models) or "?", _LONGEST_QUESTION),
-        calls=sources.calls,
+        count=sources.calls,
         given=sum(usage.input_tokens for _, usage in sources.taken),
-        said=sum(usage.output_tokens for _, usage in sources.taken),
+        written=sum(usage.output_tokens for _, usage in sources.taken),
     )
 
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from botservice.core.formatted_text import FormattedText
-from botservice.core.messages import Author
-from botservice.texts.formatted import say
+from botservice.core.messages import Author, Moment
+from botservice.texts.formatted import say, time
 
 MAX_WAITING: Final = 50  # in one chat
 LONGEST_TEXT: Final = 2_000  # characters
@@ -104,6 +104,11 @@ def find_zone(name: str) -> ZoneInfo | None:
         return None
 
 
+def known_zone(name: str | None) -> ZoneInfo | None:
+    """Look up the zone in which a person is shown times; None for UTC, which stands for an unknown one."""
+    return None if name is None or name == "UTC" else find_zone(name)
+
+
 def read_moment(text: str, zone: ZoneInfo) -> datetime | None:
     """Return the UTC moment that an ISO 8601 date and time means, in zone where it names none; None for other texts.
 
@@ -152,9 +157,10 @@ def announce(reminder: Reminder) -> str:
     return f"⏰ {reminder.text}"
 
 
-def say_late(reminder: Reminder) -> FormattedText:
-    """Return the remark below a reminder that comes late: no text of a reminder can hide it."""
-    return say("reminders.late", reminder.language, time=spell(reminder.due_at, reminder.time_zone))
+def say_late(reminder: Reminder, now: datetime) -> tuple[FormattedText, Moment]:
+    """Write the remark below a late reminder, with the time in it; no text of a reminder can imitate it."""
+    due = time(reminder.due_at, reminder.language, now=now, zone=known_zone(reminder.time_zone))
+    return say("reminders.late", reminder.language, time=due), Moment(due.text, reminder.due_at)
 
 
 def ask(reminder: Reminder, now: datetime) -> str:

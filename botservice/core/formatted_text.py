@@ -14,6 +14,7 @@ class Span:
 
     Attributes:
         is_command: Whether it begins with a command of the chat, such as /forget, which a platform may write otherwise.
+        at: The time that the words name, in ISO 8601, so that a platform can show it by each reader's clock.
     """
 
     text: str
@@ -25,6 +26,7 @@ class Span:
     spoiler: bool = False
     link: str | None = None
     is_command: bool = False
+    at: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

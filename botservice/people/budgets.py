@@ -30,7 +30,7 @@ from botservice.people.usage_queries import (
 )
 from botservice.storage.database import Connection, Storage
 from botservice.texts import in_language
-from botservice.texts.formatted import say
+from botservice.texts.formatted import say, time
 
 logger = logging.getLogger(__name__)
 
@@ -335,7 +335,7 @@ def exceeded(standing: Standing) -> BudgetExceeded:
     amount = f"{limit.amount / NANO:g}" if limit.unit is Unit.MONEY else f"{limit.amount:,}"
     message = (
         f"the {standing.scope}'s budget of {amount} {limit.unit} a {limit.period} has no room for this call: "
-        f"it begins anew at {standing.ends_at:%Y-%m-%d %H:%M} UTC"
+        f"it resets at {standing.ends_at:%Y-%m-%d %H:%M} UTC"
     )
     return BudgetExceeded(message, scope=standing.scope, unit=limit.unit, ends_at=standing.ends_at)
 
@@ -365,20 +365,21 @@ _WHOSE: Final[Mapping[str, str]] = {
 }
 
 
-def used_up_text(scope: str, ends_at: datetime, language: str | None) -> FormattedText:
-    """Return the text for a question that would take more than is left."""
-    return _said("budgets.used_up", scope, f"{ends_at:%Y-%m-%d %H:%M}", language)
+def used_up_text(scope: str, ends_at: datetime, language: str | None, now: datetime) -> FormattedText:
+    """Explain that a question would take more than is left of a budget."""
+    return _tell("budgets.used_up", scope, ends_at, language, now)
 
 
 def too_fast_text(ends_at: datetime, language: str | None) -> FormattedText:
-    """Return the text for messages beyond the rate limit."""
-    return say("budgets.too_fast", language, when=f"{ends_at:%H:%M}")
+    """Explain that a message is beyond the rate limit."""
+    return say("budgets.too_fast", language, when=time(ends_at, language, now=ends_at, is_today=True))
 
 
-def nearly_used_text(scope: str, ends_at: datetime, language: str | None) -> FormattedText:
-    """Return the line below an answer when most of a budget is used."""
-    return _said("budgets.nearly", scope, f"{ends_at:%Y-%m-%d %H:%M}", language)
+def nearly_used_text(scope: str, ends_at: datetime, language: str | None, now: datetime) -> FormattedText:
+    """Warn, below an answer, that most of a budget is used."""
+    return _tell("budgets.nearly", scope, ends_at, language, now)
 
 
-def _said(key: str, scope: str, when: str, language: str | None) -> FormattedText:
+def _tell(key: str, scope: str, ends_at: datetime, language: str | None, now: datetime) -> FormattedText:
+    when = time(ends_at, language, now=now)
     return say(key, language, whose=in_language(_WHOSE[scope], language), when=when)

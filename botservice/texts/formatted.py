@@ -1,12 +1,13 @@
-"""What the service itself says, with its formatting: the templates hold the markup, and values are words alone.
+"""The service's own texts with their formatting: only the templates have markup, values are plain words.
 
-A template of a language may have `code`, **bold words**, blocks between lines of ```, and paragraphs that an empty line
-parts. It is read once; values are put into what was read, so that nothing in them can be markup.
+A template may have `code`, **bold words**, code blocks between lines of ```, and paragraphs separated by an empty line.
+It is parsed before its values are filled in, so a value cannot add markup.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime, tzinfo
 from functools import lru_cache
 from string import Formatter
 from typing import Final, TypeAlias
@@ -14,10 +15,10 @@ from typing import Final, TypeAlias
 from botservice.core.formatted_text import Block, CodeBlock, FormattedText, Inline, Item, List, Paragraph, Span
 from botservice.core.quoting import is_link_like
 from botservice.core.visible_text import visible
-from botservice.texts import template_in_language
+from botservice.texts import number_in_language, template_in_language, time_in_language
 
 Value: TypeAlias = str | int | Span | FormattedText
-"""What may stand in a placeholder: words as they are, or words with a formatting of their own."""
+"""The value of a placeholder: plain words, or words with their own formatting."""
 
 _FENCE: Final = re.compile(r"\n*^```\n(.*?)\n```$\n*", re.MULTILINE | re.DOTALL)
 _MARKED: Final = re.compile(r"`([^`\n]+)`|\*\*([^*\n]+)\*\*")
@@ -27,13 +28,16 @@ _FIELDS: Final = Formatter()
 
 
 def say(key: str, /, language: str | None, **values: Value) -> FormattedText:
-    """Return a text in a language with its formatting; see `in_language`.
+    """Fill in a text in a language with its formatting; see `in_language`.
 
     Args:
-        values: What is put into its placeholders; a text is shown sign by sign, and what hides is written out.
+        values: The values of its placeholders. Invisible characters of a value are written out.
     """
     blocks: list[Block] = []
-    for each in _read(template_in_language(key, language)):
+    count = values.get("count")
+    if isinstance(count, int):
+        values["count"] = Span(number_in_language(count, language))
+    for each in _read(template_in_language(key, language, count if isinstance(count, int) else 0)):
         if isinstance(each, CodeBlock):
             words = each.text.format(**{name: _lines(value) for name, value in values.items()})
             blocks.append(replace(each, text=words))
@@ -42,35 +46,42 @@ def say(key: str, /, language: str | None, **values: Value) -> FormattedText:
     return FormattedText(tuple(blocks))
 
 
-def quoted(text: str | None, otherwise: str = "somebody") -> Span:
-    """Return what somebody chose freely, such as a name: as code where a platform may make a link of it."""
+def quoted(text: str | None, otherwise: str = "?") -> Span:
+    """Quote text that a person chose freely, such as a name: as code if a platform could turn it into a link."""
     shown = visible(text or "")
     return Span(shown, code=is_link_like(shown)) if shown else Span(otherwise)
 
 
 def code(text: str) -> Span:
-    """Return a name for programs, such as that of a tool."""
+    """Format an identifier, such as the name of a tool."""
     return Span(visible(text, is_code=True), code=True)
 
 
 def command(text: str) -> Span:
-    """Return a command as people type it."""
+    """Format a command that people can type."""
     return Span(visible(text), is_command=text.startswith("/"))
 
 
 def words(text: str) -> Span:
-    """Return what others said, in one line, with every sign of it to be seen."""
+    """Format the words of other people in one line, with every character visible."""
     return Span(visible(text, keeps_ends=True))
 
 
+def time(
+    at: datetime, language: str | None, *, now: datetime, zone: tzinfo | None = None, is_today: bool = False
+) -> Span:
+    """Write a time, which platforms can show by each reader's clock; see `time_in_language`."""
+    return Span(time_in_language(at, language, now=now, zone=zone, is_today=is_today), at=at.isoformat())
+
+
 def line(*parts: Value) -> FormattedText:
-    """Return parts behind each other as one paragraph; a str is words of our own."""
+    """Join parts to one paragraph; a str is text of our own."""
     own = (Span(each) if isinstance(each, str) else each for each in parts)
     return FormattedText((Paragraph(tuple(span for each in own for span in _spans(each) if span != Span(""))),))
 
 
 def below(*texts: FormattedText | None, is_close: bool = False) -> FormattedText:
-    """Return texts below each other.
+    """Stack texts below each other.
 
     Args:
         is_close: Leave no empty line between them.
@@ -84,12 +95,12 @@ def below(*texts: FormattedText | None, is_close: bool = False) -> FormattedText
 
 
 def bulleted(entries: Iterable[FormattedText]) -> FormattedText:
-    """Return a list of entries."""
+    """Build a bulleted list."""
     return FormattedText((List(tuple(Item(each.blocks) for each in entries)),))
 
 
 def with_commands(text: FormattedText, prefix: str) -> FormattedText:
-    """Return a text with its commands written as people type them on a platform."""
+    """Write the commands in a text as people type them on a platform."""
     return FormattedText(tuple(_with_commands(each, prefix) for each in text.blocks))
 
 
@@ -112,7 +123,7 @@ def _typed(each: Inline, prefix: str) -> Inline:
 
 @lru_cache(maxsize=1024)
 def _read(template: str) -> tuple[Paragraph | CodeBlock, ...]:
-    """Return the blocks of a template, with its placeholders still in them."""
+    """Parse a template into blocks that still have placeholders."""
     blocks: list[Paragraph | CodeBlock] = []
     begin = 0
     for found in _FENCE.finditer(template):

@@ -1,16 +1,16 @@
-"""The message that asks a person about calls of tools, and what it says once they were decided."""
+"""The message that asks a person to approve tool calls, before and after their decision."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Any, Final
 
 from botservice.core.formatted_text import CodeBlock, FormattedText, Span
-from botservice.core.messages import Author, Button, ButtonStyle, Message, Role
+from botservice.core.messages import Author, Button, ButtonStyle, Message, Moment, Role
 from botservice.core.quoting import shortened
 from botservice.core.visible_text import shown_beginning, visible
 from botservice.texts import in_language
-from botservice.texts.formatted import below, code, quoted, say
+from botservice.texts.formatted import below, code, quoted, say, time
 from botservice.turns.parsing_decisions import ALLOW, DENY
 from botservice.turns.parsing_decisions import say as say_order
 from botservice.turns.shown_arguments import has_masked, in_one_line, readable
@@ -63,24 +63,33 @@ def group(count: int) -> list[range]:
 
 
 def show_question(
-    calls: Sequence[ApprovalRequest], language: str | None, now: datetime, *, has_buttons: bool = True
+    calls: Sequence[ApprovalRequest],
+    language: str | None,
+    now: datetime,
+    *,
+    has_buttons: bool = True,
+    zone: tzinfo | None = None,
 ) -> Message:
-    """Return the message about calls as they are now, with buttons for the undecided ones.
+    """Write the message about calls as they are now, with buttons for the undecided ones.
 
     Args:
-        has_buttons: Whether people see buttons there; where not, they are told what to write.
+        has_buttons: Whether the platform shows buttons; without them, the message says what to write.
+        zone: The time zone of the person who asked; None if it is unknown.
     """
     open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
-    how = "approval.how" if has_buttons else "approval.how_written"
+    until = time(calls[0].expires_at, language, now=now, zone=zone)
+    key = "approval.how" if has_buttons else "approval.how_written"
+    how = say(key, language, number=open_ones[0].number, until=until) if open_ones else None
     text = _one(calls[0], language, how) if len(calls) == 1 else _many(calls, language, how)
     buttons = _buttons(open_ones, language) if open_ones else ()
     if len(open_ones) > 1 and not _is_shown_whole(open_ones):
         buttons = buttons[1:]  # what nobody has read whole is allowed one by one
-    said = Message(None, Role.SYSTEM, text.plain, created_at=now, buttons=buttons, language=language)
+    moments = (Moment(until.text, calls[0].expires_at),) if open_ones else ()
+    said = Message(None, Role.SYSTEM, text.plain, created_at=now, buttons=buttons, language=language, moments=moments)
     return replace(said, formatted=text)
 
 
-def _one(call: ApprovalRequest, language: str | None, how: str) -> FormattedText:
+def _one(call: ApprovalRequest, language: str | None, how: FormattedText | None) -> FormattedText:
     key = _DECIDED.get(call.status, "approval.ask")
     shown, _ = readable(call.arguments)
     is_cut = shown != readable(call.arguments, is_short=False)[0]
@@ -95,12 +104,10 @@ def _one(call: ApprovalRequest, language: str | None, how: str) -> FormattedText
         parts.append(say("approval.cut", language, number=call.number))
     if has_masked(call.arguments):
         parts.append(say("approval.masked", language))
-    if call.status is PendingStatus.WAITING:
-        parts.append(say(how, language, number=call.number, until=_until(call)))
-    return below(*parts, is_close=True)
+    return below(*parts, how, is_close=True)
 
 
-def _many(calls: Sequence[ApprovalRequest], language: str | None, how: str) -> FormattedText:
+def _many(calls: Sequence[ApprovalRequest], language: str | None, how: FormattedText | None) -> FormattedText:
     who = _name(calls[0].author, language)
     open_ones = [each for each in calls if each.status is PendingStatus.WAITING]
     room = _room(calls)
@@ -119,9 +126,7 @@ def _many(calls: Sequence[ApprovalRequest], language: str | None, how: str) -> F
         parts.append(say("approval.cut", language, number=calls[0].number))
     if any(has_masked(each.arguments) for each in calls):
         parts.append(say("approval.masked", language))
-    if open_ones:
-        parts.append(say(how, language, number=open_ones[0].number, until=_until(open_ones[0])))
-    return below(*parts, is_close=True)
+    return below(*parts, how, is_close=True)
 
 
 def _code_block(shown: str) -> FormattedText:
@@ -162,7 +167,3 @@ def _name(author: Author | None, language: str | None) -> Span:
 
 def _quoted_name(name: str) -> Span:
     return quoted(shortened(name, _LONGEST_NAME))
-
-
-def _until(call: ApprovalRequest) -> str:
-    return f"{call.expires_at:%Y-%m-%d %H:%M}"

@@ -3,21 +3,21 @@
 import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, tzinfo
 from typing import Final, Protocol
 
 from sqlalchemy import Connection
 
 from botservice.conversation.context import AgentContext
 from botservice.core.capabilities import Capabilities
-from botservice.core.formatted_text import FormattedText
+from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Attachment, Button, CommandCall, InboundMessage, Message, Moment, Role
 from botservice.people.access import Access
 from botservice.people.access_values import AccessRole
 from botservice.people.budgets import Budgets
 from botservice.storage.claims import Claim
-from botservice.texts import in_language, number_in_language
-from botservice.texts.formatted import Value, say
+from botservice.texts import date_in_language, in_language, number_in_language
+from botservice.texts.formatted import Value, say, time
 from botservice.turns.turn import Turn
 
 # \s is every whitespace of Unicode: a line break, a tab or a no-break space ends a command's name as a space does.
@@ -36,6 +36,7 @@ class CommandRequest:
         tools: The names of the agent's own tools; None if any could be there.
         open_topic: Makes a place for a new conversation in this chat, by its name, and returns whether it is there.
         capabilities: What the platform shows, and what stands before a command there.
+        zone: The time zone of the person; None if it is unknown.
     """
 
     call: CommandCall
@@ -51,6 +52,7 @@ class CommandRequest:
     tools: Collection[str] | None = None
     open_topic: Callable[[str], Awaitable[bool]] | None = None
     capabilities: Capabilities | None = None
+    zone: tzinfo | None = None
 
     def has_tool(self, name: str) -> bool:
         """Return whether the agent may use a tool of its own."""
@@ -65,8 +67,16 @@ class CommandRequest:
         return in_language(key, self.message.language, **values)
 
     def say_number(self, number: float, *, places: int = 0) -> str:
-        """Return a number as it is written in that language."""
+        """Write a number in that language."""
         return number_in_language(number, self.message.language, places=places)
+
+    def say_date(self, day: datetime) -> str:
+        """Write a date in that language."""
+        return date_in_language(day, self.message.language)
+
+    def say_time(self, moment: datetime, zone: tzinfo | None = None) -> Span:
+        """Write a time in that language and in a time zone; by default in the person's own, or in UTC."""
+        return time(moment, self.message.language, now=self.now, zone=zone or self.zone)
 
 
 @dataclass(frozen=True, slots=True)

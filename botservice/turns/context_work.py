@@ -283,7 +283,7 @@ class ContextWork:
             logger.info("turn.stopped")
         except BudgetExceeded as error:
             logger.info("turn.over_budget", extra={"scope": error.scope, "unit": error.unit})
-            text = used_up_text(error.scope, error.ends_at, work.context.language)
+            text = used_up_text(error.scope, error.ends_at, work.context.language, self._clock())
             await end_refused(self._storage, turn, claim, transport, text, self._clock())
         except (LLMError, CommandFailed) as error:
             is_command = isinstance(error, CommandFailed)

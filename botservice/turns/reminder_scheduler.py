@@ -10,11 +10,11 @@ from sqlalchemy import Connection, bindparam, select
 from botservice.agent.agent import FinishAction
 from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import note_untrusted, read_context_keys
-from botservice.conversation.reminder import Reminder, announce, ask, explain, say_late, spell
+from botservice.conversation.reminder import Reminder, announce, ask, explain, say_late
 from botservice.conversation.reminder_queries import find_due, give_up_reminder, take_reminder
 from botservice.conversation.steps import FinalAnswerStep, TaskStep
 from botservice.core.errors import BotServiceError, ClaimLost, StorageUnavailable
-from botservice.core.messages import InboundMessage, Message, Moment, Role
+from botservice.core.messages import InboundMessage, Message, Role
 from botservice.history.queries import insert_message
 from botservice.people.budgets import Standing
 from botservice.people.usage import Payer
@@ -164,7 +164,7 @@ def _remarks(reminder: Reminder, now: datetime) -> list[Message]:
     """Return what stands below a reminder: of one that comes late, the time for which it was meant."""
     if not reminder.is_late(now):
         return []
-    said, due = say_late(reminder), Moment(spell(reminder.due_at, reminder.time_zone), reminder.due_at)
+    said, due = say_late(reminder, now)
     note = Message(None, Role.SYSTEM, said.plain, created_at=now, language=reminder.language, moments=(due,))
     return [replace(note, formatted=said)]
 

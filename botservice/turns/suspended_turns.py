@@ -8,6 +8,8 @@ from sqlalchemy import Connection, bindparam, select
 
 from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import read_context_keys
+from botservice.conversation.reminder import known_zone
+from botservice.conversation.reminder_queries import find_time_zone
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import Author, InboundMessage, Message, ToolCall
 from botservice.people.names import person_name
@@ -101,7 +103,8 @@ class SuspendedTurns:
             if not about:
                 continue
             asked, has_buttons = [_asked(each, made, names) for each in about], bool(transport.capabilities.buttons)
-            shown = show_question(asked, context.language, now, has_buttons=has_buttons)
+            zone = known_zone(find_time_zone(connection, context.id, asked[0].author))
+            shown = show_question(asked, context.language, now, has_buttons=has_buttons, zone=zone)
             payload = _plan(transport, shown, turn)
             if payload is not None and delivery_id is not None:
                 owe_in_place(connection, turn, delivery_id, payload, now)

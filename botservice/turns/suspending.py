@@ -9,6 +9,8 @@ from sqlalchemy import Connection
 
 from botservice.agent.tool import Later, Tool
 from botservice.conversation.context import AgentContext
+from botservice.conversation.reminder import known_zone
+from botservice.conversation.reminder_queries import find_time_zone
 from botservice.core.errors import ApprovalPending, ResultPending, TurnWaiting
 from botservice.core.messages import Author, Message, Role, ToolCall, storable
 from botservice.texts.formatted import code, say
@@ -66,9 +68,10 @@ class Suspension:
             )
             for index, call in calls.items()
         ]
+        zone = known_zone(find_time_zone(connection, self.context.id, self.context.asker))
         for places in group(len(asked)):
             chosen = [asked[place] for place in places]
-            shown = show_question(chosen, self.context.language, now, has_buttons=self.has_buttons)
+            shown = show_question(chosen, self.context.language, now, has_buttons=self.has_buttons, zone=zone)
             sent = owe(connection, self.turn, self.plan(shown), now)
             if sent:
                 set_delivery(connection, [each.number for each in chosen], sent[-1].id)

@@ -8,6 +8,8 @@ from functools import partial
 from sqlalchemy import Connection
 
 from botservice.conversation.context import AgentContext
+from botservice.conversation.reminder import known_zone
+from botservice.conversation.reminder_queries import find_time_zone
 from botservice.core.errors import CommandFailed
 from botservice.core.messages import Author, InboundMessage, Message
 from botservice.history.queries import read_messages_of_events
@@ -159,6 +161,8 @@ class TurnStarter:
         assert message.command is not None, "it is a command"  # noqa: S101 - an invariant
         options, now = self._options, self._options.clock()
         role, is_let_in = heard.roles.get(event_id), event_id not in heard.rights
+        author = message.author
+        zone = await self._storage.read(lambda connection: find_time_zone(connection, context.id, author))
         request = CommandRequest(
             message.command,
             message,
@@ -173,6 +177,7 @@ class TurnStarter:
             tools=options.agent.tools,
             open_topic=partial(transport.open_topic, context.context_keys) if transport.has_topics else None,
             capabilities=transport.capabilities,
+            zone=known_zone(zone),
         )
         try:
             return await self._commands.answer(request)

@@ -162,7 +162,7 @@ class UsageRecorder:
 
     def warning_text(self, standing: Standing) -> FormattedText:
         """Return what the person is told about a budget."""
-        return nearly_used_text(standing.scope, standing.ends_at, self._context.language)
+        return nearly_used_text(standing.scope, standing.ends_at, self._context.language, self._clock())
 
     def is_due(self, connection: Connection, standing: Standing, now: datetime) -> bool:
         """Return whether the warning is new in this period, and mark it as given."""

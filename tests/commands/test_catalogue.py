@@ -43,7 +43,7 @@ def test_any_whitespace_ends_the_name_of_a_command(space: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [("nonsense", "I do not know /nonsense."), ("memoryy", "Did you mean /memory?")]
+    ("name", "said"), [("nonsense", "I don’t know the command /nonsense."), ("memoryy", "Did you mean /memory?")]
 )
 async def test_a_command_that_nobody_knows_is_answered_with_the_one_that_looks_most_like_it(
     name: str, said: str

@@ -98,7 +98,7 @@ def contents(prompt) -> list[str]:
 async def test_new_begins_afresh_and_the_past_is_still_found(storage):
     async with chatting(storage, ["Nice.", "Hello.", "Rex."], search_k=1) as (bot, llm):
         await answer_to(bot, "my dog is called Rex", 1)
-        assert (await answer_to(bot, "/new", 2)).startswith("A fresh start.")
+        assert (await answer_to(bot, "/new", 2)).startswith("We’re starting over.")
         await answer_to(bot, "good morning", 3)
         assert contents(llm.prompts[1]) == ["good morning"]
         await answer_to(bot, "what is my dog called?", 4)
@@ -166,10 +166,10 @@ async def test_why_says_what_the_last_answer_was_made_of(storage):
         await answer_to(bot, "what is my lucky number?", 4)
         why = await answer_to(bot, "/why", 5)
         assert "“what is my lucky number?”" in why
-        assert "the newest messages of this chat: 2" in why
+        assert "the newest 2 messages of this chat" in why
         assert " UTC] alice: my lucky number is *seven*" in why
-        assert "found by words; the best has 78 % of what was asked for" in why
-        assert "  - add: worked" in why
+        assert "found by words; the best match covers 78% of the question" in why
+        assert "  - add: succeeded" in why
         assert "  - fail: failed (ValueError: it broke)" in why
         assert "the model scripted: 2 calls" in why
         assert await answer_to(bot, "/why", 6) == why, "the answer to /why is no answer of the model"
@@ -195,7 +195,7 @@ async def test_why_says_that_meaning_was_searched_too(storage):
         await answer_to(bot, "good morning", 3)
         await indexer.catch_up()
         await answer_to(bot, "what is my lucky number?", 4)
-        assert "found by words and meaning; the best has" in await answer_to(bot, "/why", 5)
+        assert "found by words and meaning; the best match covers" in await answer_to(bot, "/why", 5)
 
 
 @pytest.mark.any_database
@@ -239,9 +239,10 @@ async def test_why_tells_of_what_could_not_be_answered_and_not_of_the_answer_bef
         assert (await answer_to(bot, "second", 2)).startswith("Sorry")
         why = (await answer_to(bot, "/why", 3)).replace("\\", "")
     said, cause, made_of = why.split("\n", 2)
-    assert "server did not answer, or failed." in cause
-    assert said == "I could not answer “second”: something went wrong on my side (T2, tries: 1). /retry asks it again."
-    assert "The last try was made of:" in made_of
+    assert "server did not respond, or failed." in cause
+    told = "I couldn’t answer “second”: something went wrong on my side (error T2, 1 attempt)."
+    assert said == f"{told} To ask again, use /retry."
+    assert "The last attempt is based on:" in made_of
 
 
 async def test_why_tells_of_what_was_stopped_and_how_far_it_came(storage):
@@ -259,7 +260,7 @@ async def test_why_tells_of_what_was_stopped_and_how_far_it_came(storage):
         await bot.stop_turn(order=3)
         await until_stopped(storage)
         assert await answer_to(bot, "/why", 4) == (
-            "I was stopped before I began to answer “second”. No model was asked."
+            "I was stopped before I began to answer “second”. No model was called."
         )
 
 
@@ -267,8 +268,8 @@ async def test_why_tells_of_what_was_stopped_and_how_far_it_came(storage):
 async def test_what_nobody_knows_and_a_late_stop_cost_no_call_of_the_model(storage):
     async with chatting(storage, []) as (bot, llm):
         assert "Did you mean /retry?" in await answer_to(bot, "/rety", 1)
-        assert "I do not know /frobnicate." in await answer_to(bot, "/frobnicate the dog", 2)
-        assert "could stop" in await answer_to(bot, "/stop", 3)
+        assert "I don’t know the command /frobnicate." in await answer_to(bot, "/frobnicate the dog", 2)
+        assert "not writing an answer" in await answer_to(bot, "/stop", 3)
     assert llm.prompts == []
     assert await history(storage) == []
 
@@ -324,7 +325,7 @@ async def test_why_is_short_enough_for_a_chat_however_much_an_answer_was_made_of
         await answer_to(bot, "which lucky numbers do I have?", 14)
         said = await answer_to(bot, "/why", 15)
     assert "  - and 3 more" in said
-    assert said.count("add: worked") == 6
+    assert said.count("add: succeeded") == 6
     assert len(said) < 3000
 
 

@@ -87,7 +87,7 @@ async def test_one_that_fails_is_done_once_and_said_to_have_failed(storage, capl
     shop = Shop()
     async with booking(storage, getattr(shop, name)) as bot:
         said = await answer_to(bot, "/book alice", 1)
-        assert said.startswith("Sorry, I could not answer this")
+        assert said.startswith("Sorry, I couldn’t answer this")
         assert "/retry" not in said, "that asks the question before it again"
         assert await answer_to(bot, "hello", 2) == "re: hello"
         assert shop.done == ["alice"]
@@ -104,7 +104,7 @@ async def test_one_that_fails_takes_nothing_along_that_has_come_with_it(storage)
         await bot.inbox.accept("messenger", together)
         await bot.messenger.until(lambda: len(bot.messenger.visible.get("1", [])) == 2)
     first, second = bot.messenger.visible["1"]
-    assert first.startswith("Sorry, I could not answer this")
+    assert first.startswith("Sorry, I couldn’t answer this")
     assert second == "re: why?"
     assert shop.done == ["alice"]
 

@@ -23,12 +23,12 @@ def system(prompt) -> str:
 async def test_a_chat_has_a_persona_of_its_own_until_it_ends(storage):
     async with chatting(storage, lambda prompt: "hm") as (bot, llm):
         assert "/persona" in await answer_to(bot, "/persona", 1)
-        assert (await answer_to(bot, f"/persona {PIRATE}", 2)).startswith("Good")
+        assert (await answer_to(bot, f"/persona {PIRATE}", 2)).startswith("Done")
         assert PIRATE in await answer_to(bot, "/persona", 3)
         await answer_to(bot, "hello", 4)
         assert PIRATE in system(llm.prompts[0])
         assert "You are a pirate. You say arr." in await answer_to(bot, "/why", 5)
-        assert (await answer_to(bot, "/persona off", 6)).startswith("Good")
+        assert (await answer_to(bot, "/persona off", 6)).startswith("Done")
         await answer_to(bot, "hello again", 7)
         assert "pirate" not in str(llm.prompts[1])
         assert "pirate" not in await answer_to(bot, "/why", 8)
@@ -53,7 +53,7 @@ async def test_it_is_kept_with_the_turn_and_in_other_chats_there_is_none(storage
 async def test_one_that_is_too_long_is_refused(storage):
     async with chatting(storage, lambda prompt: "hm") as (bot, _):
         assert "2000" in await answer_to(bot, "/persona " + "x" * 2001, 1)
-        assert (await answer_to(bot, "/persona " + "x" * 2000, 2)).startswith("Good")
+        assert (await answer_to(bot, "/persona " + "x" * 2000, 2)).startswith("Done")
 
 
 @pytest.mark.any_database

@@ -37,9 +37,9 @@ async def ask(context: AgentContext, text: str, language: str = "en"):
 async def test_what_waits_is_listed_with_a_button_for_each(chat):
     answer = await ask(chat, "/reminders", "pt-BR")
     assert answer.text.splitlines()[2:] == [
-        "- 1 · 2026-05-04 12:00 UTC · Text 0",
-        "- 2 · 2026-05-04 13:00 UTC, todos os dias · Text 1",
-        "- 3 · 2026-05-04 14:00 UTC, toda semana · Text 2",
+        "- 1 · hoje, 12:00 UTC · Text 0",
+        "- 2 · hoje, 13:00 UTC, todos os dias · Text 1",
+        "- 3 · hoje, 14:00 UTC, toda semana · Text 2",
     ]
     assert [each.says for each in answer.buttons] == [f"/reminders cancel {number}" for number in (1, 2, 3)]
     assert answer.buttons[0].text == "Cancelar 1"
@@ -60,7 +60,7 @@ async def test_another_chat_s_reminder_is_not_there(chat, storage):
     other = await AgentContext.get_or_create(storage, {"transport": "test", "chat_id": "2"})
     answer = await ask(other, "/reminders cancel 2")
     assert answer.apply is None
-    assert "No reminder 2 waits here" in answer.text
+    assert "There’s no reminder 2 here" in answer.text
     assert "remind me tomorrow" in (await ask(other, "/reminders")).text
 
 
@@ -93,5 +93,5 @@ async def test_a_late_reminder_says_so_in_the_language_in_which_it_was_asked_for
         await bot.messenger.shows("1", "네")
         now[0] += timedelta(hours=5)
         await bot.messenger.until(lambda: len(bot.messenger.visible["1"]) == 3)
-        assert "늦게 알려 드립니다" in bot.messenger.visible["1"][2]
+        assert "알림이 늦었습니다" in bot.messenger.visible["1"][2]
     assert (await history(storage))[-1][1] == "⏰ 엄마"

@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 from botservice.llm.tls import tls_context
-from botservice.texts import LANGUAGES, in_language
+from botservice.texts import LANGUAGES, number_in_language
 
 _AT_THE_START = (
     *("botservice.cli.main", "botservice.server.serving", "botservice.app", "botservice.storage.schema"),
@@ -31,7 +31,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 for _name in (*_AT_THE_START, *_WHEN_NEEDED):
     import_module(_name)
 for _language in LANGUAGES:
-    in_language("numbers.decimal", _language)
+    number_in_language(1, _language)
 tls_context()  # the authorities that are trusted, which take as long to read as a fifth of a start
 # What is here stays: a collection in a process that was forked would look through it, and copy it by that.
 gc.collect()

@@ -96,7 +96,7 @@ def test_a_chat_whose_row_is_broken_gets_an_apology_and_others_their_answers(tmp
         for chat in (1000, 1001):
             bot_api.person_says("Again", chat_id=chat)
         wait_for_answers(bot_api, (1001,), "Seen: Again")
-        wait_for_answers(bot_api, (1000,), "Sorry, I could not")
+        wait_for_answers(bot_api, (1000,), "Sorry, I couldn’t")
         assert "Seen: Again" not in "".join(bot_api.visible_texts(1000))
         assert bot.log[before:].count("unreadable_context") <= 5
         assert readiness(bot)["ready"] is True

@@ -261,7 +261,7 @@ async def test_a_press_shows_the_passage_where_it_may_be_read(storage: Storage, 
     other = await AgentContext.get_or_create(storage, OTHER)
     assert "Everyone has" in await command(storage, context, f"/passage {passage.id}")
     for chat, asked in ((other, str(passage.id)), (context, "0"), (context, "x"), (context, "9" * 18)):
-        assert "not there any more" in await command(storage, chat, f"/passage {asked}")
+        assert "no longer exists" in await command(storage, chat, f"/passage {asked}")
 
 
 async def test_an_owner_adds_the_file_that_was_sent_and_says_who_may_read_it(storage: Storage, shelf: Shelf) -> None:
@@ -272,9 +272,9 @@ async def test_an_owner_adds_the_file_that_was_sent_and_says_who_may_read_it(sto
     assert "owner" in await command(storage, own, "/learn all", GUEST)
     assert await command(storage, own, "/learn", OWNER) == "Who may read plan.docx?"
     assert await storage.read(list_sources) == []
-    assert await command(storage, own, "/learn owners", OWNER) == "plan.docx is added. Passages: 1."
+    assert await command(storage, own, "/learn owners", OWNER) == "Added plan.docx (1 passage)."
     group = await AgentContext.get_or_create(storage, GROUP)
     assert await texts(shelf, group, "When is the festival?") == []
     assert await texts(shelf, own, "When is the festival?") == ["The festival is in May."]
-    assert await command(storage, own, "/learn all", OWNER) == "plan.docx is added. Passages: 1."
+    assert await command(storage, own, "/learn all", OWNER) == "Added plan.docx (1 passage)."
     assert await texts(shelf, group, "When is the festival?") == ["The festival is in May."]

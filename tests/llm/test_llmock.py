@@ -188,7 +188,7 @@ async def test_a_picture_and_what_was_said_before_are_taken(
 ) -> None:
     service = serve(storage, server)
     await service.prompt(context, "hello")
-    assert "could not see" not in (await service.prompt(context, "what is this?", attachments=[PNG])).text
+    assert "couldn’t see" not in (await service.prompt(context, "what is this?", attachments=[PNG])).text
 
 
 async def test_a_call_that_is_stopped_leaves_the_next_one_an_answer(

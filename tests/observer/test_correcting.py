@@ -60,10 +60,11 @@ async def test_memory_lists_what_holds_what_held_and_the_notes_and_deletes_them(
     llm = noting(notes=first_words, facts=lambda data: fact(data, "live in", "home"))
     await observer_of(storage, llm).observe(chat)
     shown = (await command(chat, "/memory", ALICE, COMMANDS)).text
-    assert "until 2026-05-01" in shown
-    assert shown.index("Paris") < shown.index("Notes of this chat:") < shown.index("N1 I live in Paris (2026-05-01)")
+    assert "until May 1, 2026" in shown
+    note = "N1 I live in Paris (May 1, 2026)"
+    assert shown.index("Paris") < shown.index("Notes about this chat:") < shown.index(note)
     assert "Deleted: N1" in (await command(chat, "/memory delete N1", ALICE, COMMANDS)).text
-    assert "no N1" in (await command(chat, "/memory delete n1", ALICE, COMMANDS)).text
+    assert "no note N1" in (await command(chat, "/memory delete n1", ALICE, COMMANDS)).text
     assert await texts_of(chat) == ["I live in Lyon"]
     current, *_ = sorted(await known(storage), key=lambda each: each.id, reverse=True)
     await command(chat, f"/memory delete {current.id}", ALICE, COMMANDS)
@@ -89,7 +90,7 @@ async def test_in_a_group_a_note_is_deleted_by_whoever_said_something_of_it(stor
     await say(group, "Rome is the place", author=BOB)
     await observer_of(storage, noting(notes=first_words)).observe(group)
     answer = await command(group, "/memory delete N1", BOB, COMMANDS, is_private=False)
-    assert "no N1" in answer.text
+    assert "no note N1" in answer.text
     answer = await command(group, "/memory delete N2", BOB, COMMANDS, is_private=False)
     assert "Deleted: N2" in answer.text
     assert await texts_of(group) == ["Monday is the day"]

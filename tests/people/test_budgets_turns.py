@@ -102,8 +102,8 @@ async def test_beyond_the_budget_a_question_is_kept_and_refused_politely_until_t
         await say(bot, "first", ALICE)
         await say(bot, "second", ALICE, language="de")
         await say(bot, "hello", BOB)
-        told = used_up_text("person", TOMORROW, "de").plain
-        assert "2026-03-03 00:00" in told
+        told = used_up_text("person", TOMORROW, "de", Clock().now).plain
+        assert "morgen, 00:00 UTC" in told
         assert bot.messenger.visible[ALICE][2] == told
         assert len(bot.messenger.visible[BOB]) == 2, "the answer, and that most of the budget is used"
         clock.now = TOMORROW
@@ -131,7 +131,7 @@ async def test_the_model_is_not_asked_for_what_is_refused(storage: Storage) -> N
 
 
 async def test_most_of_a_budget_is_said_once_behind_an_answer_and_not_kept(storage: Storage) -> None:
-    warning = nearly_used_text("person", TOMORROW, "en").plain
+    warning = nearly_used_text("person", TOMORROW, "en", Clock().now).plain
     async with shop(storage, taking(1700, 0), budgets(person="4200 tokens/day")) as bot:
         await say(bot, "a", ALICE)
         await say(bot, "b", ALICE)
@@ -199,7 +199,7 @@ async def test_too_many_messages_in_a_minute_are_kept_and_answered_no_more(stora
             await say(bot, text, ALICE)
         await say(bot, "/help", ALICE)
         shown = bot.messenger.visible[ALICE]
-        assert shown[:3] == ["re: a", "re: b", in_language("budgets.too_fast", "en", when="12:01")]
+        assert shown[:3] == ["re: a", "re: b", in_language("budgets.too_fast", "en", when="12:01 UTC")]
         assert len(shown) == 4, "told once; commands are answered"
         clock.pass_(minutes=1)
         await say(bot, "e", ALICE)
@@ -235,7 +235,7 @@ async def test_a_prompt_of_a_program_raises_and_can_be_resumed_when_there_is_roo
     context = await AgentContext.get_or_create(storage, {"chat_id": "1"})
     author = Author("program", "1")
     await service.prompt(context, "first", author=author)
-    with pytest.raises(BudgetExceeded, match="begins anew at 2026-03-03 00:00 UTC"):
+    with pytest.raises(BudgetExceeded, match="resets at 2026-03-03 00:00 UTC"):
         await service.prompt(context, "second", author=author)
     clock.now = TOMORROW
     run = await service.resume(context)
@@ -275,13 +275,13 @@ async def test_usage_tells_a_person_what_is_used_and_left(storage: Storage) -> N
         await say(bot, "/usage", ALICE)
         await say(bot, "/usage", BOB)
         assert bot.messenger.visible[ALICE][1] == (
-            "Today: 150 tokens in 1 call of the model, 0.0020 USD\n"
-            "This month: 150 tokens in 1 call of the model, 0.0020 USD\n\n"
-            "- You: 150 of 1,000 tokens a day (15 %), until 2026-03-03 00:00\n"
-            "- You: 0.0020 USD of 1.0000 USD a month (0 %), until 2026-04-01 00:00\n\n"
-            "Days and months are those of UTC."
+            "Today: 150 tokens in 1 model call, 0.0020 USD\n"
+            "This month: 150 tokens in 1 model call, 0.0020 USD\n\n"
+            "- You: 150 of 1,000 tokens per day (15%). Resets: tomorrow, 00:00 UTC\n"
+            "- You: 0.0020 USD of 1.0000 USD per month (0%). Resets: Apr 1, 00:00 UTC\n\n"
+            "Days and months are in UTC."
         )
-        assert "Today: 0 tokens in 0 calls" in bot.messenger.visible[BOB][0]
+        assert "Today: 0 tokens in 0 model calls" in bot.messenger.visible[BOB][0]
 
 
 def pair(*failures: Any) -> FallbackLLM:

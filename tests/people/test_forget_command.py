@@ -70,9 +70,9 @@ async def test_the_last_message_goes_and_in_a_group_one_s_own_alone(storage):
         asked = await say(bot, "alice", "/forget message", chat="group1")
         assert f"secret {MARK}" in asked
         order = asked[asked.index("/forget") :]
-        assert "no message" in await say(bot, "bob", order, chat="group1"), "it is not bob's"
+        assert "can’t find a message" in await say(bot, "bob", order, chat="group1"), "it is not bob's"
         assert "Forgotten" in await say(bot, "alice", order, chat="group1")
-        assert "no message" in await say(bot, "alice", "/forget message", chat="group1")
+        assert "can’t find a message" in await say(bot, "alice", "/forget message", chat="group1")
     group = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "group1"})
     texts = [each.text for each in await group.chat_history.messages()]
     assert "bob says something" in texts
@@ -86,7 +86,7 @@ async def test_in_a_group_forget_chat_takes_what_one_wrote_and_leaves_the_others
         for number in range(3):
             await say(bot, "alice", f"alice {MARK} number {number}", chat="group1")
             await say(bot, "bob", f"bob number {number}", chat="group1")
-        assert "Others write here too" in await say(bot, "alice", "/forget chat", chat="group1")
+        assert "Other people write here too" in await say(bot, "alice", "/forget chat", chat="group1")
         await say(bot, "alice", "/forget chat yes", chat="group1")
     assert await find_bytes(storage, MARK) == []
     group = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "group1"})
@@ -132,10 +132,8 @@ async def test_it_says_what_was_deleted_and_what_remains(storage):
         await say(bot, "bob", "hello alice", chat="group1")
         await say(bot, "alice", "and good bye", chat="group1")
         answer = await say(bot, "alice", "/forget chat yes", chat="group1")
-        assert answer.startswith(
-            "Forgotten. Deleted: messages: 2, answers: 2, facts: 1. What others said themselves remains. "
-        )
+        assert answer.startswith("Forgotten. Deleted: 2 messages, 2 answers, 1 fact. What other people said stays. ")
         answer = await say(bot, "alice", "/forget me yes", chat="alice")
-        counted = "Deleted: whole chats: 1, messages: 1, answers: 1, files: 1, facts: 1. These remain: "
+        counted = "Deleted: 1 whole chat, 1 message, 1 answer, 1 file, 1 fact. This stays: "
         assert answer.startswith(f"Forgotten. {counted}")
         assert ("The last traces" in answer) is not storage.is_sqlite

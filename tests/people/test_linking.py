@@ -54,7 +54,7 @@ async def test_told_in_one_and_known_in_the_other_and_to_no_stranger_of_the_same
     await service.prompt(slack, "what can I eat?", author=ALICE_ON_SLACK)
     assert "vegetarian" not in str(llm.prompts[-1])
     done = await link(storage, telegram, slack)
-    assert "you are Alice S. on Slack (slack:T1/U1) too" in done.text
+    assert "You are also Alice S. on Slack (slack:T1/U1)" in done.text
     await service.prompt(slack, "what can I eat?", author=ALICE_ON_SLACK)
     assert "diet: Is vegetarian" in str(llm.prompts[-1])
     await service.prompt(stranger, "what can I eat?", author=OTHER_ALICE)
@@ -63,7 +63,7 @@ async def test_told_in_one_and_known_in_the_other_and_to_no_stranger_of_the_same
 
 async def test_unlinking_takes_apart_what_was_joined_with_what_came_through_each(storage):
     telegram, slack = await open_chat(storage, "telegram-a", ALICE), await open_chat(storage, "slack-a", ALICE_ON_SLACK)
-    assert "not linked" in (await command(telegram, "/unlink", ALICE, COMMANDS)).text
+    assert "isn’t linked" in (await command(telegram, "/unlink", ALICE, COMMANDS)).text
     await link(storage, telegram, slack)
     one, other = await persons(storage, ALICE, ALICE_ON_SLACK)
     assert one == other
@@ -84,14 +84,14 @@ async def test_nothing_is_joined_before_both_agree(storage):
     taken = await command(slack, f"/link {code.lower().replace('-', ' ')}", ALICE_ON_SLACK, COMMANDS)
     number = values(taken.buttons)[0].rpartition(" ")[2]
     await command(telegram, f"/link confirm {number}", ALICE, COMMANDS)
-    assert "not been given" in (await command(telegram, "/link confirm", ALICE, COMMANDS)).text
+    assert "hasn’t been sent" in (await command(telegram, "/link confirm", ALICE, COMMANDS)).text
     one, other = await persons(storage, ALICE, ALICE_ON_SLACK)
     assert one != other
     # Nobody else agrees or confirms in their place, whatever number they send.
     bobs = await open_chat(storage, "telegram-b", BOB)
     await command(bobs, f"/link accept {number}", BOB, COMMANDS)
     await command(bobs, f"/link confirm {number}", BOB, COMMANDS)
-    assert "not been given" in (await command(telegram, "/link confirm", ALICE, COMMANDS)).text
+    assert "hasn’t been sent" in (await command(telegram, "/link confirm", ALICE, COMMANDS)).text
 
 
 async def test_a_code_works_once_and_for_ten_minutes(storage):

@@ -22,10 +22,10 @@ COMMANDS = Catalogue([MEMORY])
 @pytest.mark.any_database
 async def test_what_is_known_is_listed_with_its_source_and_buttons_that_delete(storage):
     chat = await open_chat(storage, "telegram-a", ALICE)
-    assert "nothing of you" in (await command(chat, "/memory", ALICE, COMMANDS)).text
+    assert "don’t know anything about you" in (await command(chat, "/memory", ALICE, COMMANDS)).text
     fact = await tell(storage, chat, ALICE, "I am vegetarian, remember that", topic="diet", text="Is vegetarian")
     answer = await command(chat, "/memory", ALICE, COMMANDS)
-    assert f"#{fact.id} diet: Is vegetarian (you said “I am vegetarian, remember that” on 2026-05-01, Telegram)" in (
+    assert f"#{fact.id} diet: Is vegetarian (you said “I am vegetarian, remember that” on May 1, 2026, Telegram)" in (
         answer.text
     )
     assert values(answer.buttons) == [f"/memory delete {fact.id}"]
@@ -41,7 +41,7 @@ async def test_a_fact_is_corrected_in_the_persons_own_words(storage):
     assert "correct" in (await command(chat, f"/memory correct {fact.id}", ALICE, COMMANDS)).text
     await command(chat, f"/memory correct #{fact.id} I live in Faro", ALICE, COMMANDS)
     answer = await command(chat, "/memory", ALICE, COMMANDS)
-    assert "I live in Faro (in your own words since 2026-05-01)" in answer.text
+    assert "I live in Faro (in your own words since May 1, 2026)" in answer.text
     assert "Porto" not in answer.text
 
 
@@ -54,12 +54,12 @@ async def test_in_a_group_only_what_may_be_told_there_is_seen_and_changed(storag
     assert "private chat" in answer.text
     for order in (f"delete {secret.id}", f"correct {secret.id} x", f"share {secret.id}"):
         told = await command(group, f"/memory {order}", ALICE, COMMANDS, is_private=False)
-        assert "There is no" in told.text
+        assert "There’s no" in told.text
     assert await visible(storage, private, ALICE) == ["I am looking for a job"]
     await command(private, f"/memory share {secret.id}", ALICE, COMMANDS)
     answer = await command(group, "/memory", ALICE, COMMANDS, is_private=False)
     assert "I am looking for a job" in answer.text
-    assert "groups may know" in answer.text
+    assert "shared with groups" in answer.text
     await command(private, f"/memory unshare {secret.id}", ALICE, COMMANDS)
     assert "job" not in (await command(group, "/memory", ALICE, COMMANDS, is_private=False)).text
 
@@ -79,7 +79,7 @@ async def test_a_forged_button_acts_on_nobody_elses_facts(storage):
     fact = await tell(storage, alices, ALICE, "I live in Porto")
     for order in ("delete", "share", "correct"):
         answer = await command(bobs, f"/memory {order} {fact.id} hacked", BOB, COMMANDS)
-        assert "There is no" in answer.text
+        assert "There’s no" in answer.text
     alice = await person_of(storage, ALICE)
     (known,) = await storage.read(lambda c: facts_of(c, alice))
     assert (known.text, known.is_shareable) == ("I live in Porto", False)
@@ -112,7 +112,7 @@ async def test_it_answers_in_every_language_and_knows_nothing_of_nobody(storage)
         )
     await storage.claims.release(claim)
     assert len(answers) == len(LANGUAGES)
-    assert "cannot tell who you are" in (await command(chat, "/memory", Author(name="x"), COMMANDS)).text
+    assert "can’t tell who you are" in (await command(chat, "/memory", Author(name="x"), COMMANDS)).text
 
 
 @pytest.mark.parametrize("words", ["1", '"', "user", "a"])

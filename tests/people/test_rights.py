@@ -76,7 +76,7 @@ async def test_nothing_else_is_answered(storage: Storage, text: str) -> None:
         await say(bot, "first of all", EVE)
         await say(bot, text, EVE)
         assert len(shown(bot)) == 1
-        assert "not here for everybody" in shown(bot)[0]
+        assert "not everyone can use me" in shown(bot)[0]
 
 
 @pytest.mark.any_database

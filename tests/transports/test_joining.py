@@ -111,8 +111,8 @@ async def test_who_is_over_budget_is_told_so(tmp_path, settings):
         await chat.converse("pipe", lines, screen, is_interactive=False)
     shown = [each for each in screen.text.getvalue().splitlines() if each]
     assert shown[0] == "one"
-    assert shown[1].startswith("(More than 80 % of your budget is used.")
-    assert shown[2].startswith("I cannot answer now: your budget does not reach.")
+    assert shown[1].startswith("(More than 80% of your budget is used.")
+    assert shown[2].startswith("I can’t answer right now: your budget is used up.")
 
 
 async def test_an_answer_grows_and_the_tool_that_works_is_named(settings, tmp_path):

@@ -166,5 +166,5 @@ async def test_what_ran_out_of_time_while_no_process_ran_is_not_done(storage):
     async with shop(storage, pay(), paid=paid, messenger=platform, clock=clock) as bot:
         assert not (await bot.press(says[0])).is_taken
         texts = await bot.shows(lambda texts: len(texts) == 2)
-        assert texts[0].startswith("Not done for Anna, because nobody decided in time")
+        assert texts[0].startswith("Expired for Anna, because nobody decided in time")
     assert paid == []

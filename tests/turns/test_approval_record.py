@@ -30,9 +30,9 @@ async def replay(storage, *, detailed):
     ("fate", "says", "why"),
     [
         ("suspended", "pay (#1) waits for a word, since 2026-06-01 00:00, until 2026-06-02 00:00 UTC", None),
-        ("allowed", "pay (#1): allowed, 2026-06-01 00:00 UTC", "pay: worked"),
-        ("denied", "pay (#1): denied, 2026-06-01 00:00 UTC", "pay: not allowed, so it was not made"),
-        ("expired", "pay (#1): expired, 2026-06-02 01:00 UTC", "pay: not allowed, so it was not made"),
+        ("allowed", "pay (#1): allowed, 2026-06-01 00:00 UTC", "pay: succeeded"),
+        ("denied", "pay (#1): denied, 2026-06-01 00:00 UTC", "pay: not allowed, so not run"),
+        ("expired", "pay (#1): expired, 2026-06-02 01:00 UTC", "pay: not allowed, so not run"),
     ],
 )
 async def test_the_record_says_what_became_of_a_call_and_shows_no_secret(storage, fate, says, why):

@@ -49,7 +49,7 @@ def asked(number, **arguments):
 def test_a_secret_is_not_shown(arguments):
     assert "hunter2" not in readable(arguments)[0]
     assert has_masked(arguments)
-    assert "Dots stand for what looks like a secret" in show_question([asked(1, **arguments)], "en", NOW).text
+    assert "Dots hide what looks like a secret" in show_question([asked(1, **arguments)], "en", NOW).text
 
 
 @pytest.mark.parametrize(
@@ -149,8 +149,8 @@ def test_an_argument_cannot_pass_as_others_and_what_is_cut_is_not_allowed_all_at
 def test_very_many_calls_are_cut_with_a_count_and_stay_one_message(count):
     calls = [asked(1000 + each, to=f"Person {each}", amount=each) for each in range(count)]
     message = show_question(calls, "en", NOW)
-    assert f"these {count} things" in message.text
-    assert f"And {count - 40} more. /allow show all shows all of them." in message.text
+    assert f"these {count} actions" in message.text
+    assert f"And {count - 40} more. To see all of them: /allow show all" in message.text
     assert len(message.text) < 3_000, "Slack shows no more in one block"
     (deny,) = message.buttons
     assert order_of(deny.says) is not None

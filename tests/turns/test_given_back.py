@@ -128,7 +128,7 @@ async def test_an_answer_that_a_filter_cut_says_so(context, storage):
         service, llm = make_service(storage, model(api))
         answer = await service.prompt(context, "go")
         await llm.close()
-    assert answer.text.startswith("Half of\n\n(The model's server ended my answer here")
+    assert answer.text.startswith("Half of\n\n(The model’s server stopped my answer here")
     assert (await context.load_memory()).steps[-1].finish_reason == FinishReason.FILTERED
 
 

@@ -51,7 +51,7 @@ async def test_what_one_process_learned_another_one_does_not_send(context, stora
         since = len(api.requests())
         other = await AgentContext.get_or_create(storage, {"chat": "other"})
         answer = await second.service.prompt(other, "and this?", attachments=[PNG])
-        assert "could not see cat.png" in answer.text
+        assert "couldn’t see cat.png" in answer.text
         assert len(api.requests()) == since + 1, "one request, without the picture"
         await first.llm.close()
         await second.llm.close()

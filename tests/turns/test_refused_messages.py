@@ -59,7 +59,7 @@ async def test_a_picture_that_is_refused_is_named_and_the_next_question_is_answe
         assert (await service.prompt(context, "hello")).text == "fine"
         answer = await service.prompt(context, "what is this?", attachments=[PNG])
         assert (
-            answer.text == "fine\n\n(The model could not see cat.png: it does not take this kind of picture or file.)"
+            answer.text == "fine\n\n(The model couldn’t see cat.png. It doesn’t accept this kind of picture or file.)"
         )
         since = len(api.requests())
         assert (await service.prompt(context, "and now?")).text == "fine"
@@ -76,7 +76,7 @@ async def test_a_format_that_no_provider_takes_is_named_and_not_sent(context, st
         answer = await service.prompt(context, "what is this?", attachments=[HEIC, PNG])
         assert (
             answer.text
-            == "fine\n\n(The model could not see IMG_1.heic: it does not take this kind of picture or file.)"
+            == "fine\n\n(The model couldn’t see IMG_1.heic. It doesn’t accept this kind of picture or file.)"
         )
         sent = json.dumps(api.bodies()[0])
         assert "image/heic;base64" not in sent
@@ -95,7 +95,7 @@ async def test_a_type_that_one_model_refuses_is_left_out_alone(context, storage)
         service = serve(storage, llm := model(api))
         webp = Attachment("image/webp", "a.webp", data=b"RIFF")
         answer = await service.prompt(context, "what is this?", attachments=[webp, PNG])
-        assert "could not see a.webp" in answer.text
+        assert "couldn’t see a.webp" in answer.text
         assert "cat.png" not in answer.text
         assert "image/png;base64" in json.dumps(api.bodies()[-1])
         await llm.close()
@@ -121,7 +121,7 @@ async def test_one_damaged_picture_takes_no_type_of_pictures_away(context, stora
     with OpenAIApi.running(reply) as api:
         service = serve(storage, llm := model(api))
         answer = await service.prompt(context, "what is this?", attachments=[BROKEN])
-        assert "could not see broken.png" in answer.text
+        assert "couldn’t see broken.png" in answer.text
         assert (await service.prompt(context, "and this?", attachments=[PNG])).text == "fine"
         assert image_url(PNG) in json.dumps(api.bodies()[-1])
         await llm.close()
@@ -135,7 +135,7 @@ async def test_a_type_that_was_taken_before_is_not_given_up_for_one_picture(cont
 
     with OpenAIApi.running(reply) as api:
         service = serve(storage, llm := model(api))
-        for name, file, says in (("1", PNG, "fine"), ("2", BROKEN, "could not see"), ("3", PNG, "fine")):
+        for name, file, says in (("1", PNG, "fine"), ("2", BROKEN, "couldn’t see"), ("3", PNG, "fine")):
             assert says in (await service.prompt(context, name, attachments=[file])).text
         assert image_url(PNG) in json.dumps(api.bodies()[-1])
         await llm.close()
@@ -165,7 +165,7 @@ async def test_what_somebody_else_said_before_is_found_out_told_once_and_kept_ou
     with OpenAIApi.running(refusing("Content Exists Risk", image=False)) as api:
         service = serve(storage, llm := model(api))
         await context.chat_history.append_user_message("poison", author="bob")
-        told = "(The model's server refuses something that was said here before. I leave it out for now.)"
+        told = "(The model’s server rejects an earlier message in this chat. I’m leaving it out for now.)"
         assert (await service.prompt(context, "hello")).text == f"fine\n\n{told}"
         assert len(api.requests()) == 2
         assert (await service.prompt(context, "and now?")).text == "fine"
@@ -215,7 +215,7 @@ async def test_an_agent_that_adds_to_its_prompts_is_answered_all_the_same(contex
         agent = Friendly(llm=model(api), message_selector=SteadyWindowMessageSelector(4000), search_k=0)
         service = serve_agent(storage, agent)
         await context.chat_history.append_user_message("poison", author="bob")
-        assert "fine\n\n(The model's server refuses something" in (await service.prompt(context, "hello")).text
+        assert "fine\n\n(The model’s server rejects an earlier message" in (await service.prompt(context, "hello")).text
         assert (await service.prompt(context, "and now?")).text == "fine"
         assert len(api.requests()) == 3
         assert all("Be friendly." in json.dumps(body) for body in api.bodies())
@@ -267,7 +267,7 @@ async def test_a_server_that_fails_while_the_refused_part_is_looked_for_blames_n
     with OpenAIApi.running(reply) as api:
         service = serve(storage, llm := model(api))
         answer = await service.prompt(context, "what is this?", attachments=[PNG])
-        assert "could not see cat.png" in answer.text
+        assert "couldn’t see cat.png" in answer.text
         assert (await service.prompt(context, "and now?")).text == "fine"
         assert "what is this?" in json.dumps(api.bodies()[-1]), "its words stay"
         await llm.close()

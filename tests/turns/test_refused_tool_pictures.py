@@ -61,7 +61,7 @@ async def test_a_refused_picture_of_a_tool_is_named_and_the_next_question_answer
     with OpenAIApi.running(calling("look", wording, status)) as api:
         service, llm = serve(storage, api)
         answer = await service.prompt(context, "use it")
-        assert answer.text.startswith("fine\n\n(The model could not see screen.png: ")
+        assert answer.text.startswith("fine\n\n(The model couldn’t see screen.png. ")
         sent = json.dumps(api.bodies()[-1]["messages"])
         assert "This is the screen." in sent, "what the tool said stays"
         assert "picture" in sent
@@ -77,7 +77,7 @@ async def test_a_picture_of_a_tool_that_no_provider_takes_is_named_and_not_sent(
     with OpenAIApi.running(calling("scan")) as api:
         service, llm = serve(storage, api)
         answer = await service.prompt(context, "use it")
-        assert answer.text.startswith("fine\n\n(The model could not see page.tiff: ")
+        assert answer.text.startswith("fine\n\n(The model couldn’t see page.tiff. ")
         sent = json.dumps(api.bodies()[-1])
         assert "image_url" not in sent
         assert "[image/tiff, page.tiff, 4 bytes]" in sent
@@ -97,7 +97,7 @@ async def test_a_picture_of_a_server_of_tools_goes_by_the_same_rules(context, st
     with OpenAIApi.running(calling("screen__picture", "Odd.", 422)) as api:
         service, llm = serve(storage, api, tools=(), toolsets=[servers])
         answer = await service.prompt(context, "use it")
-        assert "The model could not see image" in answer.text
+        assert "The model couldn’t see image" in answer.text
         assert (await service.prompt(context, "and now?")).text == "fine"
         await service.close()
         await llm.close()

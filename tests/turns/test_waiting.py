@@ -182,7 +182,7 @@ async def test_who_is_taken_out_may_decide_nothing_and_what_they_asked_for_ends(
         await bot.shows(lambda texts: len(texts) == 2)
         assert not (await bot.press(says[0])).is_taken
         assert (await bot.press(says[0], OLGA)).is_taken
-        await bot.shows(lambda texts: "Not done" in texts[0] or "Allowed" in texts[0])
+        await bot.shows(lambda texts: "Stopped for" in texts[0] or "Allowed" in texts[0])
         found = turns.select().with_only_columns(turns.c.status, turns.c.outcome).order_by(turns.c.id).limit(1)
         ((status, outcome),) = await bot.read(found)
         assert (status, outcome, bot.till) == ("done", "stopped", [])
@@ -214,7 +214,7 @@ async def test_calls_of_one_step_are_asked_about_one_by_one_and_many_together(st
         assert len(numbers) == 6
         await bot.inbox.decide(keys("2"), f"/deny {numbers[0]}", ANNA)
         texts = await bot.shows(lambda texts: "denied" in texts[0], chat="2")
-        assert texts[0].startswith("May I do these 6 things")
+        assert texts[0].startswith("May I do these 6 actions")
         await bot.inbox.decide(keys("2"), says[0], ANNA)
         texts = await bot.shows(lambda texts: len(texts) == 2, chat="2")
         assert texts[0].startswith("Decided for Anna:")
@@ -229,7 +229,7 @@ async def test_what_nobody_decides_in_time_is_not_done_and_the_message_says_so(s
         (says,) = await bot.asked()
         clock.now += timedelta(hours=25)
         texts = await bot.shows(lambda texts: len(texts) == 2)
-        assert texts[0].startswith("Not done for Anna, because nobody decided in time")
+        assert texts[0].startswith("Expired for Anna, because nobody decided in time")
         assert not (await bot.press(says[0])).is_taken
         assert bot.till == []
 
@@ -243,7 +243,7 @@ async def test_who_asked_may_stop_it_and_others_may_not(storage):
         await bot.say("hello", "bob")
         await bot.shows(lambda texts: texts[-1] == "re hello")
         await bot.stop("anna")
-        texts = await bot.shows(lambda texts: texts[0].startswith("Not done"))
+        texts = await bot.shows(lambda texts: texts[0].startswith("Stopped for"))
         assert "stopped" in texts[0]
         assert not (await bot.press(says[0])).is_taken
         assert bot.till == []
@@ -257,7 +257,7 @@ async def test_a_question_that_is_taken_back_is_not_gone_on_with(storage):
         bot.order += 1
         event = InboundEvent("gone", keys("1"), bot.order, b"anna: ", EventKind.DELETE, external_id="1:1")
         await bot.office.inbox.accept("messenger", [event])
-        await bot.shows(lambda texts: texts[0].startswith("Not done"))
+        await bot.shows(lambda texts: texts[0].startswith("Stopped for"))
         assert bot.till == []
 
 
@@ -277,7 +277,7 @@ async def test_what_is_always_allowed_is_listed_and_taken_back(storage):
         await bot.say("/tools ask pay")
         await bot.shows(lambda texts: "asks you again" in texts[-1])
         await bot.say("/tools ask pay")
-        await bot.shows(lambda texts: texts[-1] == "No tool pay runs here without asking you.")
+        await bot.shows(lambda texts: texts[-1] == "pay isn’t always allowed in this chat.")
         await bot.say("pay once more")
         await bot.shows(lambda texts: texts[-1].startswith("May I"))
         assert bot.till == [5, 5]
@@ -290,18 +290,20 @@ async def test_secrets_are_masked_and_all_of_long_arguments_comes_on_demand(stor
         """Pay."""
         return "paid"
 
-    wish = call("pay_later", text="x" * 1000 + "end", api_key="sk-live-1234567890abcdef", inner={"password": "hunter2"})
+    wish = call(
+        "pay_later", text="x" * 999 + "zebra", api_key="sk-live-1234567890abcdef", inner={"password": "hunter2"}
+    )
     async with shop(storage, wish, tools=[pay_later]) as bot:
         await bot.say("pay Anna")
         await bot.asked()
         (question,) = bot.platform.visible["1"]
         assert "sk-live" not in question
         assert "hunter2" not in question
-        assert "end" not in question
+        assert "zebra" not in question
         number = (await bot.read(pending_calls.select()))[0].id
         await bot.say(f"/allow show {number}")
         texts = await bot.shows(lambda texts: len(texts) == 2)
-        assert "xend" in texts[1]
+        assert "xzebra" in texts[1]
         assert "hunter2" not in texts[1]
 
 

@@ -67,13 +67,13 @@ async def test_five_failures_within_ten_minutes_are_told_once_and_that_they_are_
         await town.ask(*["fails"] * 3)
         assert await town.alerts.look() is None
         await town.until_told(1)
-        assert "5 questions failed in the last 10 minutes" in town.told()[0]
+        assert "Failed questions in the last 10 minutes: 5" in town.told()[0]
         assert "`botservice turns retry --all --failed-since 2026-03-01T12:00`" in town.told()[0]
         await town.ask("works")
         assert (await town.alerts.look()).is_over
         assert await town.alerts.look() is None
         await town.until_told(2)
-        assert town.told()[1].startswith("✅ Questions are answered again.")
+        assert town.told()[1].startswith("✅ Questions are being answered again.")
 
 
 async def test_failures_that_are_spread_over_more_than_ten_minutes_are_not_told(storage):
@@ -205,7 +205,7 @@ async def test_an_alert_is_told_in_english_where_what_was_written_cannot_be_read
         town.bot.messenger.read_errors.append(RuntimeError("no longer a message"))
         assert await town.alerts.look()
         await town.until_told(2)
-        assert "5 questions failed" in town.told()[1]
+        assert "last 10 minutes: 5" in town.told()[1]
 
 
 async def test_what_is_told_holds_no_words_of_people_or_of_the_model(storage):

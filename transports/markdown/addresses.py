@@ -13,7 +13,7 @@ _LONGEST_SCHEME: Final = len("https")
 _ENDS: Final = r"\s<>\[\]{}|\\^`\"“”„«»。，、；：！？（）【】「」『』《》〈〉،؛؟।…"  # noqa: RUF001
 _LONGEST: Final = 2_000  # characters: a longer one stays text, with all that is in it
 _REST: Final = re.compile(rf"://[^\W_](?:(?!&[lg]t;)[^{_ENDS}])*")
-_MARKS: Final = frozenset("?!.,:;*_~'’")  # noqa: RUF001 - at the end, they belong to the text around it
+_MARKS: Final = frozenset("?!.,:;*_~'’")
 
 
 def take_addresses(parser: MarkdownIt) -> None:

@@ -228,7 +228,8 @@ def _spans(tokens: Sequence[Token]) -> Iterator[Inline]:
     for token in tokens:
         # An address that is the words of a link leads where that does.
         link = links[0][0] if links else None
-        span = Span(token.content, link=link, **{name: True for name in styles if styles[name]})
+        marked: dict[str, Any] = {name: True for name in styles if styles[name]}
+        span = Span(token.content, link=link, **marked)
         words += token.content
         is_empty = is_empty and (token.type in ("link_close", "formula") or not (token.content or token.children))
         match token.type:

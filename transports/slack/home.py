@@ -7,7 +7,7 @@ from typing import Any
 
 from botservice.core.messages import Author
 from botservice.storage.database import Storage
-from botservice.texts import in_language
+from botservice.texts import date_in_language, in_language
 from transports.slack.client import SlackClient
 from transports.slack.manifest import slash_command
 from transports.slack.queries import list_facts, read_usage
@@ -41,7 +41,7 @@ class Home:
         author = Author("slack", person.account, person.name)
         say = partial(in_language, language=person.language)
         blocks = [_header(say("home.title")), _section(say("home.welcome", command=slash_command()))]
-        own = await _kept(storage, author, say), await _known(storage, author, say)
+        own = await _kept(storage, author, say, person.language), await _known(storage, author, say)
         for found in (*own, *[await section(storage, author) for section in self._sections]):
             if found is not None:
                 heading, lines = found
@@ -50,16 +50,19 @@ class Home:
         await self._client.call(workspace.token, "views.publish", user_id=user_id, view=view)
 
 
-async def _kept(storage: Storage, person: Author, say: Say) -> Section | None:
+async def _kept(storage: Storage, person: Author, say: Say, language: str | None) -> Section | None:
     """Return how much a person has said to the bot, and where."""
     usage = await storage.read(lambda connection: read_usage(connection, str(person.id)))
     if not usage.messages:
         return say("home.kept"), [say("home.nothing")]
     channels = sum(1 for keys in usage.places if not keys.get("channel_id", "").startswith("D"))
-    since = f"{usage.since:%Y-%m-%d}"
-    lines = [say("home.counts", messages=usage.messages, conversations=usage.conversations, since=since)]
+    counted = {
+        "messages": say("home.messages", count=usage.messages),
+        "conversations": say("home.conversations", count=usage.conversations),
+    }
+    lines = [say("home.counts", **counted, since=date_in_language(usage.since, language))]
     if channels:
-        lines.append(say("home.in_channels", channels=channels))
+        lines.append(say("home.in_channels", count=channels))
     return say("home.kept"), lines
 
 

@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, Final
 
 from botservice.core.formatted_text import Block, Blocks, CodeBlock, FormattedText, List, Paragraph, Span
@@ -11,6 +12,7 @@ from transports.markdown.formatted_pieces import in_pieces
 # A message takes about 12,000 characters in all its blocks. Source: github.com/slackapi/bolt-js/issues/2509.
 MAX_CHARACTERS: Final = 6_000
 _STYLES: Final = ("bold", "italic", "strike", "code")
+_TIME: Final = "{date_short_pretty}, {time}"  # by the reader's clock. Source: docs.slack.dev, date element
 
 Element = dict[str, Any]
 
@@ -71,6 +73,10 @@ def _inline(paragraph: Paragraph) -> list[Element]:
 
 def _text(text: str, span: Span) -> Element:
     style = {name: True for name in _STYLES if getattr(span, name)}
+    if span.at is not None and not span.code:
+        at = int(datetime.fromisoformat(span.at).timestamp())
+        shown_time: Element = {"type": "date", "timestamp": at, "format": _TIME, "fallback": storable(text)}
+        return shown_time | ({"style": style} if style else {})
     shown: Element = {"type": "text", "text": storable(text)}
     if span.link is not None:
         shown = {"type": "link", "url": span.link, "text": storable(text)}

@@ -148,6 +148,6 @@ def _without_colours(call: Mapping[str, Any]) -> dict[str, Any]:
 
 # What a call can do without: its name, whether an error is about it, whether it is there, and the call without it.
 _OPTIONAL: Final = (
-    ("moments", is_about_entities, _has_moments, _without_moments),
     ("colours", is_about_buttons, _has_colours, _without_colours),
+    ("moments", is_about_entities, _has_moments, _without_moments),
 )

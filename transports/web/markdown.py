@@ -183,7 +183,8 @@ def _show_spans(spans: Spans) -> str:
 
 def _elements(span: Span) -> list[tuple[str, str]]:
     link = [] if span.link is None else [("a", _LINK.format(escapeHtml(span.link)))]
-    return link + [(element, "") for name, element in _STYLES.items() if getattr(span, name)]
+    time = [] if span.at is None else [("time", f' datetime="{escapeHtml(span.at)}"')]
+    return link + time + [(element, "") for name, element in _STYLES.items() if getattr(span, name)]
 
 
 def _words(inline: Span | Formula) -> str:

@@ -1,5 +1,6 @@
 """What Slack takes as blocks and as pieces of a stream, as strict as the reference of Block Kit."""
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -55,6 +56,10 @@ def _is_fit_part(part: dict[str, Any]) -> bool:
 
 
 def _is_fit_word(element: dict[str, Any]) -> bool:
+    if element.get("type") == "date":  # "must provide an integer" is what Slack says of another timestamp
+        known = {"type", "timestamp", "format", "timezone", "url", "fallback", "style"}
+        has_tokens = re.search(r"\{(?:date|time|ago|day)\w*\}", element.get("format") or "")
+        return type(element.get("timestamp")) is int and has_tokens is not None and not set(element) - known
     styles = set(element.get("style") or ()) - {"bold", "italic", "strike", "code", "underline"}
     fields = {"text": {"type", "text", "style"}, "link": {"type", "url", "text", "style", "unsafe"}}
     return bool(element.get("text")) and not styles and not set(element) - fields.get(element.get("type", ""), set())

@@ -33,6 +33,8 @@ def _words(element: dict[str, Any]) -> str:
             return "\n".join(f"{'  ' * element.get('indent', 0)}• {_words(each)}" for each in inner)
         case "rich_text_section" | "rich_text_preformatted":
             return "".join(_words(each) for each in inner)
+        case "date":
+            return str(element.get("fallback") or element["format"])
         case _:
             return str(element.get("text", ""))
 

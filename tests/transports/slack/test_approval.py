@@ -10,7 +10,7 @@ from standins.slack_api import BOT_USER, Refuse, SlackApi
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM
 from botservice.people.access import Access
 
-OVER = "That was decided before, or its time is over."
+OVER = "That was already decided, or it has expired."
 
 
 def elements(post) -> dict:
@@ -63,7 +63,7 @@ async def test_pressed_twice_or_by_a_stranger_it_says_so_to_whoever_pressed(api:
         allow, deny = elements(question)["Allow"], elements(question)["Deny"]
         api.press(question, allow, user="U0BOB")
         where, body = (await api.until(lambda: api.world.responses))[0]
-        assert (where, body["text"]) == ("pressed", "Diese Knöpfe sind für die Person, die gefragt hat.")
+        assert (where, body["text"]) == ("pressed", "Diese Buttons sind nur für die Person, die gefragt hat.")
         assert (body["response_type"], body["replace_original"], body["thread_ts"]) == ("ephemeral", False, ts)
         assert [*elements(question)] == ["Allow", "Deny", "Always in this chat"]
         assert till.paid == []
@@ -93,7 +93,7 @@ async def test_after_its_time_the_question_says_that_it_is_over(api: SlackApi, b
     async with bot_on(api, cashier(), tools=till.tools, approval_lasts=timedelta(seconds=0.3)):
         ts = api.person_says("pay her")
         question = (await api.until(api.bot_posts))[0]
-        await becomes(api, question, "Not done for")
+        await becomes(api, question, "Expired for")
         assert elements(question) == {}
         await api.until(lambda: len(api.said()) == 2)
         await api.until(lambda: api.world.statuses and api.world.statuses[-1] == ("D0ALICE", ts, "active"))
@@ -121,7 +121,7 @@ async def test_the_chat_goes_on_while_the_session_waits(api: SlackApi, bot_on) -
         await api.until(lambda: "Read: how are you?" in api.said())
         await api.until(lambda: ("D0ALICE", ts, "suspended") in api.world.statuses)
         api.person_says("!stop")
-        await api.until(lambda: any("it was stopped" in each for each in api.said()))
+        await api.until(lambda: any("Stopped for" in each for each in api.said()))
         await api.until(lambda: [each for each in api.world.statuses if each[1] == ts][-1][2] == "active")
     assert other != ts
     assert till.paid == []

@@ -82,7 +82,7 @@ async def test_in_a_channel_only_who_asked_may_choose(api: SlackApi, bot_on, sql
         offered = buttons(post)
         api.press(post, offered["Large"], user="U0BOB")
         where, body = (await api.until(lambda: api.world.responses))[0]
-        assert (where, body["text"]) == ("pressed", "Diese Knöpfe sind für die Person, die gefragt hat.")
+        assert (where, body["text"]) == ("pressed", "Diese Buttons sind nur für die Person, die gefragt hat.")
         assert (body["response_type"], body["replace_original"]) == ("ephemeral", False)
         assert body["thread_ts"] == post.thread_ts
         assert buttons(post) == offered

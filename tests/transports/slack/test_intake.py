@@ -411,7 +411,7 @@ async def test_a_conversation_in_a_thread_is_the_same_on_both_databases(
         await api.until(lambda: len(api.events.tries) == 7)
         api.person_says("bye", channel="C0GENERAL", thread_ts=ts)
         await api.until(lambda: len(api.said("C0GENERAL")) == 3)
-    assert "*2* of your messages in *1* conversations" in view
+    assert "*2* messages from you in *1* conversation since" in view
     said = await rows(storage, "SELECT text FROM messages WHERE role = 'user' ORDER BY position")
     assert said == ["hello", "nothing", "and now?", "bye"]
     assert await rows(storage, "SELECT verdict FROM feedback") == ["good"]

@@ -182,7 +182,7 @@ async def test_a_page_shows_what_is_kept_of_a_person(api: SlackApi, bot_on) -> N
         del api.world.views["U0ALICE"]
         api.send_event({"type": "app_home_opened", "user": "U0ALICE", "tab": "home", "event_ts": "2.2"})
         view = json.dumps(await api.until(lambda: api.world.views.get("U0ALICE")))
-    assert "*1* of your messages in *1* conversations" in view
+    assert "*1* message from you in *1* conversation since" in view
     assert "Alice likes tea" in view
 
 

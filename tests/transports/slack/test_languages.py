@@ -9,7 +9,7 @@ from standins.slack_api import SlackApi
 
 from botservice import LLMError, ToolCall
 from botservice.agent.remembering import remember
-from botservice.texts import in_language
+from botservice.texts import date_in_language, in_language
 from transports.slack.interactions import ASK_CALLBACK
 from transports.slack.planning import as_typed
 
@@ -45,7 +45,8 @@ async def test_a_page_is_in_the_language_of_who_looks_at_it(
         await api.until(api.said)
         page = await page_of_alice(api, "2.2")
     since = datetime.fromtimestamp(float(ts), UTC)
-    counts = say("home.counts", messages=1, conversations=1, since=f"{since:%Y-%m-%d}")
+    counted = {each: say(f"home.{each}", count=1) for each in ("messages", "conversations")}
+    counts = say("home.counts", **counted, since=date_in_language(since, told_in))
     assert page == [*begin, counts, say("home.known"), "• I like tea\n", say("home.how")]
 
 

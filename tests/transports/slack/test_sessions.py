@@ -188,7 +188,7 @@ async def test_several_tools_at_once_are_a_plan(api: SlackApi, bot_on, typist) -
         typist.finish()
         await api.until(api.said)
     post = api.bot_posts()[0]
-    assert (post.task_display_mode, post.plan) == ("plan", "Steps: 2")
+    assert (post.task_display_mode, post.plan) == ("plan", "2 steps")
     first, second = post.tasks.values()
     assert (first["title"], first["status"], first["details"]) == ("look up", "complete", "word: bot")
     assert first["sources"] == [{"type": "url", "url": "https://example.com/bot", "text": "https://example.com/bot"}]

@@ -66,10 +66,10 @@ async def test_pressed_twice_or_afterwards_it_counts_once(api, bot_on) -> None:
         question = await api.message(42, "May I do this")
         queries = [press(api, question, each) for each in ("Allow", "Allow", "Deny")]
         assert [await told(api, each) for each in queries] == [
-            "Allowed: pay", *["That was decided before, or its time is over."] * 2]  # fmt: skip
+            "Allowed: pay", *["That was already decided, or it has expired."] * 2]  # fmt: skip
         await api.message(42, "Read: paid 5 to Anna")
         await becomes(api, question, "Allowed for")
-        assert await told(api, press(api, question, "Deny")) == "That was decided before, or its time is over."
+        assert await told(api, press(api, question, "Deny")) == "That was already decided, or it has expired."
     assert till.paid == [("Anna", 5)]
 
 
@@ -82,7 +82,7 @@ async def test_in_a_group_a_stranger_cannot_decide_and_an_owner_can(api, bot_on)
         question = await api.message(GROUP, "May I do this for Anna")
         assert question.reply_to == asked.message_id
         query = press(api, question, "Allow", user=BERTA)
-        assert await told(api, query) == "Diese Knöpfe sind für die Person, die gefragt hat."
+        assert await told(api, query) == "Diese Buttons sind nur für die Person, die gefragt hat."
         assert labels(api.seen(GROUP, question.message_id)) == ["Allow", "Deny", "Always in this chat"]
         assert till.paid == []
         assert (await told(api, press(api, question, "Allow", user=OWNER))).startswith("Allowed")
@@ -97,10 +97,10 @@ async def test_after_its_time_the_question_says_that_it_is_over(api, bot_on) -> 
     async with bot_on(api, cashier(), tools=till.tools, approval_lasts=timedelta(seconds=0.3)):
         api.person_says("pay her", chat_id=42)
         question = await api.message(42, "May I do this")
-        over = await becomes(api, question, "Not done for")
+        over = await becomes(api, question, "Expired for")
         assert over.buttons == ()
         await api.message(42, "Read: ", after=question.message_id)
-        assert await told(api, press(api, question, "Allow")) == "That was decided before, or its time is over."
+        assert await told(api, press(api, question, "Allow")) == "That was already decided, or it has expired."
     assert till.paid == []
 
 
@@ -126,7 +126,7 @@ async def test_arguments_are_shown_as_they_are(api, bot_on) -> None:
         shown = HOSTILE.replace("\u202e", "\\u202e").replace("\u202c", "\\u202c")
         assert shown in question.text
         assert len(question.text) <= 4096
-        assert {each["type"] for each in question.entities} == {"code", "pre"}
+        assert {each["type"] for each in question.entities} == {"code", "pre", "date_time"}
         assert "/allow show" in question.text
         press(api, question, "Deny")
         assert shown in (await becomes(api, question, "Denied for")).text
@@ -138,7 +138,7 @@ async def test_many_calls_are_decided_together(api, bot_on) -> None:
     calls = [{"to": f"P{number}", "amount": number} for number in range(7)]
     async with bot_on(api, cashier(*calls), tools=till.tools):
         api.person_says("pay all", chat_id=42)
-        question = await api.message(42, "May I do these 7 things")
+        question = await api.message(42, "May I do these 7 actions")
         assert labels(question) == ["Allow all", "Deny all"]
         press(api, question, "Allow all")
         await becomes(api, question, "Decided for")
@@ -157,6 +157,6 @@ async def test_a_question_that_was_shown_twice_can_be_decided_on_either_copy(api
         await becomes(api, question, "Allowed for")
         await api.until(lambda: "✓ Allow" in labels(api.seen(42, copy.message_id)))
         await api.message(42, "Read: paid 5 to Anna")
-        gone = "This button does nothing any more."
+        gone = "This button no longer works."
         assert await told(api, api.person_presses(42, copy.message_id, "b1")) == gone
     assert till.paid == [("Anna", 5)]

@@ -97,9 +97,9 @@ async def test_what_no_keyboard_holds_is_answered_and_stored_nowhere(
         forged = ["b9", "", "b", "b0.7", "b-1", "I take everything", "b" + "9" * 60, "b0" * 20]
         for data in forged:
             query = api.person_presses(42, question.message_id, data)
-            assert (await pressed(api, query))["text"] == "This button does nothing any more."
+            assert (await pressed(api, query))["text"] == "This button no longer works."
         query = api.person_presses(42, other.message_id, "b0")
-        assert (await pressed(api, query))["text"] == "This button does nothing any more."
+        assert (await pressed(api, query))["text"] == "This button no longer works."
         for wrong in ({"id": "7"}, {"id": 7}, {}, {"id": "8", "message": None}, {"id": "9", "from": "x", "data": 3}):
             api.push_update({"callback_query": wrong})
         api.person_says("bye", chat_id=42)
@@ -114,7 +114,7 @@ async def test_in_a_group_only_who_asked_may_choose(api: BotApi, bot_on, sqlite_
         question = await api.message(GROUP, "Which one?")
         assert question.reply_to == asked.message_id
         query = api.person_presses(GROUP, question.message_id, "b1", user=BERTA)
-        assert (await pressed(api, query))["text"] == "Diese Knöpfe sind für die Person, die gefragt hat."
+        assert (await pressed(api, query))["text"] == "Diese Buttons sind nur für die Person, die gefragt hat."
         api.person_presses(GROUP, question.message_id, "b0", user=1001)
         answer = await api.message(GROUP, "You said: Small")
         assert answer.reply_to == question.message_id

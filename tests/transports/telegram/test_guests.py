@@ -213,9 +213,9 @@ async def test_a_guest_says_nothing_of_a_budget_before_others(api: BotApi, bot_o
 
 
 def test_what_the_service_says_as_a_guest_is_no_markdown() -> None:
-    said = line("I did not read ", quoted("**x** [here](https://evil.example)"))
+    said = line("I couldn’t read ", quoted("**x** [here](https://evil.example)"))
     (payload,) = plan_guest(Message(None, Role.SYSTEM, said.plain, formatted=said), {})
-    assert payload["text"] == "I did not read **x** [here](https://evil.example)"
+    assert payload["text"] == "I couldn’t read **x** [here](https://evil.example)"
     assert [each["type"] for each in payload["entities"]] == ["code"]
 
 

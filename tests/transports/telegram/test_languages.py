@@ -42,7 +42,8 @@ async def test_a_turn_that_goes_on_after_a_restart_knows_the_language_still(
 async def test_usage_is_told_in_the_language_of_who_asks(
     api: BotApi, bot_on: Any, language: str | None, told_in: str
 ) -> None:
-    nothing = in_language("usage.used", told_in, tokens=0, calls=0, cached="", cost="")
+    tokens = in_language("usage.tokens", told_in, count=0)
+    nothing = in_language("usage.used", told_in, tokens=tokens, count=0, cached="", cost="")
     told = [
         in_language("usage.today", told_in, used=nothing),
         in_language("usage.this_month", told_in, used=nothing),

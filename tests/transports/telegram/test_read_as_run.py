@@ -61,7 +61,7 @@ async def test_what_is_read_is_what_runs_whatever_it_is(api: BotApi, bot_on: Any
             told = read_back(question)
             assert told == arguments
             assert decoded(visible(name.strip())) in decoded(question.text) or name.strip() == ""
-            assert {each["type"] for each in question.entities} <= {"pre", "code"}
+            assert {each["type"] for each in question.entities} <= {"pre", "code", "date_time"}
             press(api, question, "Allow", user=chat)
             await becomes(api, question, "Allowed")
             await api.until(lambda count=number + 1: len(ran) == count)

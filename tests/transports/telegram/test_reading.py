@@ -228,7 +228,7 @@ async def test_a_group_is_listened_to_and_answered_when_the_bot_is_meant(
         api.person_says("and Bob?", chat_id=GROUP, user=ada, reply_to=first.message_id)
         await api.message(GROUP, "answer 2")
         api.person_says(f"/ask@{api.username} me", chat_id=GROUP, user=ada)
-        await api.message(GROUP, "I do not know /ask")
+        await api.message(GROUP, "I don’t know the command /ask")
         api.person_says(f"/ask@{api.username} me", chat_id=GROUP, user=ada)
         await api.messages(GROUP, 4)
         mention = [{"type": "text_mention", "offset": 0, "length": 3,
@@ -329,9 +329,7 @@ async def test_a_topic_is_its_own_conversation_and_a_thread_of_replies_is_not(
     assert len(await history(sqlite_storage, -1001000000002)) == 2
 
 
-@pytest.mark.parametrize(
-    ("language", "hello"), [("en", "Hello!"), ("de-AT", "Hallo!"), ("ko", "안녕"), ("xx", "Hello!")]
-)
+@pytest.mark.parametrize(("language", "hello"), [("en", "Hi!"), ("de-AT", "Hallo!"), ("ko", "안녕"), ("xx", "Hi!")])
 async def test_start_and_help_are_answered_without_the_model(
     api: BotApi, bot_on, sqlite_storage: Storage, language: str, hello: str
 ) -> None:

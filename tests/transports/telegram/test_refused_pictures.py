@@ -37,7 +37,7 @@ async def test_a_photo_in_a_private_chat_is_answered_with_what_was_not_seen(api:
     async with bot_on(api, llm):
         api.person_sends_photo(PNG, chat_id=42, caption="what is this?")
         (answer,) = await api.messages(42, 1)
-        assert answer.text.startswith("I am first\n\n(The model could not see the picture: it does")
+        assert answer.text.startswith("I am first\n\n(The model couldn’t see the picture. It does")
         api.person_says("and now?", chat_id=42)
         assert (await api.messages(42, 2))[-1].text == "I am first"
 

@@ -39,4 +39,4 @@ async def test_a_reminder_is_cancelled_with_its_button(api: BotApi, bot_on) -> N
         api.person_presses(42, listed.message_id, button["callback_data"])
         await api.message(42, "Cancelled: Tea is *ready*")
         api.person_says("/reminders", chat_id=42)
-        await api.message(42, "I remind this chat of nothing")
+        await api.message(42, "No reminders")

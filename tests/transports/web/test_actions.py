@@ -129,7 +129,7 @@ async def test_why_is_told_of_any_answer_and_leads_to_its_turn(site):
     _, first = await talk(visitor, "what is **this**?")
     await talk(visitor, "and that?")
     said = (await visitor.client.get("/web/why", params={"message": first["id"]})).json()
-    assert "This answer (to “what is **this**?”) was made of:" in said["text"]
+    assert "This answer (to “what is **this**?”) is based on:" in said["text"]
     assert "<strong>" not in said["html"]
     page = await visitor.client.get(said["inspect"], headers={"Accept": "text/html"}, follow_redirects=True)
     assert "what is **this**?" in page.text

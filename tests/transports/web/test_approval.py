@@ -8,7 +8,7 @@ import pytest
 from standins.payments import HOSTILE, Till, cashier
 
 PAGE = {"Accept": "text/html"}
-OVER = "That was decided before, or its time is over."
+OVER = "That was already decided, or it has expired."
 
 
 async def decide(visitor: Any, says: str, number: int = 1) -> dict[str, Any]:
@@ -110,7 +110,7 @@ async def test_after_its_time_the_question_says_that_it_is_over(run_site) -> Non
         visitor = await site.visitor()
         async with visitor.events() as events:
             await visitor.say("pay her")
-            over = await events.until("notice", lambda data: data["text"].startswith("Not done for"))
+            over = await events.until("notice", lambda data: data["text"].startswith("Expired for"))
             assert over.data["buttons"] == []
             await answered(events, "Read: ")
     assert till.paid == []

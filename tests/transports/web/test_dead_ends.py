@@ -64,7 +64,7 @@ async def test_a_link_without_its_secret_is_told_as_one_that_does_not_work(run_s
         for path in ("/web/link", "/web/link/"):
             answer = await visitor.client.get(path, headers=PAGE)
             assert answer.status_code == 404
-            assert "This link does not work any more" in answer.text
+            assert "This link no longer works" in answer.text
             assert WAY_HOME in answer.text
 
 

@@ -306,8 +306,8 @@ async def test_the_answer_to_a_command_is_a_notice_and_no_part_of_the_conversati
         async with visitor.events() as events:
             await visitor.say("/new")
             notice = (await events.until("notice")).data
-            assert notice["text"].startswith("A fresh start.")
-            assert notice["blocks"][0].startswith('<p class="plain">A fresh start.')
+            assert notice["text"].startswith("We’re starting over.")
+            assert notice["blocks"][0].startswith('<p class="plain">We’re starting over.')
             assert (notice["asked"], notice["is_trouble"]) == ("/new", False)
             assert events.messages == []
 
@@ -320,13 +320,13 @@ async def test_a_budget_that_is_nearly_used_or_does_not_reach_is_said_also_to_wh
         async with visitor.events() as events:
             await visitor.say("first")
             line = (await events.until("notice")).data
-            assert line["text"].startswith("(More than 80 % of your budget is used.")
+            assert line["text"].startswith("(More than 80% of your budget is used.")
             assert events.texts == ["first", "one"]
             assert (line["at"] >= events.messages[1]["at"], line["is_aside"], line["is_trouble"]) == (True, True, False)
             await events.until_idle()
             await visitor.say("second")
             refusal = (await events.until("notice")).data
-            assert refusal["text"].startswith("I cannot answer now: your budget does not reach.")
+            assert refusal["text"].startswith("I can’t answer right now: your budget is used up.")
             assert (refusal["asked"], refusal["is_aside"], refusal["is_trouble"]) == (None, False, False)
             assert events.texts == ["first", "one", "second"]
         async with visitor.events() as again:

@@ -135,7 +135,7 @@ async def test_what_was_forgotten_is_counted_on_the_page_and_is_there_when_it_is
         await events.until_answered()
         await visitor.say("/forget chat yes")
         told = await events.until("notice")
-        assert told.data["text"].startswith("Forgotten. Deleted: whole chats: 1, messages: 1, answers: 1.")
+        assert told.data["text"].startswith("Forgotten. Deleted: 1 whole chat, 1 message, 1 answer.")
     async with visitor.events() as events:
         await events.until_idle()
         (again,) = [event.data["text"] for event in events.seen if event.name == "notice"]

@@ -125,7 +125,7 @@ async def test_a_command_is_called_one_and_shows_what_was_sent(run_site):
         assert "/forget" in page
         assert "Turn 2" not in words((await read(visitor, "/inspect?view=turns")).partition("<tbody>")[2])
         listed = words((await read(visitor, "/inspect?view=turns&state=commands")).partition("<tbody>")[2])
-        assert "Command Just write." in listed  # which one it was, its answer says
+        assert "Command Just write to me." in listed  # which one it was, its answer says
         charts = await read(visitor, "/inspect/charts?range=day")
         assert charts.count("Nothing in this time") == len(("cost", "errors", "good", "bad"))
 

@@ -79,7 +79,7 @@ async def test_looking_at_a_link_uses_nothing_up_and_its_button_does_once(site):
         shown = await crawler.client.get(path, headers=PAGE)
         assert shown.status_code == 200
         assert "You will chat here as Alice on Telegram (telegram:1)." in shown.text
-        assert "A chat of its own begins in the browser" in shown.text
+        assert "You get a separate chat in this browser" in shown.text
         assert "set-cookie" not in shown.headers
         assert shown.headers["cache-control"] == "no-store"
     assert (await crawler.client.head(path)).status_code == 405
@@ -224,7 +224,7 @@ async def test_without_a_token_people_get_in_and_nobody_else(run_site):
         answer = await stranger.client.get("/inspect", headers=PAGE)
         assert answer.status_code == 401
         assert 'type="password"' not in answer.text
-        assert "Write /web to the bot" in answer.text
+        assert "Send /web to the bot" in answer.text
         assert (await stranger.client.post("/web/login", data={"token": ""})).status_code == 404
         person = await come(site)
         assert [await status(person), await status(person, "/inspect")] == [200, 403]
@@ -276,7 +276,7 @@ async def test_nobody_is_given_many_links_or_keeps_many_browsers(site):
     assert [await status(each) for each in visitors] == [401] + [200] * MOST_LOGINS
     for _ in range(MOST_LINKS):
         await link(site, BOB)
-    assert "too many links" in await ask(site, BOB)
+    assert "Too many links" in await ask(site, BOB)
 
 
 async def test_from_a_browser_no_link_is_given_and_no_account_joined(site):
@@ -289,7 +289,7 @@ async def test_from_a_browser_no_link_is_given_and_no_account_joined(site):
 
 async def test_unlinking_takes_the_browser_along(site):
     visitor = await come(site)
-    assert "not linked" in await ask(site, text="/unlink")
+    assert "isn’t linked" in await ask(site, text="/unlink")
     assert await status(visitor) == 200
 
 

@@ -59,7 +59,7 @@ async def ends_by_logging_out(site, visitor):
 
 
 async def ends_by_the_command(site, visitor):
-    assert "logged out of every browser" in await ask(site, text="/web off")
+    assert "logged out of all browsers" in await ask(site, text="/web off")
 
 
 async def ends_by_unlinking(site, visitor):
@@ -71,7 +71,7 @@ async def ends_by_unlinking(site, visitor):
     await site.storage.write(join)
     other = await come(site, ALICE_ON_SLACK)
     assert await status(other) == 200
-    assert "apart from" in await ask(site, ALICE_ON_SLACK, "/unlink")
+    assert "no longer linked to" in await ask(site, ALICE_ON_SLACK, "/unlink")
     assert await status(other) == 401
     assert await status(visitor) == 200
     await ask(site, text="/web off")

@@ -54,7 +54,7 @@ async def test_a_turn_that_failed_offers_to_ask_again_and_names_nobody_to_ask(ru
             await visitor.say("hello")
             notice = (await events.until("notice")).data
             assert notice["is_trouble"]
-            assert notice["text"].startswith("Sorry, I could not answer this")
+            assert notice["text"].startswith("Sorry, I couldn’t answer this")
             assert "/retry" not in notice["text"]
             assert "T1" not in notice["text"]
             await visitor.say("/retry")

@@ -8,7 +8,7 @@ const dateOfAnotherYear = new Intl.DateTimeFormat(undefined, { day: "numeric", m
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "medium" });
 const near = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "auto" });
 const DAY = 24 * 60 * 60 * 1000; // milliseconds
-// As the service writes times: in UTC, which stands behind the last of them in its sentence.
+// Times in messages of 1.0.0 and in errors: in UTC, which stands behind the last of them in its sentence.
 const WRITTEN = /(\d{4}-\d\d-\d\d) (\d\d:\d\d)(?: ?[(（]UTC[)）]| UTC)?/g;
 
 function midnightOf(moment) {
@@ -31,6 +31,10 @@ function inWords(moment) {
   return isToday(moment) ? clock.format(moment) : `${dayOf(moment)}, ${clock.format(moment)}`;
 }
 
+function wordsOf(moment) {
+  return element("time", { datetime: moment.toISOString(), title: full.format(moment) }, inWords(moment));
+}
+
 function capital(text) {
   return text.charAt(0).toLocaleUpperCase() + text.slice(1);
 }
@@ -49,6 +53,10 @@ export function listedTimeOf(at) {
 
 // Writes the times that the service itself names as the reader's own. Code, which shows arguments, stays as it is.
 export function withLocalTimes(body) {
+  for (const time of body.querySelectorAll("time[datetime]")) {
+    const moment = new Date(time.getAttribute("datetime"));
+    if (!Number.isNaN(moment.getTime())) time.replaceWith(wordsOf(moment));
+  }
   const walker = document.createTreeWalker(body, NodeFilter.SHOW_TEXT);
   const found = [];
   while (walker.nextNode()) {
@@ -65,7 +73,7 @@ function partsOf(text) {
   for (const match of text.matchAll(WRITTEN)) {
     const moment = new Date(`${match[1]}T${match[2]}Z`);
     if (Number.isNaN(moment.getTime())) continue;
-    parts.push(text.slice(end, match.index), element("time", { datetime: moment.toISOString(), title: full.format(moment) }, inWords(moment)));
+    parts.push(text.slice(end, match.index), wordsOf(moment));
     end = match.index + match[0].length;
   }
   return [...parts, text.slice(end)];

@@ -95,7 +95,7 @@ async def test_a_command_stands_above_its_answer_which_is_neither_trouble_nor_to
             if is_loaded_again:
                 await page.reload()
             await expect(page.locator("#log .notice .asked")).to_have_text("/help")
-            await expect(page.locator("#log .notice .body")).to_contain_text("What I can do")
+            await expect(page.locator("#log .notice .body")).to_contain_text("Show what I can do")
             await expect(page.locator("#log .trouble")).to_have_count(0)
             await expect(page.locator("#waiting > li")).to_have_count(0)
             await expect(page.get_by_role("toolbar")).to_have_count(0)

@@ -70,7 +70,7 @@ async def test_a_search_leads_to_what_the_service_itself_said(run_site, open_pag
         await page.get_by_role("searchbox").fill("know nothing")
         await expect(page.locator("#mine mark")).to_have_text(["know", "nothing"])
         await items(page).click()
-        await expect(page.locator(".named")).to_contain_text("I know nothing of you")
+        await expect(page.locator(".named")).to_contain_text("I don’t know anything about you")
         await expect(page.locator(".named")).to_be_in_viewport()
 
 
