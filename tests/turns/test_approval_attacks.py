@@ -111,7 +111,9 @@ async def test_who_decides_is_told_what_was_really_decided(storage):
             for order, says in ((8, deny), (9, allow))
         ]
         await bot.office.inbox.accept("messenger", said)
-        texts = await bot.shows(lambda texts: "re pay Anna" in texts and any("before" in each for each in texts))
+        texts = await bot.shows(
+            lambda texts: "re pay Anna" in texts and any("already decided" in each for each in texts)
+        )
         assert "Denied: pay" in texts
         assert "Allowed: pay" not in texts
         assert bot.till == []

@@ -120,7 +120,7 @@ async def test_words_that_one_process_found_refused_are_kept_out_by_another_and_
     with OpenAIApi.running(refusing_words) as api:
         first, second = Process(storage, api), Process(storage, api)
         await context.chat_history.append_user_message(f"poison: {DIARY}", author="bob")
-        assert "refuses something that was said here before" in (await first.service.prompt(context, "hello")).text
+        assert "rejects an earlier message in this chat" in (await first.service.prompt(context, "hello")).text
         since = len(api.requests())
         again = await AgentContext.get_or_create(storage, context.context_keys)
         assert (await second.service.prompt(again, "and now?")).text == "fine"

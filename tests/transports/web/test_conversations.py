@@ -165,7 +165,7 @@ async def test_what_the_service_itself_said_is_found_too(run_site, storage_url):
             await events.until_idle()
             await visitor.say("/help", conversation=helped)
             notice = (await events.until("notice")).data
-        answer = await visitor.client.get("/web/conversations", params={"search": "FRESH conversation"})
+        answer = await visitor.client.get("/web/conversations", params={"search": "NEW conversation"})
         (found,) = answer.json()["conversations"]
         assert (found["name"], found["hit"]["place"], found["at"]) == (
             helped,
