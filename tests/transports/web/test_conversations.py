@@ -165,19 +165,19 @@ async def test_what_the_service_itself_said_is_found_too(run_site, storage_url):
             await events.until_idle()
             await visitor.say("/help", conversation=helped)
             notice = (await events.until("notice")).data
-        answer = await visitor.client.get("/web/conversations", params={"search": "NEW conversation"})
+        answer = await visitor.client.get("/web/conversations", params={"search": "LAST question"})
         (found,) = answer.json()["conversations"]
         assert (found["name"], found["hit"]["place"], found["at"]) == (
             helped,
             f"notice-{notice['place']}",
             notice["at"],
         )
-        assert [part["text"] for part in found["hit"]["parts"] if part["is_hit"]] == ["fresh", "conversation"]
+        assert [part["text"] for part in found["hit"]["parts"] if part["is_hit"]] == ["last", "question"]
         assert [name for name, _ in await listed(visitor, search="ä😀 amount")] == [asked]  # what a tool asks
         assert await listed(visitor, search='"text"') == []
-        assert await listed(await site.visitor(), search="fresh") == []
+        assert await listed(await site.visitor(), search="last question") == []
         assert (await visitor.post("/web/conversations/delete", {"conversation": helped})).status_code == 200
-        assert await listed(visitor, search="fresh") == []
+        assert await listed(visitor, search="last question") == []
 
 
 async def test_the_sentence_around_what_was_found_is_shown_with_it_marked(run_site, storage_url):
