@@ -154,7 +154,7 @@ async def test_there_may_be_so_many(chat):
 async def test_a_schedule_is_no_reminder_that_anybody_may_cancel(chat):
     await command(chat, "/schedule daily 09:00 x")
     assert await chat.storage.read(lambda connection: read_waiting(connection, chat.id)) == []
-    assert "No reminder 1" in await command(chat, "/reminders cancel 1", role=None)
+    assert "no reminder 1" in await command(chat, "/reminders cancel 1", role=None)
 
 
 @pytest.mark.any_database
@@ -184,7 +184,7 @@ async def test_a_schedule_has_the_agent_do_it_each_time_and_says_when_it_is_late
     async with office(storage, echo, clock=clock) as bot:
         await bot.messenger.until(lambda: len(bot.messenger.visible.get("1", [])) >= 2)
         late, answer = bot.messenger.visible["1"]
-        assert late == "This comes late: it was due at 2026-05-04 18:00 UTC."
+        assert late == "This reminder is late. It was due: May 4, 18:00 UTC"
         assert "; it was due at 2026-05-04 18:00 UTC) look" in answer
         clock.now = NOON + timedelta(days=3, hours=2, minutes=1)
         await bot.messenger.until(lambda: len(bot.messenger.visible["1"]) == 3)
