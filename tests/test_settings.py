@@ -73,7 +73,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("OPENAI_API", ["v2", "chat.completions"], "auto, responses or chat"),
     ("OPENAI_REASONING_EFFORT", ["extreme", "0"], "none, minimal, low"),
     ("OPENAI_REASONING_SUMMARY", ["yes"], "off, auto, concise or detailed"),
-    ("OPENAI_API_KEY", ["sk-ä", "sk-1 2", "“sk-1”"], "without blanks"),
+    ("OPENAI_API_KEY", ["sk-ä", "sk-1 2", "“sk-1”"], "without spaces"),
     ("SLACK_API_URL", ["slack.com"], "https://slack.com/api/"),
     ("SLACK_LISTEN", ["everything"], "threads or channels"),
     ("SLACK_PINGS", ["some"], "none, users or all"),

@@ -61,12 +61,12 @@ _WEBHOOK_SECRET = re.compile(r"[A-Za-z0-9_-]{1,256}")  # Bot API, setWebhook
 _MUST_BE = {
     # pragma: allowlist nextline secret
     "database_url": "an address such as sqlite:///bot.db or postgresql://user:password@host/name",
-    "openai_api_key": "a key as its server gave it, without blanks, in plain letters, digits and signs",
+    "openai_api_key": "a key as its server gave it, without spaces, in plain letters, digits and signs",
     "openai_fallback_models": "names of models on the same server, with commas between them",
     "openai_api": "auto, responses or chat",
     "openai_reasoning_effort": "none, minimal, low, medium, high, xhigh or max; unset for the model's own",
     "openai_reasoning_summary": "off, auto, concise or detailed",
-    "openai_base_url": "the address of a server that speaks as OpenAI does, such as http://localhost:11434/v1",
+    "openai_base_url": "the address of an OpenAI-compatible server, such as http://localhost:11434/v1",
     "telegram_api_url": "the address of a Bot API server, without /bot at its end",
     "telegram_bot_token": "a token from @BotFather, such as 123456:ABC-DEF",
     "telegram_guests": "on or off",
@@ -261,7 +261,7 @@ class UnknownTool(ValueError):
 
 
 class _Environment(BaseSettings):
-    """Reads values as people write them: blanks around one do not count, and an empty one is unset."""
+    """Read values as people write them: spaces around a value are removed, and an empty value is unset."""
 
     model_config = SettingsConfigDict(env_file=".env", env_ignore_empty=True, extra="ignore", case_sensitive=False)
 
