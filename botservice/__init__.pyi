@@ -76,10 +76,10 @@ from .core.messages import ToolCall as ToolCall
 from .core.references import Reference as Reference
 from .core.references import ReferenceKind as ReferenceKind
 from .history.chat_history import ChatHistory as ChatHistory
-from .history.e5_embedder import E5Embedder as E5Embedder
 from .history.embeddings import Embedder as Embedder
 from .history.embeddings import OpenAIEmbedder as OpenAIEmbedder
 from .history.indexing import EmbeddingIndexer as EmbeddingIndexer
+from .history.local_embedder import E5Embedder as E5Embedder
 from .history.local_embedder import LocalEmbedder as LocalEmbedder
 from .history.notes import Note as Note
 from .history.questions import SearchHit as SearchHit

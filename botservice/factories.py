@@ -101,8 +101,7 @@ def build_skills(settings: Settings) -> Skills | None:
 def build_embedder(settings: Settings) -> Embedder | None:
     """Return the embedder of the settings, or None. Loading a local model takes a second or so."""
     if settings.local_embedding_model is not None:
-        from botservice.history.e5_embedder import E5_MODEL, E5Embedder
-        from botservice.history.local_embedder import LocalEmbedder
+        from botservice.history.local_embedder import E5_MODEL, E5Embedder, LocalEmbedder
 
         try:
             if settings.local_embedding_model == E5_MODEL:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from botservice.agent.tool_outputs import OutputError
-from botservice.llm.tls import tls_context
+from botservice.llm.network import tls_context
 from botservice.mcp.config import ServerConfig
 from botservice.mcp.failures import explain, is_closed
 from botservice.mcp.http_and_stdio import ConnectionState, connected

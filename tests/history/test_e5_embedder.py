@@ -13,8 +13,8 @@ import pytest
 from botservice import AgentContext, EmbeddingIndexer, SettingsError
 from botservice.config.settings import Settings
 from botservice.factories import build_embedder
-from botservice.history.e5_embedder import E5_MODEL, E5Embedder
 from botservice.history.embeddings import Embedder
+from botservice.history.local_embedder import E5_MODEL, E5Embedder
 
 PAIRS = (
     ("I can't eat peanuts, my throat swells up.", "Which allergies do I have?"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from botservice.core.messages import Role
-from botservice.history.e5_embedder import E5Embedder
+from botservice.history.local_embedder import E5Embedder
 from botservice.search import languages
 from botservice.search.documents import Document
 from botservice.search.index import SearchIndex

@@ -11,8 +11,8 @@ import pytest
 from standins.certificates import certificate_for
 from standins.raw_http import RawRequest, chunk, raw_server, response
 
+from botservice.llm.network import tls_context
 from botservice.llm.openai.direct import DirectTransport
-from botservice.llm.tls import tls_context
 
 
 def client(tls: ssl.SSLContext | None = None, idle_seconds: float = 60.0) -> httpx2.AsyncClient:

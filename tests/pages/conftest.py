@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from standins.web_pages import PagesWeb
 
+from botservice.agent.fetch_page import PageReader
 from botservice.agent.page_fetching import FetchLimits, PageFetcher, PublicNetwork
-from botservice.agent.page_reader import PageReader
 
 
 @pytest.fixture

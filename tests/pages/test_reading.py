@@ -4,10 +4,9 @@ import pytest
 from attacks.hostile_files import plain
 from standins.web_pages import PagesWeb, page
 
-from botservice.agent.fetch_page import PageRates
+from botservice.agent.fetch_page import PageRates, PageReader
 from botservice.agent.page_addresses import PageAddress
 from botservice.agent.page_fetching import PageFetcher, PublicNetwork
-from botservice.agent.page_reader import PageReader
 from botservice.agent.reader import HtmlReader, PageLimits
 from botservice.core.errors import PageRefused
 

@@ -7,9 +7,8 @@ import pytest
 from standins.web_pages import PagesWeb, page
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage, Tool, ToolCall
-from botservice.agent.fetch_page import PAGE_END, FetchPage, PageRates
+from botservice.agent.fetch_page import PAGE_END, FetchPage, PageRates, PageReader
 from botservice.agent.page_fetching import PageFetcher, PublicNetwork
-from botservice.agent.page_reader import PageReader
 from botservice.agent.reminding import REMINDER_TOOLS
 from botservice.agent.skills import Skills
 from botservice.config.setting_choices import FetchAsks

@@ -28,8 +28,7 @@ from telegram.request import BaseRequest, RequestData
 from botservice.agent.tool_threads import run_in_thread
 from botservice.core.messages import storable
 from botservice.llm.connector import LONGEST_HEADER, Connector
-from botservice.llm.proxies import name_proxy
-from botservice.llm.tls import tls_context
+from botservice.llm.network import name_proxy, tls_context
 from transports.files.size_limits import TELEGRAM_FILE_BYTES
 
 __all__ = ["BotClient", "InputFile", "as_media"]
