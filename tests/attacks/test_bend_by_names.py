@@ -17,7 +17,7 @@ from botservice.texts import LANGUAGES
 from botservice.texts.formatted import quoted
 from botservice.turns.command_parsing import CommandRequest
 from transports.telegram.formatting import render_blocks
-from transports.web.formatted import render_formatted
+from transports.web.markdown import render_formatted
 
 NAMES = [
     "https://evil.example/login",

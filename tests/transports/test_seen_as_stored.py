@@ -41,9 +41,9 @@ from transports.telegram.planning import plan_answer as plan_telegram
 from transports.terminal.app import TerminalTransport
 from transports.terminal.rendering import RenderedScreen
 from transports.web.chat_titles import _shown as chat_title
-from transports.web.formatted import render_formatted
-from transports.web.inspector_previews import show_excerpt
 from transports.web.inspector_steps import show_steps
+from transports.web.inspector_turn_lines import show_excerpt
+from transports.web.markdown import render_formatted
 from transports.web.outbound import plan_answer as plan_web
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -19,13 +19,12 @@ from transports.files.documents import DocumentReaders
 from transports.web.authentication import PageAuthentication
 from transports.web.backend import Backend
 from transports.web.chat import ChatEndpoints
-from transports.web.conversation_endpoints import Conversations
+from transports.web.conversations import Conversations
 from transports.web.files import Documents
 from transports.web.inbound_events import NAME, chat_in, read_event
 from transports.web.inspector_desk import Desk
 from transports.web.late_routes import LateRoutes
-from transports.web.link_page import Links
-from transports.web.logged_in_browsers import Browsers
+from transports.web.links import Browsers, Links
 from transports.web.outbound import plan_answer
 from transports.web.owner_token import Mode, PageAccess
 from transports.web.pages import Assets, PageRenderer, read_assets

@@ -3,20 +3,18 @@
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Final
-from urllib.parse import parse_qs
 
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from botservice.core.errors import InboxFull, StorageError
 from botservice.texts import in_language
-from transports.common.request_bodies import TooLargeError, read_body
 from transports.web.backend import Refusal
-from transports.web.link_page import language_of
-from transports.web.logged_in_browsers import Browsers
+from transports.web.links import Browsers
 from transports.web.login_attempts import Guesses
 from transports.web.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Mode, PageAccess, Verdict, bearer_of, cookie_name
 from transports.web.pages import HEADERS, PageRenderer, is_for_a_person, is_of_inspector
+from transports.web.requests import language_of, read_form
 from transports.web.sessions import EndedLogins, browser_of, set_cookie
 
 logger = logging.getLogger(__name__)
@@ -24,7 +22,6 @@ logger = logging.getLogger(__name__)
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 _MAX_FORM_BYTES: Final = 10_000
-_LARGEST_ID: Final = 2**63
 _OFF: Final = "This page is off. Set ADMIN_TOKEN to turn it on."
 _ELSEWHERE: Final = (
     "This page answers only on the machine it runs on, under http://localhost or http://127.0.0.1. "
@@ -194,27 +191,6 @@ class PageAuthentication:
         except StorageError as error:
             logger.warning("web.storage_unavailable", extra={"reason": str(error)})
             return self._pages.refuse(request, 503, "The database does not answer.", {"Retry-After": "2"})
-
-
-async def read_within(request: Request, limit_bytes: int) -> bytes:
-    """Return the body of a request, and read no more of it than may be."""
-    try:
-        return await read_body(request, limit_bytes)
-    except TooLargeError:
-        raise Refusal(413, f"This is too large: at most {limit_bytes // 1_000:,} kB can be sent at once.") from None
-
-
-async def read_form(request: Request, limit_bytes: int, *, keeps_blank: bool = False) -> dict[str, list[str]]:
-    """Return the fields of a posted form."""
-    return parse_qs((await read_within(request, limit_bytes)).decode("utf-8", "replace"), keep_blank_values=keeps_blank)
-
-
-def path_number(request: Request, name: str) -> int:
-    """Return a number of a request's address that can be a row's."""
-    number = int(request.path_params[name])
-    if number >= _LARGEST_ID:
-        raise Refusal(404, "This is not there, or not any more.")
-    return number
 
 
 def _safe_target(path: str) -> str:

@@ -16,9 +16,8 @@ from botservice.turns.turn import InboundEvent
 from transports.common.suggested_questions import find_starters, preferred_language
 from transports.files.size_limits import BROWSER_FILES, BROWSER_FILES_BYTES
 from transports.web import inbound_events
-from transports.web.authentication import path_number
 from transports.web.backend import Backend, Refusal
-from transports.web.conversation_list import find_mine
+from transports.web.conversations import find_mine
 from transports.web.inbound_events import FIRST, chat_of, session_in
 from transports.web.outbound import SHOWN_IMAGES
 from transports.web.owner_token import Mode, PageAccess
@@ -27,6 +26,7 @@ from transports.web.queries import find_chat
 from transports.web.requests import (
     chat_of_fields,
     chat_of_request,
+    path_number,
     read_fields,
     read_json,
     row_number,

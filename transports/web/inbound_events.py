@@ -161,3 +161,8 @@ def read_event(event: StoredEvent) -> InboundMessage | None:
         command=parse_command(post.text),
         own_text="" if post.is_pressed else None,
     )
+
+
+def is_mine(keys: Mapping[str, str], session: str) -> bool:
+    """Return whether a context is a conversation of a session."""
+    return keys.get("transport") == NAME and keys.get("session_id") == session

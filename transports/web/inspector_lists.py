@@ -29,13 +29,13 @@ from botservice.history.note_queries import read_notes
 from botservice.storage.database import Connection
 from botservice.transport_plugins import platform_labels
 from botservice.turns.waiting_records import list_waiting
-from transports.web.authentication import path_number
 from transports.web.backend import Refusal
 from transports.web.chat_titles import ChatTitle, read_titles
 from transports.web.inspector_desk import NO_CONVERSATION, NO_TURN, Desk, show_seconds
 from transports.web.inspector_steps import show_text
 from transports.web.inspector_turn_lines import TurnLine, read_last_messages, read_turn_lines, show_waiting
 from transports.web.pages import HEADERS
+from transports.web.requests import path_number
 
 _CURSOR: Final = re.compile(r"(\d{1,18})-(\d{1,18})")
 _LONGEST: Final = 200  # characters of what is looked for

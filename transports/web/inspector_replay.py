@@ -17,10 +17,10 @@ from botservice.devtools.replayed_answers import Comparison, ReplayedAnswer
 from botservice.devtools.replaying import Replayer
 from botservice.devtools.reports import say_answer, say_call, say_cost, say_difference, say_tokens
 from botservice.llm.chat import ChatMessage
-from transports.web.authentication import path_number, read_form
 from transports.web.backend import Refusal
 from transports.web.inspector_desk import Desk, refusing
 from transports.web.inspector_steps import show_text
+from transports.web.requests import path_number, read_form
 
 _MAX_FORM_BYTES: Final = 400_000
 _MAX_SECONDS: Final = 300.0

@@ -12,7 +12,7 @@ from botservice.devtools.replaying import Replayer
 from botservice.privacy.cleaning import clean_and_scrub
 from botservice.telemetry.logs import redact
 from botservice.turns.administration import drop_turn, retry_turn
-from transports.web.authentication import Endpoint, PageAuthentication, path_number, read_form
+from transports.web.authentication import Endpoint, PageAuthentication
 from transports.web.backend import Refusal
 from transports.web.inspector_charts import ChartsPage
 from transports.web.inspector_desk import NO_CONVERSATION, NO_TURN, Desk, refusing
@@ -20,6 +20,7 @@ from transports.web.inspector_lists import Inspector
 from transports.web.inspector_replay import AgainPage
 from transports.web.inspector_turn import TurnPage
 from transports.web.pages import HEADERS
+from transports.web.requests import path_number, read_form
 
 _MAX_FORM_BYTES = 1_000
 _UNCONFIRMED = "Nothing was done: tick the box that says that you mean it."

@@ -25,18 +25,23 @@ from botservice.turns.person_waits import person_wait_within
 from botservice.turns.turn import Outcome, TurnStatus
 from botservice.turns.waiting_calls import WaitingCall
 from botservice.turns.waiting_records import find_of_turn
-from transports.web.authentication import path_number
 from transports.web.backend import Refusal
 from transports.web.chat_titles import ChatTitle, read_titles
 from transports.web.inspector_desk import NO_TURN, NOT_THERE, Desk, refusing, show_count, show_seconds
-from transports.web.inspector_previews import show_excerpt
 from transports.web.inspector_prompt import Picture, PromptPainter
 from transports.web.inspector_spans import Scale, number_targets
-from transports.web.inspector_states import count_failed_calls, state_of
 from transports.web.inspector_steps import show_steps, show_text
 from transports.web.inspector_timeline import draw_timeline
-from transports.web.inspector_turn_lines import read_questions, sent_texts, show_waiting
+from transports.web.inspector_turn_lines import (
+    count_failed_calls,
+    read_questions,
+    sent_texts,
+    show_excerpt,
+    show_waiting,
+    state_of,
+)
 from transports.web.pages import HEADERS
+from transports.web.requests import path_number
 
 _OPEN: Final = (TurnStatus.QUEUED, TurnStatus.RUNNING, TurnStatus.WAITING)
 

@@ -1,25 +1,137 @@
-"""Turns in a line each, with who asked what, how it ended and what it took."""
+"""Turns in a line each: who asked what, how the turn stands or ended, and what it took."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from botservice.conversation.field_values import ToolResult
 from botservice.conversation.items import MemoryItem
+from botservice.conversation.readable import listed
 from botservice.conversation.replay import visible
 from botservice.conversation.steps import ActionStep
+from botservice.conversation.tool_calls import state_of_unmade
+from botservice.core.formatted_text import Block, Blocks, FormattedText, List, Quote, Rule, Table, plain_text
 from botservice.core.messages import Role
+from botservice.core.visible_text import shown_beginning
 from botservice.devtools.queries import count_steps, list_answers, list_messages, list_questions, list_sent, list_tasks
 from botservice.devtools.turn_queries import FoundTurn, find_with_failed_calls
 from botservice.storage.database import Connection
 from botservice.storage.references import written_text_of
 from botservice.turns.person_waits import work_seconds
 from botservice.turns.shown_arguments import readable
-from botservice.turns.waiting_calls import WaitingCall
+from botservice.turns.turn import Outcome, TurnStatus
+from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
 from botservice.turns.waiting_records import find_of_turns
+from transports.markdown.reading import read_markdown
 from transports.web.chat_titles import ChatTitle, read_titles
-from transports.web.inspector_previews import show_excerpt, show_preview
-from transports.web.inspector_states import TurnState, state_of, state_of_call
 from transports.web.inspector_steps import show_text
+
+_OPEN: Final = {TurnStatus.QUEUED: "Queued", TurnStatus.RUNNING: "Running", TurnStatus.WAITING: "Waiting"}
+_ENDED: Final = {
+    Outcome.ANSWERED: "Answered",
+    Outcome.LISTENED: "Listened",
+    Outcome.REFUSED: "Refused",
+    Outcome.STOPPED: "Stopped",
+    Outcome.FAILED: "Failed",
+}
+_DECIDED: Final = {
+    PendingStatus.ALLOWED: "answered",
+    PendingStatus.HANDED_IN: "answered",
+    PendingStatus.DENIED: "refused",
+}
+AWAITING_APPROVAL: Final = "Awaiting approval"
+AWAITING_RESULT: Final = "Awaiting a result"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnState:
+    """How a turn, or one of its calls, stands.
+
+    Attributes:
+        look: How it looks: as what it ended with, or "open".
+    """
+
+    words: str
+    look: str
+
+
+def state_of(turn: Any, waiting: Iterable[WaitingCall] = ()) -> TurnState:
+    """Return how a turn stands.
+
+    Args:
+        turn: Its status and its outcome.
+        waiting: The calls that it waits with.
+    """
+    if turn.outcome is None:
+        words = _OPEN.get(TurnStatus(turn.status), "Running")
+        open_calls = [each for each in waiting if each.is_waiting]
+        return TurnState(say_waiting(open_calls[0].kind) if open_calls else words, "open")
+    outcome = Outcome(turn.outcome)
+    words = _ENDED[outcome]
+    return TurnState(f"{words}, set aside" if turn.status == TurnStatus.SET_ASIDE else words, outcome.value)
+
+
+def say_waiting(kind: PendingKind) -> str:
+    """Return what a turn waits for with a call of some kind."""
+    return AWAITING_APPROVAL if kind is PendingKind.APPROVAL else AWAITING_RESULT
+
+
+def state_of_call(call: WaitingCall) -> TurnState:
+    """Return how a call stands that waits, or has waited."""
+    if call.is_waiting:
+        return TurnState(say_waiting(call.kind), "open")
+    return TurnState(call.status.value.replace("_", " ").capitalize(), _DECIDED.get(call.status, "stopped"))
+
+
+def count_failed_calls(steps: Iterable[MemoryItem]) -> int:
+    """Return how many calls of tools failed in the steps of a turn; those that were not made are none of them."""
+    results = (each for step in steps for each in listed(step.get_value("tool_results")))
+    return sum(1 for each in results if isinstance(each, ToolResult) and has_failed(each))
+
+
+def has_failed(result: ToolResult) -> bool:
+    """Return whether a call was made, and failed."""
+    return result.is_error and state_of_unmade(result.text) is None
+
+
+_EXCERPT: Final = 300  # characters
+_MARKUP: Final = re.compile(r"[|*_#`~\[\]<>\\$&]|^ *(?:[-+]|\d+[.)]) |^ *-{3,}", re.MULTILINE)
+
+
+def show_excerpt(text: str) -> str:
+    """Return the beginning of a text in one line, as it was written."""
+    return _one_line(text[: 2 * _EXCERPT])
+
+
+def show_preview(markdown: str) -> str:
+    """Return the words that an answer begins with, in one line: without the signs of its Markdown."""
+    begun = markdown[: 2 * _EXCERPT]
+    return _one_line(_words(read_markdown(begun)) if _MARKUP.search(begun) else begun)
+
+
+def _one_line(text: str) -> str:
+    line = " ".join(visible(text).split())
+    return line if len(line) <= _EXCERPT else f"{shown_beginning(line, _EXCERPT)}…"
+
+
+def _words(blocks: Blocks) -> str:
+    return " ".join(filter(None, map(_words_of, blocks)))
+
+
+def _words_of(block: Block) -> str:
+    match block:
+        case Table(rows):
+            lines = (", ".join(filter(None, (plain_text(cell).strip() for cell in row))) for row in rows)
+            return "; ".join(filter(None, lines))
+        case List(items):
+            return ", ".join(f"{item.number or ''} {_words(item.blocks)}".strip() for item in items)
+        case Quote(blocks):
+            return _words(blocks)
+        case Rule():
+            return ""
+        case _:
+            return FormattedText((block,)).plain
 
 
 @dataclass(frozen=True, slots=True)

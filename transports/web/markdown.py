@@ -13,6 +13,7 @@ from botservice.core.formatted_text import (
     Block,
     Blocks,
     CodeBlock,
+    FormattedText,
     Formula,
     FormulaBlock,
     Heading,
@@ -199,3 +200,10 @@ def _words(inline: Span | Formula) -> str:
 def _checked_link(address: str) -> str | None:
     """Return an address to which a page may lead, or None."""
     return normalizeLink(address) if address.strip().lower().startswith(_SCHEMES) else None
+
+
+def render_formatted(text: FormattedText) -> list[str]:
+    """Return a formatted text as blocks of HTML in which every space is seen; no words can be an element."""
+    shown = (render_blocks((each,)) for each in text.blocks)
+    spaced = (each.replace("<p>", '<p class="plain">').replace("<li>", '<li class="plain">') for each in shown)
+    return [each.replace("<br />\n", "<br />") for each in spaced]

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -26,7 +26,8 @@ from sqlalchemy import (
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context, write_feedback
 from botservice.core.messages import Author
-from botservice.history.queries import IS_SAID, OF_CONTEXT, select_messages
+from botservice.devtools.turn_queries import IS_COMMAND
+from botservice.history.queries import IS_SAID, OF_CONTEXT
 from botservice.storage.statements import upserting
 from botservice.storage.tables.access import ended_logins
 from botservice.storage.tables.conditions import CALL_IS_OPEN, MESSAGE_IS_OF_A_PERSON, TURN_IS_OPEN
@@ -39,7 +40,6 @@ from transports.web.outbound import ASIDE
 
 PAGE: Final = 100  # messages
 _TITLE_LETTERS: Final = 300  # of the first message, that a title is made of
-END: Final = datetime(9999, 12, 31, tzinfo=UTC)
 
 
 # Logins
@@ -148,10 +148,6 @@ def _is_spelt(column: ColumnElement[str], word: str, written: Callable[[str], st
     return or_(*(column.contains(written(each), autoescape=True) for each in spellings))
 
 
-def _in_json(text: str) -> str:
-    return json.dumps(text)[1:-1]
-
-
 # What stands where a turn was stopped: the answer as far as it was written, or else the question
 
 _MOST_LOOKED_AT: Final = 50  # turns, for a page that has not looked at any yet
@@ -215,11 +211,9 @@ _IS_REPLACED: Final = (
     .exists()
 )
 _ASKED_AT: Final = select(_asked.c.created_at).where(_asked.c.id == deliveries.c.replaces).scalar_subquery()
-_IS_ANSWERED: Final = exists().where(messages.c.answers_turn_id == turns.c.id)
 _IS_ASKED: Final = exists().where(events.c.turn_id == turns.c.id, messages.c.event_id == events.c.id)
 # Deliveries are deleted with the steps of their turn, or after them: what has none here was never for the agent.
 _IS_FOR_AGENT: Final = exists().where(steps.c.turn_id == turns.c.id)
-_IS_COMMAND: Final = and_(turns.c.outcome == Outcome.ANSWERED.value, ~_IS_ANSWERED, ~_IS_FOR_AGENT)
 # Of a question that was asked again, in other words or in the same, nothing is left: neither is what was said of it.
 _IS_TAKEN_BACK: Final = and_(
     turns.c.outcome.is_not(None), _IS_FOR_AGENT, exists().where(events.c.turn_id == turns.c.id), ~_IS_ASKED
@@ -244,7 +238,7 @@ def _are_notices(is_meant: Callable[[ColumnElement[int]], ColumnElement[bool]]) 
         is_meant(turns.c.context_id),
         or_(
             _IS_UNANSWERED,
-            _IS_COMMAND,
+            IS_COMMAND,
             _IS_ASIDE,
             turns.c.status == TurnStatus.WAITING.value,
             func.coalesce(deliveries.c.replaces, deliveries.c.id).in_(questions),
@@ -260,7 +254,7 @@ _NOTICES: Final = (
         *(deliveries.c.id, deliveries.c.turn_id, deliveries.c.payload, deliveries.c.buttons, deliveries.c.replaces),
         _AT,
         turns.c.outcome,
-        or_(_IS_COMMAND, and_(turns.c.outcome == Outcome.REFUSED.value, ~_IS_ASKED)).label("is_command"),
+        or_(IS_COMMAND, and_(turns.c.outcome == Outcome.REFUSED.value, ~_IS_ASKED)).label("is_command"),
         _FIRST_SAID.label("said"),
     )
     .join(turns, turns.c.id == deliveries.c.turn_id)
@@ -276,13 +270,7 @@ _NOTICES: Final = (
 
 
 def list_notices(
-    connection: Connection,
-    context_id: int,
-    after_id: int = 0,
-    from_turn: int = 0,
-    *,
-    since: datetime,
-    until: datetime = END,
+    connection: Connection, context_id: int, after_id: int, from_turn: int, since: datetime, until: datetime
 ) -> Sequence[Any]:
     """Return what people were told of a time and of turns from one on, oldest first."""
     sought = {"context": context_id, "from_turn": from_turn, "after": after_id, "since": since, "until": until}
@@ -300,7 +288,7 @@ def list_told(connection: Connection, identity_id: int, words: Collection[str]) 
         select(turns.c.context_id, place, deliveries.c.payload, _AT)
         .join(turns, turns.c.id == deliveries.c.turn_id)
         .where(_are_notices(lambda context_id: context_id.in_(_OF_PERSON)))
-        .where(*(_is_spelt(kept, word, _in_json) for word in words))
+        .where(*(_is_spelt(kept, word, lambda text: json.dumps(text)[1:-1]) for word in words))
         .order_by(deliveries.c.id.desc())
     )
     return connection.execute(query, {"identity": identity_id}).all()
@@ -382,11 +370,6 @@ def list_shown(
     """Return the newest messages that a query finds, oldest first, and whether there are older ones."""
     rows = connection.execute(query, {"context": context_id, **values}).all()
     return rows[:PAGE][::-1], len(rows) > PAGE
-
-
-def list_message(connection: Connection, context_id: int, message_id: int) -> Sequence[Any]:
-    """Return the row of a message of a context, if it is there."""
-    return connection.execute(select_messages(context_id).where(messages.c.id == message_id)).all()
 
 
 def find_notice_payload(connection: Connection, context_id: int, notice_id: int) -> Mapping[str, Any]:

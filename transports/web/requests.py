@@ -1,15 +1,17 @@
-"""Reading requests of the page's script: the session, the conversation and the fields."""
+"""Reading requests: the session, the conversation, the language, and the fields of a body, a form or a path."""
 
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import parse_qs
 
 from starlette.requests import Request
 
-from transports.web.authentication import read_within
+from transports.common.request_bodies import TooLargeError, read_body
 from transports.web.backend import Refusal
 from transports.web.inbound_events import FIRST, chat_of, parse_fields
 from transports.web.sessions import find_session
 
+_LARGEST_ID: Final = 2**63
 MAX_SMALL_BYTES: Final = 2_000
 
 _NO_CHAT: Final = "There is no chat in this browser yet: load the page first."
@@ -58,3 +60,31 @@ def row_number(value: object, what: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 19):
         raise Refusal(400, f'"{what}" must be the number of a message.')
     return int(text)
+
+
+async def read_within(request: Request, limit_bytes: int) -> bytes:
+    """Return the body of a request, and read no more of it than may be."""
+    try:
+        return await read_body(request, limit_bytes)
+    except TooLargeError:
+        raise Refusal(413, f"This is too large: at most {limit_bytes // 1_000:,} kB can be sent at once.") from None
+
+
+async def read_form(request: Request, limit_bytes: int, *, keeps_blank: bool = False) -> dict[str, list[str]]:
+    """Return the fields of a posted form."""
+    return parse_qs((await read_within(request, limit_bytes)).decode("utf-8", "replace"), keep_blank_values=keeps_blank)
+
+
+def path_number(request: Request, name: str) -> int:
+    """Return a number of a request's address that can be a row's."""
+    number = int(request.path_params[name])
+    if number >= _LARGEST_ID:
+        raise Refusal(404, "This is not there, or not any more.")
+    return number
+
+
+def language_of(request: Request) -> str:
+    """Return the language that a browser asks for first, such as "de"."""
+    first = request.headers.get("accept-language", "").partition(",")[0].partition(";")[0].strip()
+    code = first.partition("-")[0].lower()
+    return code if code.isascii() and code.isalpha() and len(code) <= 3 else "en"

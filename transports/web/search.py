@@ -10,8 +10,8 @@ from botservice.core.messages import Role
 from botservice.core.quoting import in_one_line
 from botservice.storage.database import Connection
 from transports.web.files import without_contents
-from transports.web.notices import plain_text_of
 from transports.web.queries import list_messages, list_told
+from transports.web.timeline import plain_text_of
 
 Parts = Sequence[tuple[str, bool]]
 """A text in parts, and of each whether it is what was sought."""

@@ -1,21 +1,21 @@
-"""Reading what a page shows of a session from storage: messages, what waits, and what could not be answered."""
+"""What a page shows of a session, read from storage: messages, notices, what waits, and what could not be answered."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
+from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Attachment
-from botservice.history.queries import find_position
-from botservice.history.rows import read_messages
+from botservice.history.queries import find_message, find_position
 from botservice.storage.blobs import read_blobs
 from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import deliveries, messages
-from botservice.turns.turn import StoredEvent
-from transports.web.conversation_list import is_mine
-from transports.web.inbound_events import read_event
-from transports.web.notices import read_notices
-from transports.web.outbound import Shown, iso, show_message
+from botservice.turns.command_parsing import parse_command
+from botservice.turns.turn import Outcome, StoredEvent
+from transports.web.inbound_events import is_mine, read_event, read_post
+from transports.web.markdown import render_formatted
+from transports.web.outbound import ASIDE, Shown, iso, show_buttons, show_message
 from transports.web.queries import (
     AFTER_MESSAGE,
     AFTER_POSITION,
@@ -27,12 +27,13 @@ from transports.web.queries import (
     find_place,
     find_progress,
     find_unanswered,
-    list_message,
+    list_notices,
     list_shown,
     list_waiting,
 )
-from transports.web.tool_cards import read_cards
+from transports.web.tool_cards import Card, read_cards
 
+_END: Final = datetime(9999, 12, 31, tzinfo=UTC)
 _BEGINNING: Final = datetime(1, 1, 1, tzinfo=UTC)
 
 
@@ -153,8 +154,8 @@ def read_file(connection: Connection, session: str, message_id: int, index: int)
     context = find_context_of_row(connection, messages, message_id)
     if context is None or not is_mine(context.context_keys, session):
         return None
-    found = read_messages(connection, context.id, list_message(connection, context.id, message_id))
-    return found[0].attachments[index] if found and index < len(found[0].attachments) else None
+    found = find_message(connection, context.id, message_id)
+    return found.attachments[index] if found is not None and index < len(found.attachments) else None
 
 
 def read_notice_file(connection: Connection, session: str, notice_id: int, index: int) -> Attachment | None:
@@ -207,3 +208,58 @@ def _read_unanswered(connection: Connection, context_id: int, from_turn: int) ->
     questions = find_unanswered(connection, context_id, from_turn)
     cards = read_cards(connection, context_id, questions)
     return [{"id": message_id, "calls": cards.get(turn_id, [])} for turn_id, message_id in questions.items()]
+
+
+def read_notices(
+    connection: Connection,
+    context_id: int,
+    after_id: int = 0,
+    from_turn: int = 0,
+    *,
+    since: datetime,
+    until: datetime = _END,
+) -> list[Shown]:
+    """Return what people were told of a time and of turns from one on, oldest first."""
+    rows = list_notices(connection, context_id, after_id, from_turn, since, until)
+    cards = read_cards(connection, context_id, {row.turn_id for row in rows if _is_trouble(row)})
+    # What is forgotten has no payload. The calls of a turn stand at the first of what it was said to have failed with.
+    return [_show_notice(row, cards.pop(row.turn_id, [])) for row in rows if row.payload]
+
+
+def plain_text_of(payload: Mapping[str, Any]) -> str:
+    """Return what a notice says, without the signs of its Markdown."""
+    from transports.markdown.reading import read_markdown
+
+    text, formatted = str(payload.get("text", "")), payload.get("formatted")
+    read = FormattedText(tuple(read_markdown(text))) if formatted is None else FormattedText.from_json(formatted)
+    return read.plain
+
+
+def _is_trouble(row: Any) -> bool:
+    return bool(row.outcome == Outcome.FAILED.value)
+
+
+def _show_notice(row: Any, calls: Sequence[Card]) -> Shown:
+    from transports.web.markdown import render_markdown
+
+    text, formatted = str(row.payload.get("text", "")), row.payload.get("formatted")
+    blocks = render_markdown(text) if formatted is None else render_formatted(FormattedText.from_json(formatted))
+    files = [
+        {"url": f"/web/notices/{row.id}/{index}", "name": each["name"] or each["mime_type"], "is_image": False}
+        for index, each in enumerate(row.payload.get("files", ()))
+    ]
+    shown = {"id": row.id, "place": row.replaces or row.id, "text": text, "at": iso(row.created_at), "files": files}
+    shown |= {"is_trouble": _is_trouble(row), "calls": calls, "is_aside": _is_aside(row), "asked": _asked_by(row)}
+    return shown | {"blocks": blocks, "buttons": show_buttons(row.buttons)}
+
+
+def _is_aside(row: Any) -> bool:
+    """Return whether an answer stands, or is to stand, beside a notice."""
+    has_answer = row.outcome in (None, Outcome.ANSWERED.value, Outcome.STOPPED.value) and not row.is_command
+    return has_answer and row.payload.get(ASIDE) is True
+
+
+def _asked_by(row: Any) -> str | None:
+    """Return the command that led to a notice: anything else that may have is in the conversation."""
+    said = read_post(row.said) if row.is_command and row.said is not None else None
+    return None if said is None or parse_command(said.text) is None else said.text

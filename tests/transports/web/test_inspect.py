@@ -23,8 +23,8 @@ from botservice import (
 )
 from botservice.storage.tables.conversations import metadata
 from botservice.telemetry.logs import register_secret
-from transports.web.inspector_previews import show_preview
 from transports.web.inspector_steps import show_steps
+from transports.web.inspector_turn_lines import show_preview
 
 PAGE = {"Accept": "text/html"}
 EVIL = "<script>alert(1)</script>"
