@@ -22,7 +22,7 @@ from botservice.core.formatted_text import (
 )
 from botservice.texts.formatted import say, time
 from transports.slack.rich_text import format_service_text
-from transports.web.formatted import render_formatted
+from transports.web.markdown import render_formatted
 
 _SPANS = st.lists(
     st.builds(
