@@ -336,15 +336,15 @@ def insert_event(
     return None
 
 
-def find_event(connection: Connection, key: str, since: datetime) -> int | None:
-    """Return the id of the event with a key that came since a moment; an older one lets go of its key."""
+def find_event(connection: Connection, key: str) -> tuple[int, datetime] | None:
+    """Return the id of the event with a key, and when it came."""
     row = connection.execute(_BY_KEY, {"key": key}).one_or_none()
-    if row is None:
-        return None
-    if row.received_at >= since:
-        return int(row.id)
-    connection.execute(_LET_GO, {"row": row.id, "as_key": f"{key}#{row.id}"})
-    return None
+    return None if row is None else (row.id, row.received_at)
+
+
+def let_go_of_key(connection: Connection, event_id: int, key: str) -> None:
+    """Have an event keep its key under another name, so that a new one may have it."""
+    connection.execute(_LET_GO, {"row": event_id, "as_key": f"{key}#{event_id}"})
 
 
 def _find_or_insert_turn(

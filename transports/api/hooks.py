@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -16,12 +16,13 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from botservice.app import Application
-from botservice.conversation.queries import read_context_keys
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context, read_context_keys
 from botservice.core.messages import is_blank
 from botservice.people.names import HOOKS, transport_of
 from botservice.storage.database import Connection
 from botservice.turns.hook_events import HookEvent, place_in_line
-from botservice.turns.inbox import Inbox, find_event
+from botservice.turns.inbox import Inbox, find_event, let_go_of_key
 from botservice.turns.sending import check_let_in, event_key, find_chat
 from botservice.turns.turn import InboundEvent
 from transports.api.hooks_file import Hook, HookAction, read_hooks
@@ -34,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 PATH: Final = "/hooks/{name}"
 _MAX_BYTES: Final = 4 * 1024 * 1024
+_REST: Final = 2.0  # of a burst, times what an event took: so people's questions find the database free meanwhile
+_SHORT_BYTES: Final = 64 * 1024
 _BODY_SECONDS: Final = 10.0
 _REMEMBERED: Final = timedelta(hours=24)
 _MINUTE: Final = 60.0
@@ -72,6 +75,8 @@ class HooksEndpoint:
         self._hooks = hooks
         self._rates = {name: _Rate(hook.per_minute) for name, hook in hooks.items()}
         self._unproven = Unproven()
+        self._storing = asyncio.Lock()
+        self._took_seconds = 0.0
         self._now: Callable[[], float] = time.time
 
     def routes(self) -> list[BaseRoute]:
@@ -91,7 +96,7 @@ class HooksEndpoint:
         payload = _payload(headers, body)
         if headers.get("x-github-event") == "ping":
             return JSONResponse({"event_id": None}, 202)  # GitHub tries the address when a webhook is made
-        event_id = await self._take(hook, headers, body, payload)
+        event_id = await self._store_in_turn(hook, headers, body, payload)
         logger.info("hook.taken", extra={"hook": hook.name, "event": event_id})
         if hook.sender.kind is SenderKind.SLACK:
             return PlainTextResponse("ok")  # as Slack answers, and as some senders want it
@@ -119,32 +124,55 @@ class HooksEndpoint:
         logger.warning("hook.refused", extra={"hook": hook.name, "sender": hook.sender.kind.value})
         return ApiError(401, f"no valid proof of a {hook.sender.kind.value} sender: is the secret the same here?")
 
+    async def _store_in_turn(self, hook: Hook, headers: Mapping[str, str], body: bytes, payload: Any) -> int | None:
+        """Store one event after the other: people wait behind one event of a burst, and not behind all of it."""
+        is_in_burst = self._storing.locked()
+        async with self._storing:
+            if is_in_burst:
+                await asyncio.sleep(self._took_seconds * _REST)
+            began = time.monotonic()
+            try:
+                return await self._take(hook, headers, body, payload)
+            finally:
+                self._took_seconds = time.monotonic() - began
+
     async def _take(self, hook: Hook, headers: Mapping[str, str], body: bytes, payload: Any) -> int | None:
         """Store an event and return its id; None where nothing is to be said about it."""
+        storage, access = self._storage, self._service.options.access
+        now = self._service.options.clock()
         name = hashlib.sha256(delivery_id(headers, body).encode("utf-8", "replace")).hexdigest()
-        key, storage, now = f"hook:{hook.name}:{name}", self._storage, self._service.options.clock()
-        since = now - _REMEMBERED
-
-        def find(connection: Connection) -> tuple[int, int | None]:
-            context_id = find_chat(connection, hook.to, hook.to_name, now)
-            said = event_key(context_id, key) if hook.do is HookAction.SAY else key
-            return context_id, find_event(connection, said, since)
-
-        context_id, known = await storage.write(find)
+        context_id = await self._find_context(hook, now)
+        key = f"hook:{hook.name}:{name}"
+        stored_key = event_key(context_id, key) if hook.do is HookAction.SAY else key
+        known = await storage.read(lambda connection: find_event(connection, stored_key), is_short=True)
+        if known is not None and known[1] >= now - _REMEMBERED:
+            return known[0]
+        await check_let_in(storage, access, context_id)
         if known is not None:
-            return known
-        await check_let_in(storage, self._service.options.access, context_id)
+            await storage.write(lambda connection: let_go_of_key(connection, known[0], stored_key))
         if hook.do is HookAction.SAY:
-            text = await self._render(hook, payload, headers)
+            text = await self._render(hook, payload, headers, is_short=len(body) < _SHORT_BYTES)
             if is_blank(text):
                 return None
             await self._service.send_to(context_id, text, key=key)
         else:
             await self._ask(hook, payload, context_id, key)
-        return (await storage.write(find))[1]
+        stored = await storage.read(lambda connection: find_event(connection, stored_key), is_short=True)
+        return None if stored is None else stored[0]
 
-    async def _render(self, hook: Hook, payload: Any, headers: Mapping[str, str]) -> str:
+    async def _find_context(self, hook: Hook, now: datetime) -> int:
+        """Return the context of a hook's chat, which is made at the first event where its platform allows that."""
+        storage, keys = self._storage, ContextKeys.of(hook.to.keys)
+        if hook.to.number is None:
+            found = await storage.read(lambda connection: find_context(connection, keys), is_short=True)
+            if found is not None:
+                return found
+        return await storage.write(lambda connection: find_chat(connection, hook.to, hook.to_name, now))
+
+    async def _render(self, hook: Hook, payload: Any, headers: Mapping[str, str], *, is_short: bool) -> str:
         try:
+            if is_short:  # it takes less than handing it to a thread
+                return render(hook.template, payload, headers, hook.name)
             return await asyncio.to_thread(render, hook.template, payload, headers, hook.name)
         except Exception as error:  # a border: a template is the owner's program, and its data are a stranger's
             reason = f"{type(error).__name__}: {error}"
