@@ -26,13 +26,14 @@ from botservice.core.formatted_text import (
     List,
     Paragraph,
     Quote,
+    Span,
     Spans,
     Table,
 )
 from transports.markdown.reading import read_markdown
 from transports.slack.figures import read_page
 from transports.slack.formatting import Pings, as_text, format_answer
-from transports.telegram.formatting import format_markdown, format_plain
+from transports.telegram.formatting import format_blocks, format_markdown
 from transports.telegram.rich import as_rich
 from transports.terminal.rendering import RenderedScreen
 from transports.web.markdown import render_markdown
@@ -112,7 +113,10 @@ def in_slack_text(text: str) -> str:
 
 PLATFORMS: dict[str, Callable[[str], str]] = {"telegram": in_telegram, "browser": in_browser, "terminal": on_terminal}
 EVERYWHERE = {**PLATFORMS, "slack": in_slack}
-PLAIN = {"telegram": lambda text: "\n".join(each.text for each in format_plain(text)), "slack": in_slack_text}
+PLAIN = {
+    "telegram": lambda text: "\n".join(each.text for each in format_blocks((Paragraph((Span(text),)),))),
+    "slack": in_slack_text,
+}
 LITERAL = [
     "5$/month or 50$/year",
     "$AAPL/$MSFT",

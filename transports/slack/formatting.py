@@ -11,8 +11,8 @@ from botservice.core.messages import is_blank, storable
 from botservice.texts import in_language
 from botservice.turns.turn import Delivery
 from transports.common.too_long_messages import is_too_intricate
-from transports.markdown.formatted_pieces import in_pieces
 from transports.markdown.reading import read_whole
+from transports.markdown.splitting import in_pieces
 from transports.slack.figures import read_page
 from transports.slack.rendering import MENTION, render_blocks, settled_source
 
@@ -83,8 +83,8 @@ def format_answer(text: str, pings: Pings) -> list[str]:
         return []
     pieces, blocks, limit = [said], read_whole(said), MAX_CHARACTERS
     write = _plain if is_too_intricate(said) else render_blocks
-    while any(len(read_page(each).text) > MAX_CHARACTERS for each in pieces):  # marks count, and what escapes signs
-        pieces = [write(each) for each in in_pieces(blocks, limit)]
+    while any(len(read_page(each).text) > MAX_CHARACTERS for each in pieces):  # what is plain is escaped once more
+        pieces = [write(each) for each in in_pieces(blocks, limit, lambda each: len(write(each)))]
         limit = limit * 2 // 3
     return pieces
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from botservice.core.formatted_text import Block, Blocks, CodeBlock, FormattedText, List, Paragraph, Span
 from botservice.core.messages import storable
-from transports.markdown.formatted_pieces import in_pieces
+from transports.markdown.splitting import in_pieces
 
 # A message takes about 12,000 characters in all its blocks. Source: github.com/slackapi/bolt-js/issues/2509.
 MAX_CHARACTERS: Final = 6_000

@@ -1,9 +1,8 @@
 """From a tree of Markdown to texts with entities that Telegram takes."""
 
-import logging
 import re
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from botservice.core.formatted_text import (
     Block,
@@ -24,68 +23,73 @@ from botservice.core.formatted_text import (
 )
 from botservice.core.messages import Moment, storable
 from transports.common.too_long_messages import MAX_CHARACTERS
-from transports.markdown.formatted_pieces import in_pieces
 from transports.markdown.formula_words import formula_words
 from transports.markdown.links import with_links_written
 from transports.markdown.reading import read_whole
+from transports.markdown.splitting import in_pieces
 from transports.markdown.text_tables import as_columns, as_lists, width_of
-from transports.telegram.entities import DATE_TIME, Entity, Rich, checked_link, normalised, with_moments
-from transports.telegram.splitting import BLANKS, split, units
-
-logger = logging.getLogger(__name__)
+from transports.telegram.entities import BLANKS, Entity, Rich, checked_link, units, with_moments
 
 # Source: core.telegram.org/bots/api, sendMessage; an entity beyond the hundredth is silently dropped.
-MAX_TEXT_UNITS = 4096
-MAX_CAPTION_UNITS = 1024
-MAX_ENTITIES = 100
-_DATE_FORMAT = "dt"  # the date and the time of day, both short
+MAX_TEXT_UNITS: Final = 4096
+MAX_CAPTION_UNITS: Final = 1024
+MAX_ENTITIES: Final = 100
 _MAX_TABLE_WIDTH: Final = 42  # what fits on a line of a phone, in letters of one width
 _LEAST_SOURCES: Final = 3  # fewer are no burden
 _STYLES: Final = ("bold", "italic", "underline", "strike", "spoiler")
+_QUOTES: Final = ("blockquote", "expandable_blockquote")
 _KINDS: Final = {"strike": "strikethrough"}
 _TITLES: Final = (("bold", "underline"),) * 2 + (("bold",),) * 2 + (("italic",),) * 2
 # What reads the same whether it is taken for markdown or not: no marks, and no line that may begin anything.
-_LONGEST_PLAIN = 2_000
-_MARKS = r"*_`~\[\]<>|$#!\\&\x00-\x1f"
-_LINE = rf"(?![\s+=:-]|\d+[.)])[^{_MARKS}]*[^{_MARKS}\s]"
-_PLAIN = re.compile(rf"{_LINE}(?:\n{{1,2}}{_LINE})*")
+_LONGEST_PLAIN: Final = 2_000
+_MARKS: Final = r"*_`~\[\]<>|$#!\\&\x00-\x1f"
+_LINE: Final = rf"(?![\s+=:-]|\d+[.)])[^{_MARKS}]*[^{_MARKS}\s]"
+_PLAIN: Final = re.compile(rf"{_LINE}(?:\n{{1,2}}{_LINE})*")
+
+Kind = tuple[str, str | None]
+"""An entity's type, with its address or language."""
 
 
 def format_markdown(markdown: str, *, max_units: int = MAX_TEXT_UNITS, moments: Sequence[Moment] = ()) -> list[Rich]:
     """Return the messages that markdown makes, in order; none if there is nothing to read."""
-    rich = render(markdown)
-    return _pieces(with_moments(rich, moments) if moments else rich, max_units)
+    if is_plain(markdown) and not moments and 2 * len(markdown) <= max_units:  # a character is two units at most
+        return [Rich(storable(markdown))]
+    if not markdown.strip(BLANKS):
+        return []
+    written = storable(markdown)
+    pieces = format_blocks(read_whole(written), max_units=max_units, moments=moments)
+    # Markup without words stays as it is.
+    return pieces or format_blocks((Paragraph((Span(written),)),), max_units=max_units)
 
 
 def format_formatted(
     text: FormattedText, *, max_units: int = MAX_TEXT_UNITS, moments: Sequence[Moment] = ()
 ) -> list[Rich]:
     """Return the messages that a formatted text makes, in order; of a very long one those of its beginning."""
-    rich = render_blocks(next(in_pieces(text.blocks, MAX_CHARACTERS), ()))
-    return _pieces(with_moments(rich, moments) if moments else rich, max_units)
+    return format_blocks(next(in_pieces(text.blocks, MAX_CHARACTERS), ()), max_units=max_units, moments=moments)
 
 
-def format_plain(text: str, *, max_units: int = MAX_TEXT_UNITS) -> list[Rich]:
-    """Return the messages that a text makes as it is."""
-    return _pieces(Rich(storable(text)), max_units)
+def format_blocks(blocks: Blocks, *, max_units: int = MAX_TEXT_UNITS, moments: Sequence[Moment] = ()) -> list[Rich]:
+    """Return the messages that a tree makes, in order, without those that would show nothing: they are refused."""
+
+    def size(each: Blocks) -> int:
+        shown = render_blocks(each, moments)
+        return max(units(shown.text), len(shown.entities) * max_units // MAX_ENTITIES)
+
+    whole = render_blocks(blocks, moments)
+    if units(whole.text) <= max_units and len(whole.entities) <= MAX_ENTITIES:
+        pieces: Iterable[Rich] = [whole]
+    else:
+        pieces = (render_blocks(each, moments) for each in in_pieces(blocks, max_units, size))
+    return [each for each in pieces if each.text.strip(BLANKS)]
 
 
-def render(markdown: str) -> Rich:
-    """Return markdown as one text with entities, however long; markup without words stays as it is."""
-    if not markdown.strip():
-        return Rich("")
-    if is_plain(markdown):
-        return Rich(storable(markdown))
-    rich = render_blocks(read_whole(storable(markdown)))
-    return rich if rich.text.strip(BLANKS) else Rich(storable(markdown))
-
-
-def render_blocks(blocks: Blocks) -> Rich:
+def render_blocks(blocks: Blocks, moments: Sequence[Moment] = ()) -> Rich:
     """Return a tree as one text with entities."""
     page = _Page()
     page.write_blocks(blocks)
-    text = "".join(page.parts).rstrip()
-    return normalised(Rich(text, tuple(page.entities)))
+    rich = page.finished()
+    return with_moments(rich, moments) if moments else rich
 
 
 def is_plain(text: str) -> bool:
@@ -107,13 +111,29 @@ def _begins_with_link(item: Item) -> bool:
 
 
 class _Page:
-    """A text with entities that grows block by block."""
+    """A text with entities that grows block by block; each entity ends before those around it do."""
 
     def __init__(self) -> None:
-        self.parts: list[str] = []
-        self.entities: list[Entity] = []
+        self._parts: list[str] = []
+        self._entities: list[Entity] = []
         self._length = 0
         self._indent = ""  # what every line of a point begins with
+        self._open: list[tuple[Kind, int]] = []  # what began, and where: the innermost stands last
+        self._titles: tuple[str, ...] = ()
+        self._is_in_quote = False
+
+    def finished(self) -> Rich:
+        """Return the text without space around it, and its entities without those that would cover only space."""
+        text = "".join(self._parts).rstrip()
+        first = next((each.begin for each in self._entities if each.kind == "pre"), len(text))
+        lead = min(len(text) - len(text.lstrip()), first)  # the indentation of code stays
+        kept = (
+            Entity(each.kind, max(0, each.begin - lead), min(each.end, len(text)) - lead, each.argument)
+            for each in self._entities
+            if text[each.begin : each.end].strip()
+        )
+        in_order = sorted(kept, key=lambda each: (each.begin, -each.end, each.kind not in _QUOTES))
+        return Rich(text[lead:], tuple(in_order))
 
     def write_blocks(self, blocks: Blocks, *, is_in_list: bool = False) -> None:
         """Write blocks below each other."""
@@ -121,35 +141,40 @@ class _Page:
             if at:
                 self._write("\n" if is_in_list or block.is_close else "\n\n")
                 self._write(self._indent if isinstance(block, Paragraph | Heading | Rule) else "")
-            begin = self._length
-            self._write_block(block)
-            if at == len(blocks) - 1 and not is_in_list and is_list_of_sources(block):
-                self._note("expandable_blockquote", begin)
+            is_last = at == len(blocks) - 1 and not is_in_list
+            if is_last and not self._is_in_quote and is_list_of_sources(block):
+                self._write_quote((block,), "expandable_blockquote")
+            else:
+                self._write_block(block)
 
     def _write_block(self, block: Block) -> None:
-        begin = self._length
         match block:
             case Paragraph(spans):
                 self._write_spans(spans)
             case Heading(spans, level):
+                self._titles = _TITLES[level - 1]
                 self._write_spans(spans)
-                for kind in _TITLES[level - 1]:
-                    self._note(kind, begin)
+                self._titles = ()
             case CodeBlock(text, language):
-                self._write(text)
-                self._note("pre", begin, language or None)
+                self._write(text, [("pre", language or None)])
             case FormulaBlock(tex):
-                self._write(formula_words(tex))
-                self._note("pre", begin)
+                self._write(formula_words(tex), [("pre", None)])
             case Rule():
                 self._write("———")
             case Quote(blocks):
-                self.write_blocks(blocks)
-                self._note("blockquote", begin)
+                self._write_quote(blocks, "blockquote")
             case Table():
                 self._write_table(block)
             case List(items):
                 self._write_list(items)
+
+    def _write_quote(self, blocks: Blocks, kind: str) -> None:
+        """Write a quotation; Telegram has none within another."""
+        was_in_quote, self._is_in_quote, begin = self._is_in_quote, True, self._length
+        self.write_blocks(blocks)
+        self._is_in_quote = was_in_quote
+        if not was_in_quote:
+            self._entities.append(Entity(kind, begin, self._length))
 
     def _write_list(self, items: Sequence[Item]) -> None:
         outer = self._indent
@@ -173,69 +198,47 @@ class _Page:
             outer, self._indent = self._indent, ""
             self.write_blocks(as_lists(table))
             self._indent = outer
-            return
-        begin = self._length
-        self._write(as_columns(rows))
-        self._note("pre", begin)
+        else:
+            self._write(as_columns(rows), [("pre", None)])
 
     def _write_spans(self, spans: Spans) -> None:
-        open_from: dict[tuple[str, str | None], int] = {}
         for each in with_links_written(spans, checked_link):
-            begin = self._length
             if isinstance(each, Formula):
-                kinds: set[tuple[str, str | None]] = {("code", None)}
-                text = formula_words(each.tex)
+                self._format([("code", None)])
+                self._write(formula_words(each.tex))
             else:
-                text = each.text.replace("\n", f"\n{self._indent}")
-                kinds = _kinds_of(each)
-            for kind in [kind for kind in open_from if kind not in kinds]:
-                self._note(kind[0], open_from.pop(kind), kind[1])
-            for kind in kinds:
-                open_from.setdefault(kind, begin)
-            self._write(text)
-        for (name, argument), begin in open_from.items():
-            self._note(name, begin, argument)
+                self._format(_kinds_of(each, self._titles))
+                self._write(each.text.replace("\n", f"\n{self._indent}"))
+        self._format([])
 
-    def _write(self, text: str) -> None:
-        if text:
-            self.parts.append(text)
-            self._length += len(text)
+    def _format(self, kinds: Sequence[Kind]) -> None:
+        """Let what follows stand in some entities: those that are not among them end, and with them what they hold."""
+        keep = next((at for at, (kind, _) in enumerate(self._open) if kind not in kinds), len(self._open))
+        while len(self._open) > keep:
+            (kind, argument), begin = self._open.pop()
+            self._entities.append(Entity(kind, begin, self._length, argument))
+        known = [kind for kind, _ in self._open]
+        self._open += [(kind, self._length) for kind in kinds if kind not in known]
 
-    def _note(self, kind: str, begin: int, argument: str | None = None) -> None:
-        self.entities.append(Entity(kind, begin, self._length, argument))
+    def _write(self, text: str, kinds: Sequence[Kind] = ()) -> None:
+        """Write a text, which may stand in entities of its own."""
+        if kinds:
+            self._format(kinds)
+        self._parts.append(text)
+        self._length += len(text)
+        if kinds:
+            self._format([])
 
 
-def _kinds_of(span: Span) -> set[tuple[str, str | None]]:
+def _kinds_of(span: Span, titles: Sequence[str]) -> list[Kind]:
     """Return the entities in which a span stands; code takes no other, and Telegram links bare addresses itself."""
     is_known = span.link is None or span.link == span.text or span.link.startswith("tg://emoji")
-    link = set() if is_known else {("text_link", span.link)}
-    if span.code:
-        return link or {("code", None)}
-    return {(_KINDS.get(name, name), None) for name in _STYLES if getattr(span, name)} | link
+    link: list[Kind] = [] if is_known else [("text_link", span.link)]
+    if span.code and is_known:
+        return [("code", None)]
+    names = [name for name in _STYLES if (getattr(span, name) and not span.code) or name in titles]
+    return link + [(_KINDS.get(name, name), None) for name in names]
 
 
 def _cell_text(cell: Spans) -> str:
     return "".join(each.text if isinstance(each, Span) else formula_words(each.tex) for each in cell)
-
-
-def _pieces(rich: Rich, max_units: int) -> list[Rich]:
-    """Return what is sent of rich; most of what is said needs no cutting."""
-    text = rich.text
-    is_short = 2 * len(text) <= max_units and len(rich.entities) <= MAX_ENTITIES  # a character is two units at most
-    if is_short and text and not text[0].isspace() and not text[-1].isspace():
-        return [rich] if text.strip(BLANKS) else []
-    return list(split(rich, max_units=max_units, max_entities=MAX_ENTITIES))
-
-
-def as_wire(rich: Rich) -> list[dict[str, Any]]:
-    """Return the entities of rich in the Bot API's form, counted in UTF-16 code units."""
-    wire, count = [], len if rich.text.isascii() else units
-    for each in rich.entities:
-        offset, length = count(rich.text[: each.begin]), count(rich.text[each.begin : each.end])
-        entity: dict[str, Any] = {"type": each.kind, "offset": offset, "length": length}
-        if each.kind == DATE_TIME and each.argument is not None:
-            entity |= {"unix_time": int(each.argument), "date_time_format": _DATE_FORMAT}
-        elif each.argument is not None:
-            entity["url" if each.kind == "text_link" else "language"] = each.argument
-        wire.append(entity)
-    return wire

@@ -14,9 +14,9 @@ from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
 from transports.common.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
 from transports.files.stored import name_file
-from transports.telegram.entities import Rich
+from transports.telegram.entities import Rich, as_wire
 from transports.telegram.extras import receiver_of
-from transports.telegram.formatting import MAX_CAPTION_UNITS, MAX_TEXT_UNITS, as_wire, format_formatted, format_markdown
+from transports.telegram.formatting import MAX_CAPTION_UNITS, MAX_TEXT_UNITS, format_formatted, format_markdown
 from transports.telegram.forms import RICH
 from transports.telegram.inbound_events import is_comment, reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import is_blank
 from botservice.texts.formatted import line, words
-from transports.markdown.formatted_pieces import in_pieces
 from transports.markdown.reading import read_markdown
+from transports.markdown.splitting import in_pieces
 from transports.slack.figures import as_page, read_page
 from transports.slack.formatting import MAX_CHARACTERS, Pings, format_answer, settled_text, without_pings
 from transports.slack.rich_text import escape_words, format_service_text
