@@ -1,5 +1,6 @@
 """Releases since 1.0.0 work alongside this one on one Postgres: neither has to stop for the other."""
 
+import asyncio
 import signal
 import tarfile
 from dataclasses import dataclass
@@ -9,11 +10,15 @@ from typing import Any
 import pytest
 from crash.served import ROOT, ServedBot, WarmBot
 from crash.watching import is_ready, rows, said, settings, wait_for
+from sqlalchemy import select
 from standins.bot_api import BotApi, flood
 from standins.openai_api import OpenAIApi, Reply
 
+from botservice import Storage
+from botservice.privacy.record_queries import queue_texts
 from botservice.storage.schema import SCHEMA_VERSION
 from botservice.storage.schema import migrate as migrate_tables
+from botservice.storage.tables.conversations import messages
 from botservice.storage.url import DatabaseUrl
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -23,6 +28,7 @@ SAFELY = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
 RELEASES = ("1.0.0",)
 HELD, EARLY, LATE, OWED = 1000, 1001, 1002, 1003
 BOTH, SAID_TO_BOTH = range(2000, 2010), 4
+QUEUED = "SELECT count(*) FROM events WHERE kind = 'forget'"
 PUT_OFF = "SELECT count(*) FROM deliveries WHERE status = 'pending' AND due_set_at IS NOT NULL AND error IS NOT NULL"
 # A platform migrates before it starts a release. One process does both here, because loading the program takes longest.
 MIGRATE_AND_SERVE = """
@@ -155,18 +161,32 @@ def test_an_old_process_starts_on_newer_tables_and_goes_on_with_what_a_new_one_l
             api.person_says("to the old one", chat_id=EARLY)
             answered.append("re: to the old one")
             api.wait_until(lambda: api.visible_texts(EARLY) == answered, timeout=60, what="the old one has the chat")
+            asyncio.run(queue_cleaning(postgres_url))
+            api.person_says("and once more", chat_id=EARLY)
+            answered.append("re: and once more")
+            api.wait_until(lambda: api.visible_texts(EARLY) == answered, timeout=60, what="the old one goes on")
+            assert rows(postgres_url, QUEUED) == [(1,)], "only the new one knows this work"
             assert is_ready(old)
 
             new.start()
+            wait_for(lambda: rows(postgres_url, QUEUED) == [(0,)])
             api.reach_webhooks_at(new.url)
             api.person_says("again", chat_id=EARLY)
             answered.append("re: again")
             api.wait_until(lambda: api.visible_texts(EARLY) == answered, timeout=60, what="the new one has it again")
             assert "Traceback" not in old.log
             assert "ERROR" not in old.log
-    assert len(said(postgres_url)) == 10
+    assert len(said(postgres_url)) == 12
     assert rows(postgres_url, "SELECT DISTINCT status FROM turns") == [("done",)]
     assert rows(postgres_url, PUT_OFF) == [(0,)]
+
+
+async def queue_cleaning(url: str) -> None:
+    """Ask for a text to be removed from the records of the chat that both know."""
+    async with Storage.open(url) as storage:
+        query = select(messages.c.context_id).where(messages.c.text == "to the old one")
+        chat = await storage.read(lambda connection: connection.execute(query).scalar_one())
+        await storage.write(lambda connection: queue_texts(connection, [chat], ["to the old one"], storage.now()))
 
 
 def version_of(url: str) -> str:
