@@ -40,8 +40,7 @@ def turns(command: typer.Context, *, as_json: JsonLinesOption = False) -> None:
         age = timedelta(seconds=max(0, int((now - each.created_at).total_seconds())))
         keys = " ".join(f"{key}={printable(key_text(value))}" for key, value in sorted(each.context_keys.items()))
         about = f"{each.messages} messages  " if each.messages > 1 else ""
-        is_later = each.status in ("waiting", "owed") and each.due_at > now
-        again = f"  next try at {each.due_at:%H:%M:%S} UTC" if is_later else ""
+        again = f"  next try at {each.due_at:%H:%M:%S} UTC" if each.is_put_off(now) else ""
         error = f"{again}  {printable(each.error)}" if each.error else ""
         typer.echo(f"{each.id:>6}  {each.status:<9}  {age!s:>8}  {each.transport:<8}  {about}{keys}{error}")
         for waits_for in each.waits_for:

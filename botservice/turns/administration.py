@@ -121,6 +121,10 @@ class ListedTurn:
     error: str | None
     waits_for: tuple[str, ...] = ()
 
+    def is_put_off(self, now: datetime) -> bool:
+        """Return whether it, or its delivery, is tried again later."""
+        return self.status in (_SHOWN[TurnStatus.QUEUED], _SHOWN_AS_OWED) and self.due_at > now
+
     def as_dict(self, now: datetime) -> dict[str, Any]:
         """Return it as JSON values, with its age in seconds."""
         return {

@@ -10,6 +10,7 @@ from typing import Final, Protocol, Self
 
 from botservice.agent.reader import OfficeReader, PdfReader, TooMuchToRead
 from botservice.agent.text_encodings import decode
+from botservice.config.settings import Settings
 from botservice.core.messages import Attachment, storable
 from botservice.storage.database import Storage
 from botservice.turns.interrupted_readings import begin_reading, end_reading
@@ -226,3 +227,10 @@ def _is_text(attachment: Attachment) -> bool:
         or attachment.mime_type.endswith(("+json", "+xml"))
         or name.endswith(_TEXT_ENDINGS)
     )
+
+
+def build_reading(settings: Settings) -> DocumentReaders:
+    """Return what can be read of the files that people send; speech only where a model for it is set."""
+    from botservice.factories import build_transcriber
+
+    return DocumentReaders.of_installation(build_transcriber(settings))

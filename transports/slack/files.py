@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from botservice.core.messages import Attachment
@@ -11,12 +11,12 @@ from botservice.core.quoting import quote_name
 from botservice.storage.database import Storage
 from transports.files.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, read_document
 from transports.files.read_cache import FileText
-from transports.files.size_limits import SLACK_FILE_BYTES
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import field, word
 from transports.slack.shared_documents import DocumentKind, SharedDocuments, kind_of
 from transports.slack.workspaces import Workspace
 
+SLACK_FILE_BYTES: Final = 20 * 1024 * 1024
 logger = logging.getLogger(__name__)
 
 _MAX_FILES = 20

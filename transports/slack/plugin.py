@@ -9,7 +9,7 @@ from botservice.core.check_result import Finding
 from botservice.core.errors import SettingsError
 from botservice.transport_plugins import TransportPlugin, TransportSetup
 from botservice.turns.transport import Transport
-from transports.files.readers import build_reading
+from transports.files.documents import build_reading
 
 if TYPE_CHECKING:
     from transports.files.documents import DocumentReaders

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -29,10 +29,10 @@ from botservice.agent.tool_threads import run_in_thread
 from botservice.core.messages import storable
 from botservice.llm.connector import LONGEST_HEADER, Connector
 from botservice.llm.network import name_proxy, tls_context
-from transports.files.size_limits import TELEGRAM_FILE_BYTES
 
 __all__ = ["BotClient", "InputFile", "as_media"]
 
+TELEGRAM_FILE_BYTES: Final = 20 * 1024 * 1024  # Source: Bot API, getFile
 _ANSWER_SECONDS = 20.0
 _DOWNLOAD_SECONDS = 60.0
 _CONNECTIONS = 64

@@ -12,8 +12,7 @@ from botservice.core.quoting import quote_name
 from botservice.storage.database import Storage
 from transports.files.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, read_document
 from transports.files.read_cache import FileText
-from transports.files.size_limits import TELEGRAM_FILE_BYTES
-from transports.telegram.client import BotClient, LocalFileError
+from transports.telegram.client import TELEGRAM_FILE_BYTES, BotClient, LocalFileError
 from transports.telegram.inbound_events import field, integer, string
 
 logger = logging.getLogger(__name__)

@@ -14,10 +14,10 @@ from botservice.core.messages import Attachment, Author
 from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.turn import InboundEvent
 from transports.common.suggested_questions import find_starters, preferred_language
-from transports.files.size_limits import BROWSER_FILES, BROWSER_FILES_BYTES
 from transports.web import inbound_events
 from transports.web.backend import Backend, Refusal
 from transports.web.conversations import find_mine
+from transports.web.files import BROWSER_FILES, BROWSER_FILES_BYTES
 from transports.web.inbound_events import FIRST, chat_of, session_in
 from transports.web.outbound import SHOWN_IMAGES
 from transports.web.owner_token import Mode, PageAccess

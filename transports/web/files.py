@@ -11,9 +11,10 @@ from botservice.core.quoting import in_one_line, quote_name
 from botservice.storage.database import Storage
 from botservice.turns.turn import StoredEvent
 from transports.files.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, read_document
-from transports.files.size_limits import BROWSER_FILES, BROWSER_FILES_BYTES
 from transports.web.backend import Refusal
 
+BROWSER_FILES: Final = 10
+BROWSER_FILES_BYTES: Final = 10_000_000  # of all files of a message together
 MAX_FILE_NAME: Final = 200
 
 _UNKNOWN: Final = "application/octet-stream"

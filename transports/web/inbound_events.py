@@ -10,9 +10,8 @@ from typing import Any, Final
 from botservice.core.messages import Attachment, Author, InboundMessage, is_blank
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
-from transports.files.size_limits import BROWSER_FILES_BYTES
 from transports.web.backend import Refusal
-from transports.web.files import parse_files, parse_text
+from transports.web.files import BROWSER_FILES_BYTES, parse_files, parse_text
 
 NAME: Final = "web"
 FIRST: Final = "first"

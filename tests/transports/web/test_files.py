@@ -4,7 +4,7 @@ import base64
 import json
 from urllib.parse import unquote
 
-from transports.files.size_limits import BROWSER_FILES_BYTES
+from transports.web.files import BROWSER_FILES_BYTES
 
 
 def file(data=b"the plan: go north", mime_type="text/plain", name="plan.txt"):
