@@ -67,10 +67,13 @@ class KnowledgeBase(ABC):
         """Return whether a chat may read any document."""
 
     @abstractmethod
-    async def find(self, question: str, context: AgentContext, *, k: int) -> Sequence[QuotedPassage]:
+    async def find(
+        self, question: str, context: AgentContext, *, k: int, is_likely: bool = True
+    ) -> Sequence[QuotedPassage]:
         """Return the passages that best answer a question, best first, of documents that this chat may read.
 
-        Nothing is returned where none answers it.
+        Args:
+            is_likely: Whether nothing is returned unless a passage is likely to answer.
         """
 
     @abstractmethod
@@ -88,7 +91,7 @@ def search_tool(knowledge: KnowledgeBase) -> Tool:
         Args:
             query: What to look for, in the words that a document would use.
         """
-        found = fill(await knowledge.find(query, context, k=_MOST), _TOOL_TOKENS, counter_for(None))
+        found = fill(await knowledge.find(query, context, k=_MOST, is_likely=False), _TOOL_TOKENS, counter_for(None))
         if found:
             await context.storage.write(lambda c: note_untrusted(c, context.id), sort_key=(context.id,))
         return describe_passages(found) or _NOTHING
