@@ -8,7 +8,7 @@ from probes import Differs, Finding, Probe, Refused, Room, expect_refusal, try_a
 from telegram.error import InvalidToken, TelegramError
 
 from botservice.core.messages import Attachment, Button, Message, Moment, Role
-from transports.telegram.chosen_button import TelegramChoice
+from transports.telegram.button_presses import TelegramChoice
 from transports.telegram.client import BotClient, InputFile, as_media
 from transports.telegram.extras import as_parameters
 from transports.telegram.inbound_events import UNSEEN

@@ -1,9 +1,22 @@
-"""Where links lead that a platform cannot follow: it stands behind their words."""
+"""Links: behind words where a platform cannot follow them, and written out as Markdown for a model."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
 from botservice.core.formatted_text import Inline, Span, Spans
+
+_BRACKETS = re.compile(r"([\[\]\\])")
+
+
+def link(label: str, address: str) -> str:
+    """Return a link as Markdown; one whose label is its address stands alone."""
+    words = " ".join(label.split())
+    if not words or words in (address, address.partition("://")[2], address.partition("://")[2].rstrip("/")):
+        return address
+    target = f"<{address}>" if re.search(r"[\s()]", address) else address
+    escaped = _BRACKETS.sub(r"\\\1", words)
+    return f"[{escaped}]({target})"
 
 
 def with_links_written(spans: Spans, address_of: Callable[[str], str | None]) -> Spans:

@@ -14,14 +14,14 @@ from botservice.core.references import Reference
 from botservice.storage.database import Storage
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import StoredEvent
-from transports.markdown.markdown_links import link
-from transports.slack.addressing import is_addressed_to_bot
+from transports.markdown.links import link
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
 from transports.slack.content import shown_beside, spoken_in, words_of_shared
 from transports.slack.files import SlackFiles, named
 from transports.slack.inbound_events import (
     EventSource,
     SlackMessage,
+    account_of,
     command_of,
     field,
     is_typed,
@@ -34,7 +34,7 @@ from transports.slack.inbound_events import (
     word,
 )
 from transports.slack.interactions import QUESTION_BLOCK, QUESTION_INPUT, read_press
-from transports.slack.queries import list_kept_since
+from transports.slack.queries import has_addressed_bot, list_kept_since
 from transports.slack.references import question_about, read_about, read_replied, read_shared, shared_in
 from transports.slack.workspaces import Person, SlackPeople, Views, Workspace, Workspaces
 
@@ -344,3 +344,18 @@ def _read(found: re.Match[str], names: Mapping[str, str], you: str) -> str:
         return label or f"@{what.partition('^')[0]}"
     address = what.removeprefix("mailto:")
     return address if not label or label in (what, address) else link(label, address)
+
+
+async def is_addressed_to_bot(message: SlackMessage, workspace: Workspace, storage: Storage | None) -> bool:
+    """Return whether a message in a channel is for the bot; one that names another person in a thread is not.
+
+    In a code channel every message is, unless it names somebody else.
+    """
+    if workspace.bot_user_id in message.mentioned:
+        return True
+    if message.is_in_code_channel:
+        return not message.mentioned
+    if storage is None or not message.is_reply or message.mentioned:
+        return False
+    keys, account = ContextKeys.of(message.keys(is_thread=True)), account_of(workspace.team_id, message.user_id)
+    return await storage.read(lambda connection: has_addressed_bot(connection, keys, account))

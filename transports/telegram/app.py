@@ -20,7 +20,7 @@ from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.pacing import Pace
 from transports.files.documents import DocumentReaders
-from transports.telegram.chosen_button import TelegramChoices
+from transports.telegram.button_presses import TelegramChoices
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
 from transports.telegram.failures import reason_of

@@ -1,4 +1,4 @@
-"""Pressed buttons: the person who was asked says, once, what stands behind one; other presses do no harm."""
+"""Pressed buttons: the person who was asked says, once, what stands behind one, and the message shows the choice."""
 
 import asyncio
 import json
@@ -9,7 +9,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from telegram.error import TelegramError
+from telegram.error import BadRequest, TelegramError
 
 from botservice.core.messages import Author, CommandCall, InboundMessage
 from botservice.storage.database import Storage
@@ -17,17 +17,71 @@ from botservice.texts import in_language
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.parsing_decisions import order_of
 from botservice.turns.turn import EventKind, InboundEvent
-from transports.telegram.chosen_button import TelegramChoice, TelegramChoices
 from transports.telegram.client import BotClient
-from transports.telegram.inbound_events import BotIdentity, field, integer, language_of, shown_id, string
+from transports.telegram.failures import is_not_editable, is_not_modified
+from transports.telegram.forms import Forms
+from transports.telegram.inbound_events import UNSEEN, BotIdentity, field, integer, language_of, shown_id, string
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
 from transports.telegram.queries import FoundButtons, find_keyboard
 
 logger = logging.getLogger(__name__)
 
+_DISABLED: Final = "disabled-buttons"
 _PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
 _MOST_TOLD: Final = 200  # characters; Bot API, answerCallbackQuery
 _PRESSED: Final = "pressed"  # the field of a stored update that says what a button stands for
+
+
+@dataclass(frozen=True, slots=True)
+class TelegramChoice:
+    """A message with buttons of which a person has pressed one.
+
+    Attributes:
+        disabled: Its keyboard with every button disabled.
+        chosen: The keyboard that is left of it, where buttons cannot be disabled.
+    """
+
+    context_keys: Mapping[str, str]
+    message_id: str
+    presser_id: str
+    disabled: Mapping[str, Any]
+    chosen: Mapping[str, Any]
+
+    def edit(self, keyboard: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """Return the method and the parameters that change its keyboard."""
+        parameters = {"chat_id": self.context_keys["chat_id"], "reply_markup": keyboard}
+        if not self.message_id.startswith(UNSEEN):
+            return "editMessageReplyMarkup", {**parameters, "message_id": self.message_id}
+        whose = {"receiver_user_id": self.presser_id, "ephemeral_message_id": self.message_id.removeprefix(UNSEEN)}
+        return "editEphemeralMessageReplyMarkup", {**parameters, **whose}
+
+
+class TelegramChoices:
+    """Shows choices: every button disabled, or the one that was pressed where a chat does not take that."""
+
+    def __init__(self, client: BotClient, forms: Forms) -> None:
+        self._client = client
+        self._forms = forms
+
+    async def show(self, choice: TelegramChoice) -> None:
+        """Show a choice as its chat takes it; nothing depends on it."""
+        try:
+            if await self._forms.takes(choice.context_keys, _DISABLED):
+                try:
+                    await self._edit(choice, choice.disabled)
+                except BadRequest as error:
+                    if is_not_modified(error) or is_not_editable(error):
+                        return
+                    await self._forms.note(choice.context_keys, _DISABLED, error.message)
+                else:
+                    return
+            await self._edit(choice, choice.chosen)
+        except TelegramError as error:
+            logger.debug("telegram.press_not_shown", extra={"reason": error.message})
+
+    async def _edit(self, choice: TelegramChoice, keyboard: Mapping[str, Any]) -> None:
+        method, parameters = choice.edit(keyboard)
+        await self._client.call(method, **parameters)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from botservice.core.quoting import in_one_line, quote_name
-from transports.markdown.markdown_links import link
+from transports.markdown.links import link
 
 _FIELDS: Final = tomllib.loads(Path(__file__).with_name("message_fields.toml").read_text(encoding="utf-8"))
 WORDS, FILES, ENVELOPE, REPORTS = (frozenset(_FIELDS[kind]) for kind in ("words", "files", "envelope", "reports"))

@@ -15,8 +15,7 @@ from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import EventKind, InboundEvent
 from transports.common.background_tasks import Errands
-from transports.telegram.button_presses import acknowledge, read_press
-from transports.telegram.chosen_button import TelegramChoices
+from transports.telegram.button_presses import TelegramChoices, acknowledge, read_press
 from transports.telegram.client import BotClient
 from transports.telegram.inbound_events import (
     BotIdentity,

@@ -15,7 +15,7 @@ from botservice.core.messages import Author, InboundMessage
 from botservice.core.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
 from transports.files.documents import ExtractedFiles
-from transports.markdown.markdown_links import link
+from transports.markdown.links import link
 from transports.telegram.authorship import QUOTES, is_typed
 from transports.telegram.button_presses import pressed_message
 from transports.telegram.described_content import FILES, describe, name_content, with_links, words_of
