@@ -5,7 +5,7 @@
 Each of those chats owes a message that its platform does not take and has a question waiting behind it; each of the
 suspects was begun four times without getting further, and takes as long as it likes. Then other people ask, one after
 the other: how long from the accept of a question to its beginning? Then nobody asks: what do the others cost? Figures
-without them stand beside, from the same process. CPU time is this process's alone, and says most where others use the
+without them stand next to, from the same process. CPU time is this process's alone, and says most where others use the
 machine as well; of Postgres, its server's is added where it runs on this machine.
 """
 

@@ -128,7 +128,7 @@ class Bench:
         }
 
     async def _start(self):
-        """Open the database anew, until a worker runs there."""
+        """Open the database again, until a worker runs there."""
         await self.worker.stop()
         async with Storage.open(self.url) as storage:
             worker = Worker(storage, self.options, [self.platform])

@@ -1,4 +1,4 @@
-"""What a call of a model costs beside the wire: CPU of this process, by OpenAIChatLLM and by the bare openai client.
+"""What a call of a model costs next to the wire: CPU of this process, by OpenAIChatLLM and by the bare openai client.
 
     python benchmarks/model_calls.py [--messages 21] [--pieces 20] [--tools 1] [--calls 60] [--rounds 5]
 

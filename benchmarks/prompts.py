@@ -1,11 +1,11 @@
-"""How well a prompt holds what was said: recall in the prompt of an agent, beside that of search.
+"""How well a prompt holds what was said: recall in the prompt of an agent, next to that of search.
 
     python benchmarks/prompts.py my_chats.json [more.json …] [--window 10] [--tokens 1000] [--k 24] [--misses]
                                  [--local FOLDER]
 
 The files are those of recall.py. Each chat is stored in a database, each question is asked two minutes after the last
 message, as a message of its own, and the prompt is built as for any turn: the window of the newest messages, and what
-is found. A gold message counts where its words stand in the prompt. Beside that stands what the first ten messages have
+is found. A gold message counts where its words stand in the prompt. Next to it is what the first ten messages have
 that searching finds before the question is stored. "lost" is what these have and the prompt has not.
 """
 

@@ -4,7 +4,7 @@
 
 The model is scripted and its time is not counted, so what is measured is the service: building the prompt, recording
 it, storing the step before and after its tool. It is CPU time of all threads, and
-beside the long run a young one does its first 25 steps, so that a busy machine shows in both.
+next to the long run a young one does its first 25 steps, so that a busy machine shows in both.
 Prompts keep to a budget, as they do in practice; `--budget` sets it.
 """
 

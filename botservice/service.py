@@ -64,14 +64,14 @@ class AgentService:
     """Runs turns of one agent over the contexts of one storage.
 
     Attributes:
-        agent: Says what to do next; shared by every context.
-        embedder: What adds meaning to search while the service is served; None for the one of the settings.
-        budgets: What may be used; None for what the settings say while the service is served.
-        max_steps: How many steps of a prompt may run tools; None for what the settings say while it is served.
-        access: Who is let in while it is served; None for whom the settings let in.
-        commands: What people may ask of the service itself, such as /help, while it is served.
-        transports: Where people reach it while it is served, besides what the settings turn on.
-        on_sent: Called with the id of a conversation in which `send` has stored something; it wakes the own worker.
+        agent: Decides on the next action; shared by all contexts.
+        embedder: Adds search by meaning while the service is served; None for the one of the settings.
+        budgets: Limits of use; None for those of the settings while the service is served.
+        max_steps: The most steps of a prompt that run tools; None for the value of the settings while it is served.
+        access: Decides who has access while it is served; None for the settings.
+        commands: The commands of the service, such as /help, while it is served.
+        transports: Additional transports while it is served, besides those of the settings.
+        on_sent: Called with the id of a conversation after `send` stored a message; wakes the worker of this process.
     """
 
     def __init__(  # noqa: PLR0913 - each is a choice of the user's
@@ -147,10 +147,10 @@ class AgentService:
         self._claims = ContextClaims()
 
     def take_name(self, name: str) -> None:
-        """Be called so from now on, also in the standard prompt; a prompt of one's own stays as it is.
+        """Set the bot's name, also in the standard prompt; your own prompts stay as they are.
 
         Raises:
-            ValueError: it is no line of 1 to 64 characters.
+            ValueError: the name is not a line of 1 to 64 characters.
         """
         self.name = check_bot_name(name)
         if isinstance(self.agent, FunctionsBasedAgent) and self.agent.prompt == DEFAULT_PROMPT:
@@ -158,7 +158,7 @@ class AgentService:
 
     @property
     def storage(self) -> Storage | None:
-        """Where everything is kept; None until the service is served."""
+        """The storage; None until the service is served."""
         return self._storage
 
     @storage.setter
@@ -174,7 +174,7 @@ class AgentService:
         await self.close()
 
     async def close(self) -> None:
-        """Close what toolsets of the agent have started, such as MCP servers; the storage stays open."""
+        """Stop what toolsets of the agent started, such as MCP servers; the storage stays open."""
         await self.agent.close()
 
     async def prompt(
@@ -187,9 +187,9 @@ class AgentService:
         output: type[BaseModel] | None = None,
         live: Live | None = None,
     ) -> Message:
-        """Return the answer to text: a whole turn. Prompts of one context are answered one after the other.
+        """Answer text in a whole turn. Prompts of one context are answered one after the other.
 
-        A turn that was cut off in this context is finished first.
+        An interrupted turn of this context is finished first.
 
         Args:
             output: A pydantic model: the answer is one, as `output` of the message. An answer that is not valid goes
@@ -198,13 +198,13 @@ class AgentService:
 
         Raises:
             InvalidOutput: the steps are used up, and no answer was valid.
-            LLMError: the model stays unavailable; the message is kept, and `resume` tries it again.
-            TurnInProgress: a run that is paused between two steps has the context, or a callback of its turn asks.
-            BudgetExceeded: a budget of the service does not reach; the message is kept, and `resume` tries it again.
+            LLMError: the model stays unavailable; the message is stored, and `resume` tries again.
+            TurnInProgress: a paused run holds the context, or a callback of its own turn calls this.
+            BudgetExceeded: a budget is used up; the message is stored, and `resume` tries again.
             RunInterrupted: a callback stopped the run.
-            ApprovalPending: a call waits for a person's word: `decide` gives it, and `resume` goes on.
-            ResultPending: a tool gives its result later: `hand_in` brings it, and `resume` goes on.
-            InvalidArgument: text is no text.
+            ApprovalPending: a call awaits approval: `decide` decides, and `resume` continues.
+            ResultPending: the result of a tool comes later: `hand_in` delivers it, and `resume` continues.
+            InvalidArgument: text is not a str.
         """
         message = InboundMessage(_checked_text(text), Author.of(author), tuple(map(as_attachment, attachments)))
         form = None if output is None else OutputForm.of(output)
@@ -228,19 +228,19 @@ class AgentService:
         buttons: Iterable[Button] = (),
         key: str | None = None,
     ) -> Message:
-        """Send a message that nobody asked for, and return it: the bot's own words, in the history from now on.
+        """Send a message that answers nothing, and return it. It becomes part of the history.
 
-        It is stored when this returns. A worker of any process delivers it, after what the conversation owes already.
+        It is stored when this returns. A worker of any process delivers it after earlier messages of the conversation.
 
         Args:
-            buttons: What may be pressed under it; they are not kept with the history.
-            key: Names the message in this conversation: sent again with the same key, it is the first one again, as
-                long as events are kept (`KEEP_EVENTS_DAYS`, 7).
+            buttons: The buttons below it; they are not stored with the history.
+            key: Identifies the message in this conversation: sending again with the same key returns the first one, as
+                long as events are stored (`KEEP_EVENTS_DAYS`, 7).
 
         Raises:
             ChatRefused: the conversation is blocked or not let in.
-            StorageError: the conversation is gone, or the message of the key was deleted since.
-            InvalidArgument: text is no text or says nothing, or the key is no text of 1 to 255 characters.
+            StorageError: the conversation is gone, or the message of the key has been deleted.
+            InvalidArgument: text is not a str or is empty, or the key is not a str of 1 to 255 characters.
         """
         pressed = check_listed("buttons=", buttons, remedy="give a list of Button")
         for each in pressed:
@@ -271,15 +271,15 @@ class AgentService:
         author: Author | str | None = None,
         attachments: Iterable[Attachment] = (),
     ) -> AgentRun:
-        """Begin a turn and return it, to be done one step at a time.
+        """Start a turn that you run one step at a time.
 
         Args:
-            task: The question; by default that of the `TaskStep` which was put into `context.memory.steps`.
-            reset: Whether it begins with an empty memory; otherwise the steps of earlier prompts stay in view.
+            task: The question; by default that of a `TaskStep` in `context.memory.steps`.
+            reset: Whether it starts with an empty memory; otherwise the steps of earlier prompts stay in the prompt.
 
         Raises:
-            TurnInProgress: a turn is open in this context; `resume` goes on with it.
-            InvalidArgument: task is no text, or there is neither a task nor a `TaskStep` that was put in.
+            TurnInProgress: a turn is open in this context; `resume` continues it.
+            InvalidArgument: task is not a str, or there is neither a task nor a `TaskStep`.
         """
         given = context.put_in_task() if task is None else None
         text = _checked_text(task if given is None else given.task)
@@ -296,13 +296,13 @@ class AgentService:
         return self._run(context, turn, claim)
 
     async def resume(self, context: AgentContext) -> AgentRun | None:
-        """Return the turn of this context that was cut off, has waited or failed last; None if there is none.
+        """Continue the turn of this context that was interrupted, suspended or failed last; None if there is none.
 
-        A run of this process that is paused between two steps is taken over: the old object does nothing more.
+        A paused run of this process is taken over: the old object does nothing more.
 
         Raises:
-            TurnInProgress: a process works on the turn at this moment.
-            ApprovalPending: there is only one that waits for a person's word; ResultPending: for a result.
+            TurnInProgress: a process works on the turn now.
+            ApprovalPending: the only turn awaits approval; ResultPending: it awaits a result.
         """
         claims = open_storage(context).claims
         claim = await self._claims.take_over(context)
@@ -327,31 +327,31 @@ class AgentService:
         *,
         always: bool = False,
     ) -> bool:
-        """Allow or deny a call of a tool that waits for approval; return whether it was undecided before.
+        """Allow or deny a tool call that awaits approval; return whether it was undecided before.
 
-        A worker, or `resume`, goes on with its turn as soon as no call of that waits any more.
+        A worker, or `resume`, continues the turn as soon as none of its calls is pending.
 
         Args:
             call_id: The `id` of the call, or its number.
-            always: Whether this tool need not ask this person again in this conversation.
+            always: Whether to always allow this tool for this person in this conversation.
 
         Raises:
-            BotServiceError: no such call waits here, or has.
+            BotServiceError: there is no such call.
         """
         return await decide(context, call_id, is_allowed=allow, is_always=always, now=self._options_of(context).clock())
 
     async def hand_in(self, context: AgentContext, call_id: str | int, result: Any) -> bool:
-        """Hand in the result of a call whose tool gave `Later`; return whether nothing had become of it before.
+        """Hand in the result of a call whose tool returned `Later`; return whether it was the first result.
 
-        A worker, or `resume`, goes on with its turn as soon as no call of that waits any more.
+        A worker, or `resume`, continues the turn as soon as none of its calls is pending.
 
         Args:
-            call_id: The name that `Later` was given.
+            call_id: The name in `Later`.
             result: What the tool would have returned, or an exception.
 
         Raises:
-            BotServiceError: nothing of that name waits here, or has.
-            InvalidField: there is no JSON for the result.
+            BotServiceError: there is no such call.
+            InvalidField: the result cannot be represented as JSON.
         """
         return await hand_in(context, call_id, result, self._options_of(context).clock())
 

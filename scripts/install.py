@@ -143,7 +143,7 @@ def _install(arguments: list[str], what: str) -> None:
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as running:
         _follow(running, said, what)
     if running.returncode != 0:
-        sys.exit("".join(said[-LAST_LINES:]) + "\nThe installation failed. The next start begins it anew.")
+        sys.exit("".join(said[-LAST_LINES:]) + "\nThe installation failed. The next start begins it again.")
 
 
 def _follow(running: "subprocess.Popen[str]", said: list[str], what: str) -> None:
@@ -168,5 +168,5 @@ if __name__ == "__main__":
     try:
         main("dev" if sys.argv[1:2] == ["dev"] else "run")
     except KeyboardInterrupt:
-        _say("stopped. The next start begins the installation anew.")
+        _say("stopped. The next start begins the installation again.")
         sys.exit(130)

@@ -1,6 +1,6 @@
 """Look for secrets in what is tracked. Nothing is sent anywhere: what looks like one is not tried out.
 
-Tests are left out, because theirs are made up; `# pragma: allowlist secret` beside a line says that it is none.
+Tests are left out, because theirs are made up; `# pragma: allowlist secret` next to a line says that it is none.
 """
 
 import subprocess

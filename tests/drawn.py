@@ -1,6 +1,6 @@
 """What Hypothesis draws is the same in every run, and no machine is too slow for it.
 
-`--hypothesis-profile=default` draws anew, and more than twice as much, to look for what nobody has thought of.
+`--hypothesis-profile=default` draws again, and more than twice as much, to look for what nobody has thought of.
 """
 
 import pytest
@@ -19,6 +19,6 @@ settings.load_profile("steady")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Draw nothing from the source of modules, unless anew: which are loaded differs, and reading them takes long."""
+    """Draw nothing from the source of modules, unless again: which are loaded differs, and reading them takes long."""
     if config.getoption("--hypothesis-profile") is None:
         providers._get_local_constants = lambda: providers._local_constants

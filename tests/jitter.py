@@ -72,7 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """Draw anew for each test."""
+    """Draw again for each test."""
     global _now  # noqa: PLW0603 - tests run one after the other
     seed = item.config.getoption("--jitter")
     if seed is None:

@@ -210,7 +210,7 @@ def test_an_installation_that_fails_or_is_stopped_or_cut_off_says_so_and_is_begu
     assert "making .venv" in said, "what had failed was not taken for whole"
     assert "3 of 3" in said
     assert stopped.returncode == 130
-    assert said.splitlines()[-1] == "botservice: stopped. The next start begins the installation anew."
+    assert said.splitlines()[-1] == "botservice: stopped. The next start begins the installation again."
     assert "Traceback" not in said
 
     cut_off = small.begin_and_wait_in_the_middle()

@@ -1,4 +1,4 @@
-"""The application as processes of its own: signals end them well, and commands work beside them."""
+"""The application as processes of its own: signals end them well, and commands work next to them."""
 
 import signal
 import subprocess

@@ -24,12 +24,12 @@ _GIVE_MODEL: Final = "give a model, such as OpenAIChatLLM() or ScriptedChatLLM([
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """The wish to run tools.
+    """A request to run tools.
 
     Attributes:
-        model_output: What the model said beside it.
-        prompt: What it was said to.
-        model: The model that answered; with it why its answer ended, and the items that it wants to read again.
+        model_output: The text that the model wrote along with the calls.
+        prompt: The prompt that it answers.
+        model: The model that answered, with the reason why its answer ended and the items that it needs again.
     """
 
     tool_calls: Sequence[ToolCall]
@@ -43,14 +43,14 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class FinishAction:
-    """The wish to answer with output: a text, or a JSON value, whose text is what people read.
+    """An answer: output is a text, or a JSON value whose text people read.
 
     Attributes:
         buttons: What the person may press under it, after what tools offer.
-        not_seen: The names of pictures of the question that the model could not be shown, empty where they have none:
-            the person is told.
-        is_without_earlier: Whether something that was said before is kept out from now on, because the model refuses
-            it: the person is told.
+        not_seen: The names of pictures of the question that the model could not be shown, empty for those without a
+            name. The person is told.
+        is_without_earlier: Whether an earlier message is left out from now on because the model refuses it. The person
+            is told.
     """
 
     output: Any
@@ -67,7 +67,7 @@ class FinishAction:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the agent means to do over its next steps."""
+    """The agent's plan for its next steps."""
 
     text: str
     prompt: Sequence[ChatMessage] = ()
@@ -93,23 +93,23 @@ def rests_on_others(said: Action | FinishAction) -> bool:
 
 
 class Agent(ABC):
-    """Says what to do next, from what is stored and from nothing else; so a turn that was cut off can go on anywhere.
+    """Decides on the next action from stored data alone, so that any process can continue an interrupted turn.
 
-    One agent serves every context at once and keeps nothing of any.
+    One agent serves all contexts at once and keeps no state of any.
 
     Attributes:
-        name: What it is called as a tool of another agent; with it a description for the other model.
-        tools: What it may run of its own, by name.
-        toolsets: Where more tools come from.
-        prompt: What stands at the top of its prompts.
+        name: Its name as a tool of another agent; `description` then describes it to the other model.
+        tools: Its own tools, by name.
+        toolsets: The sources of more tools.
+        prompt: The system prompt.
         planning_interval: A plan comes before the first step and after every so many; None for no plans.
-        final_answer_checks: What an answer has to pass before anybody sees it; see `FinalAnswerCheck`.
+        final_answer_checks: The checks that an answer has to pass before it is shown; see `FinalAnswerCheck`.
         max_steps: How many steps of a prompt may run tools, unless the service says so.
         step_callbacks: Called after a step is stored, before those of the service.
-        message_selector: Which messages of the chat stand in its prompts, where it uses one.
-        notes_tokens: How many tokens of notes of the chat do; None for what the settings say.
-        announces_calls: Whether it awaits `context.before_call` before each call of a model; otherwise a budget has to
-            guess how long its prompts are.
+        message_selector: Selects the messages of the chat for its prompts, if it uses one.
+        notes_tokens: How many tokens of notes its prompts contain; None for the value of the settings.
+        announces_calls: Whether it awaits `context.before_call` before each model call; otherwise budgets estimate the
+            length of its prompts.
     """
 
     name: str | None = None
@@ -128,7 +128,7 @@ class Agent(ABC):
 
     @property
     def llm(self) -> ChatLLM | None:
-        """The model that it asks; what is assigned need not inherit from `ChatLLM`."""
+        """The model; an assigned object need not inherit from `ChatLLM`."""
         return self._llm
 
     @llm.setter
@@ -147,14 +147,14 @@ class Agent(ABC):
         max_calls: int | None = None,
         needs_approval: NeedsApproval = False,
     ) -> Tool:
-        """Return a tool by which another agent has this one work on a task, which is all that this one is told.
+        """Build a tool with which another agent delegates a task to this one. This agent sees only the task.
 
         Args:
             name: By default the agent's own.
-            description: What the other model is told of it; by default the agent's own.
+            description: The description for the other model; by default the agent's own.
             max_steps: How many steps of a task may run tools; by default as the agent says, or else 10.
-            idempotent: Whether a task that a kill cut off is worked on anew, from its beginning. Otherwise the other
-                agent is told that the outcome is unknown.
+            idempotent: Whether an interrupted task starts again from its beginning. Otherwise the other agent is told
+                that the outcome is unknown.
 
         Raises:
             InvalidTool: there is no name or description, the name cannot be sent to a model, or a number is out of
@@ -177,22 +177,22 @@ class Agent(ABC):
         )
 
     async def tools_now(self) -> Mapping[str, Tool]:
-        """Return everything that may be called at this moment, by name; `tools` and what comes from elsewhere."""
+        """Collect all tools that can be called now, by name: `tools` and those of toolsets."""
         return self.tools
 
     async def tools_for(self, context: AgentContext) -> Mapping[str, Tool]:
-        """Return everything that may be called in a conversation at this moment, by name."""
+        """Collect all tools that can be called in a conversation now, by name."""
         tools, named = await self.tools_now(), context.only_tools
         return tools if named is None else {name: tool for name, tool in tools.items() if name in named}
 
     async def close(self) -> None:
-        """End what its toolsets started; a later turn starts it again."""
+        """Stop what its toolsets started; a later turn starts them again."""
         for toolset in self.toolsets:
             await toolset.close()
 
     @abstractmethod
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
-        """Return what to do next. Changes nothing.
+        """Decide on the next action. Changes nothing.
 
         Raises:
             LLMError: the model did not answer.
@@ -200,10 +200,10 @@ class Agent(ABC):
 
     @abstractmethod
     async def finish(self, context: AgentContext) -> FinishAction:
-        """Return an answer without any more tools, because the steps are used up. Changes nothing."""
+        """Answer without further tools, because the steps are used up. Changes nothing."""
 
     async def plan(self, context: AgentContext) -> Plan:
-        """Return what to do over the next steps. Changes nothing."""
+        """Plan the next steps. Changes nothing."""
         raise NotImplementedError(f"{type(self).__name__} has a planning_interval and no plan()")
 
 

@@ -22,7 +22,7 @@ An answer fails where it returns False, or a text that says why, or raises.
 CHECK_FAILED: Final = "FinalAnswerCheckError"
 _TIMEOUT_SECONDS: Final = 60.0
 _BY_POSITION: Final = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-_REFUSED: Final = "Nobody has seen this answer, because it does not pass a check. {reason}\nMend it, and answer anew."
+_REFUSED: Final = "Nobody has seen this answer, because it does not pass a check. {reason}\nFix it, and answer again."
 
 logger = logging.getLogger(__name__)
 

@@ -65,7 +65,7 @@ def prompt_of(name: str) -> str:
 
 
 class FunctionsBasedAgent(Agent):
-    """Builds a prompt from searched and windowed history and from the steps so far; the model calls or answers."""
+    """Builds a prompt from recent and found messages and from the steps so far; the model calls tools or answers."""
 
     announces_calls = True
     llm: ChatLLM
@@ -163,17 +163,17 @@ class FunctionsBasedAgent(Agent):
             raise InvalidTool(f"{FIND_TOOL} finds tools of toolsets: give yours another name=")
 
     async def tools_now(self) -> Mapping[str, Tool]:
-        """Return everything that may be called at this moment, by name."""
+        """Collect all tools that can be called now, by name."""
         return await self._toolbox.callable_tools(self.tools)
 
     async def tools_for(self, context: AgentContext) -> Mapping[str, Tool]:
-        """Return everything that may be called in a conversation at this moment, by name."""
+        """Collect all tools that can be called in a conversation now, by name."""
         if type(self).tools_now is not FunctionsBasedAgent.tools_now:
             return await super().tools_for(context)
         return await self._toolbox.callable_tools(await self._own_tools(context), context)
 
     async def offered_tools(self, context: AgentContext) -> Sequence[Tool]:
-        """Return the tools that the model is told of with the next call."""
+        """List the tools that the next model call offers."""
         own = await self._own_tools(context)
         if not self.toolsets and len(own) <= MOST_IN_A_REQUEST and not has_fewer_tools(context):
             return list(own.values())  # nothing to choose among, as in most chats
@@ -187,19 +187,19 @@ class FunctionsBasedAgent(Agent):
         return {searching.name: searching, **self.tools}
 
     async def close(self) -> None:
-        """End what its toolsets, and those of agents among its tools, have started; a later turn starts it again."""
+        """Stop what its toolsets, and those of its sub-agents, started; a later turn starts them again."""
         await self._toolbox.close()
         for agent in agents_among(self.tools.values()):
             await agent.close()
 
     async def build_prompt(self, context: AgentContext) -> Prompt:
-        """Build the chat-completions messages of the next call. Nothing that is stored changes."""
+        """Build the chat-completions messages of the next call. Changes nothing that is stored."""
         if not context.memory.system_prompt.system_prompt:  # before the first run
             context.memory.system_prompt = context.system_prompt_for(self.prompt, self.skills.prompt)
         return await self._builder(context.bounds).build(context)
 
     async def next_action(self, context: AgentContext) -> Action | FinishAction:
-        """Return the calls that the model wants, or its answer. Changes nothing."""
+        """Ask the model for tool calls or an answer. Changes nothing."""
         offered = await self.offered_tools(context)
         prompt, response = await self._ask(context, [tool.schema for tool in offered], is_answer=True)
         if response.tool_calls:
@@ -207,7 +207,7 @@ class FunctionsBasedAgent(Agent):
         return await self._finish(context, prompt, response, response.text)
 
     async def finish(self, context: AgentContext) -> FinishAction:
-        """Return what the model answers without tools."""
+        """Ask the model for an answer without tools."""
         prompt, response = await self._ask(context, [], is_answer=True)
         said = response.text
         if response.tool_calls and is_blank(said):
@@ -215,7 +215,7 @@ class FunctionsBasedAgent(Agent):
         return await self._finish(context, prompt, response, said)
 
     async def plan(self, context: AgentContext) -> Plan:
-        """Return what the model means to do over the next steps."""
+        """Ask the model for a plan of the next steps."""
         prompt, response = await self._ask(context, [], [{"role": "user", "content": _PLAN_REQUEST}], is_streamed=False)
         return Plan(response.text, prompt, **_facts(response))
 

@@ -67,16 +67,16 @@ _Known = tuple[list[StoredNote], list[Fact], str, KeptOut]  # notes, facts, whic
 
 
 class Prompt(CachedPrompt):
-    """The chat-completions messages that a model is sent, and where they come from.
+    """The chat-completions messages of a prompt, and their sources.
 
-    A subclass that overrides `build_prompt` may change the list: what is said of its messages follows them.
+    A subclass that overrides `build_prompt` may change the list: the sources follow its messages.
 
     Attributes:
-        model: The name of the model that it is made for, where it has one.
-        conversation: The id and the keys of the context that it is made for, where there is one.
-        kept_out: What of the conversation it goes without, because the model refuses it.
-        holds_others: Whether what was found for it may hold words of others than the assistant and the asker.
-        facts: How it was made, as JSON values without anybody's words: for a later look into it.
+        model: The name of the model that it is built for, if known.
+        conversation: The id and the keys of its context, if there is one.
+        kept_out: The parts of the conversation that are left out because the model refuses them.
+        holds_others: Whether its search results may contain words of people other than the assistant and the asker.
+        facts: How it was built, as JSON values without anybody's words, for the inspector.
     """
 
     model: str | None = None
@@ -102,15 +102,15 @@ class Prompt(CachedPrompt):
         is_copied: bool = False,
         is_kept: bool = True,
     ) -> None:
-        """Put messages at the end.
+        """Append messages as a section.
 
         Args:
             name: system, notes, window, earlier (steps of prompts before this one), person, waiting, looking_at,
                 documents, found, question or steps.
-            sources: What of the history they show.
-            is_copied: Put in copies, and take note of what they are copies of: the same objects come again with the
-                next prompt, and changes to this one's must not reach them.
-            is_kept: Whether the record of what was sent may hold them.
+            sources: The messages of the history that they show.
+            is_copied: Append copies and remember their originals: the next prompt uses the same objects again, and
+                changes to this prompt must not reach them.
+            is_kept: Whether the record of the prompt may contain them.
         """
         first = len(self)
         given = list(messages)
@@ -127,21 +127,21 @@ class Prompt(CachedPrompt):
 
     @cached_property
     def cache_key(self) -> str | None:
-        """The same for all prompts of one conversation, and it says nothing about it; None where there is none.
+        """A key that all prompts of one conversation share and that reveals nothing; None without a conversation.
 
-        Servers look for what they have read before among prompts of the same key.
+        Servers search their prompt cache among prompts with the same key.
         """
         return None if self.conversation is None else _cache_key(*self.conversation)
 
     def kept(self) -> list[ChatMessage]:
-        """Return it as it may be recorded: what passes with the turn is named, and no more."""
+        """Build the version that may be recorded: parts that end with the turn are named and left out."""
         if not self._passing:
             return self
         passing = {id(message) for message in self._passing}
         return [{**each, "content": _NOT_KEPT} if id(each) in passing else each for each in self]
 
     def sections(self) -> dict[str, tuple[int, int]]:
-        """Return the place of each section's first message, and the one after its last."""
+        """Map each section to the index of its first message and the index after its last."""
         ranges = itertools.pairwise([*self._sections, ("", len(self._built))])
         built = {name: (first, end) for (name, first), (_, end) in ranges}
         places = self._places()
@@ -154,7 +154,7 @@ class Prompt(CachedPrompt):
 
     @property
     def breakpoints(self) -> list[int]:
-        """The places of the messages after which a server had better keep what it has read: at most three, in order.
+        """The indexes of the messages after which a server should cache the prompt: at most three, in order.
 
         They are the end of the instructions, the last message of a person in the window, and where it is found again:
         the one that was the last in the prompt before this. That is the question, once there are steps.
@@ -170,18 +170,18 @@ class Prompt(CachedPrompt):
         return [place for place in (instructions and instructions[1] - 1, *found) if place is not None]
 
     def shows_step_pictures(self) -> bool:
-        """Return whether pictures that tools gave stand in it."""
+        """Check whether it contains pictures from tools."""
         ranges = [range(*place) for name, place in self.sections().items() if name in ("earlier", "steps")]
         contents = (self[place].get("content") for places in ranges for place in places)
         parts = (part for content in contents if isinstance(content, list) for part in content)
         return any(part.get("type") == "image_url" for part in parts)
 
     def sources(self) -> dict[int, Source]:
-        """Return what of the history stands in it, by its place."""
+        """Map indexes of messages to the parts of the history that they show."""
         return self._moved(self._sources)
 
     def origins(self) -> dict[int, ChatMessage]:
-        """Return what its messages are copies of, by their place."""
+        """Map indexes of messages to their originals."""
         return self._moved(self._origins)
 
     def _places(self) -> list[int | None] | None:
@@ -290,7 +290,7 @@ class PromptBuilder:
         return fill(found, self.knowledge_tokens, counter)
 
     async def _recall(self, context: AgentContext, counter: TokenCounter) -> Recall:
-        """Return the window, what was found for the last message of a person, and what is known beside it."""
+        """Return the window, what was found for the last message of a person, and what is known next to it."""
         return await context.chat_history.recall(
             self.selector,
             search_k=self.search_k,

@@ -92,7 +92,7 @@ class PdfReader:
         """Return what a process of its own says of a file, or nothing if it was cut off."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
-            "-P",  # nothing beside this program, and nothing in the current folder, takes a library's place
+            "-P",  # nothing next to this program, and nothing in the current folder, takes a library's place
             "-Wignore",
             program.__file__,
             stdin=asyncio.subprocess.PIPE,

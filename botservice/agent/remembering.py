@@ -59,7 +59,7 @@ async def forget_fact(number: int, context: AgentContext) -> str:
     """Forget a fact about the person who writes to you now, because they want that or it is no longer true.
 
     Args:
-        number: The number of the fact, as it stands beside it.
+        number: The number of the fact, as it stands next to it.
     """
     asker = context.last_author
     gone = await context.storage.write(lambda connection: _forget(connection, context, asker, number))

@@ -36,7 +36,7 @@ from botservice.storage.database import Connection
 
 _UTC = ZoneInfo("UTC")
 _NO_ZONE = (
-    " This is UTC, because the person's time zone is not known: say so, ask for it, and set the reminder anew if it "
+    " This is UTC, because the person's time zone is not known: say so, ask for it, and set the reminder again if it "
     "differs."
 )
 

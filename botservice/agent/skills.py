@@ -141,14 +141,14 @@ def _parse(head: str) -> dict[Any, Any]:
 
 
 class Skills:
-    """Skills in the SKILL.md format: folders with a text each, which a model reads when it needs them.
+    """Skills in the SKILL.md format: folders with instructions that a model reads when it needs them.
 
-    What lies beside a text is given out as text, too, and nothing of it is ever run.
+    Other files of a folder are also returned as text, and never executed.
 
     Attributes:
-        problems: Why others could not be taken in, by their folders' names.
-        prompt: The names, with what each is about, as they stand in the agent's prompt: always the same.
-        tools: What reads them: `load_skill`.
+        problems: Why skills could not be loaded, by the names of their folders.
+        prompt: The list of names and descriptions for the agent's prompt; it never changes.
+        tools: The tool that reads them, `load_skill`.
     """
 
     def __init__(
@@ -167,13 +167,13 @@ class Skills:
 
     @classmethod
     def load(cls, folder: str | Path, *, max_tokens: int = DEFAULT_TOKENS) -> Self:
-        """Return the skills of a folder: each in a folder of its own, with a SKILL.md in it.
+        """Load the skills of a folder: one sub-folder with a SKILL.md for each.
 
         Args:
-            max_tokens: How many tokens the list in the prompt may take; descriptions are shortened to that.
+            max_tokens: The most tokens of the list in the prompt; longer descriptions are shortened.
 
         Raises:
-            InvalidSkill: there is no such folder. What is wrong with one skill costs that one only; see `problems`.
+            InvalidSkill: there is no such folder. A single invalid skill is skipped; see `problems`.
         """
         root = Path(folder)
         try:

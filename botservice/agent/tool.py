@@ -27,23 +27,23 @@ DEFAULT_TIMEOUT_SECONDS = 60.0
 
 
 class Tool:
-    """A function with a name, a description and a schema, made from its signature and its docstring.
+    """A function that a model can call: name, description and schema come from its signature and docstring.
 
-    A parameter annotated with `AgentContext` receives the context of the call and is not in the schema. The function
-    may be async, or not: then it runs in a thread.
+    A parameter annotated with `AgentContext` receives the context of the call and is not in the schema. A function
+    that is not async runs in a thread.
 
     Attributes:
-        name: What the model calls it by.
-        description: What the model is told of it.
-        schema: What the model gets, in the form of chat.completions.
-        is_final: Whether its output is the answer, word for word.
-        idempotent: Whether a call that was cut off may be run again.
-        timeout_seconds: How long a call may take.
-        max_calls: How often it may be called for one prompt; None for as often as the model wants.
-        needs_approval: Whether a person is asked before a call is made; a callable that fails means yes.
-        reads_untrusted: Whether its results hold what strangers wrote, such as pages or mails: afterwards, no tool runs
-            by what a person allowed for always.
-        shows_files: Whether the files that it gives go with the answer, and not only to the model.
+        name: The name for the model.
+        description: The description for the model.
+        schema: The definition for the model, in the format of chat.completions.
+        is_final: Whether its output is the answer, unchanged.
+        idempotent: Whether an interrupted call may run again.
+        timeout_seconds: The time limit of a call.
+        max_calls: The most calls for one prompt; None for no limit.
+        needs_approval: Whether a person has to approve each call, or a callable that decides; one that fails means yes.
+        reads_untrusted: Whether its results may contain words of strangers, such as pages or mails. Afterwards, tools
+            that a person always allows ask again.
+        shows_files: Whether its files are sent with the answer, and not only to the model.
     """
 
     shows_files = True
@@ -99,7 +99,7 @@ class Tool:
 
     @property
     def digest(self) -> str:
-        """What tells apart two tools of one name: a digest of all that a model is told of it."""
+        """A digest of its definition, which distinguishes two tools of one name."""
         return hashlib.sha256(json.dumps(self.schema, sort_keys=True, default=str).encode()).hexdigest()
 
     @property
@@ -109,11 +109,11 @@ class Tool:
 
     @property
     def takes_context(self) -> bool:
-        """Whether a call gets the conversation, and with it whatever is known of people there."""
+        """Whether a call receives the context, and with it access to what is known about people."""
         return self._signature.takes_context
 
     def read_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a model's arguments as the function gets them, with its defaults.
+        """Validate a model's arguments and add defaults.
 
         Raises:
             ArgumentsError: the arguments do not fit.
@@ -121,7 +121,7 @@ class Tool:
         return self._signature.read(arguments)
 
     def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> Callable[[], Awaitable[Any] | Any]:
-        """Return a call of the function with a model's arguments.
+        """Prepare a call of the function with a model's arguments.
 
         Raises:
             ArgumentsError: the arguments do not fit.
@@ -145,7 +145,7 @@ def tool(
     reads_untrusted: bool = False,
 ) -> Callable[[ToolFunction], Tool]: ...
 def tool(function: ToolFunction | None = None, /, **options: Any) -> Tool | Callable[[ToolFunction], Tool]:
-    """Make a tool of the function below: `@tool`, or `@tool(name=…, is_final=…)` with the options of `Tool`."""
+    """Turn a function into a tool: `@tool`, or `@tool(name=…, is_final=…)` with the options of `Tool`."""
     if function is not None:
         return Tool(function, **options)
     return lambda decorated: Tool(decorated, **options)
@@ -164,14 +164,14 @@ DEFAULT_HOURS = 24.0
 
 
 class Later(Exception):
-    """Returned or raised by a tool whose result comes later: the turn waits for it, over restarts too.
+    """Returned or raised by a tool whose result comes later. The turn waits for it, also across restarts.
 
-    The result is handed in by `await service.hand_in(context, name, result)`, from any process.
+    Any process hands the result in with `await service.hand_in(context, name, result)`.
 
     Attributes:
-        name: What the result is handed in for, such as the number of a job; unique in its conversation.
-        hours: How long it is waited for; then the model is told that nothing came.
-        note: What the person is told meanwhile; by default, that it takes longer.
+        name: Identifies the result, such as the number of a job; unique in its conversation.
+        hours: The time limit; after it, the model is told that no result came.
+        note: The message to the person meanwhile; by default, that it takes longer.
     """
 
     def __init__(self, name: str, *, hours: float = DEFAULT_HOURS, note: str | None = None) -> None:

@@ -18,10 +18,10 @@ Show = Callable[[str], None]
 
 
 def progress(text: str) -> None:
-    """Show what the calling tool does now, such as "page 3 of 10".
+    """Show the progress of the calling tool, such as "page 3 of 10".
 
-    It may be called as often as wanted, from async tools and from those that run in threads; people see the newest text
-    about once a second, its first 200 characters, in one line. Where nobody watches, nothing happens.
+    Call it as often as you like, from async tools and from tools in threads. People see the newest text about once a
+    second: its first 200 characters, in one line. Without a viewer, nothing happens.
     """
     call = _call.get()
     if call is not None:

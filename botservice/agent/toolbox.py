@@ -24,35 +24,35 @@ from botservice.search.tokens import tokenize
 class Toolset(ABC):
     """A source of tools that may change while the service runs: a server, a folder, a database.
 
-    `tools` is needed. An object that has it and does not inherit is taken as well.
-    What is down costs its own tools: `tools` returns what there is and raises nothing.
+    Only `tools` is required, and an object with it need not inherit. A source that is down loses its own tools:
+    `tools` returns the available ones and raises nothing.
     """
 
     @abstractmethod
     async def tools(self) -> Sequence[Tool]:
-        """Return the tools that there are now, always in the same order. Starts what it needs when first called."""
+        """List the available tools, always in the same order. Starts its connections at the first call."""
 
     async def tools_for(self, context: AgentContext) -> Sequence[Tool]:  # noqa: ARG002 - others need it
-        """Return what takes the place of `tools` in one conversation, for the person who asks there."""
+        """List the tools for one conversation and the person who asks; by default those of `tools`."""
         return await self.tools()
 
     async def close(self) -> None:
-        """End what it started. A later call of `tools` starts it again."""
+        """Stop everything that it started. A later call of `tools` starts it again."""
 
     def explain_missing(self, name: str) -> str | None:  # noqa: ARG002 - others need it
-        """Return why a tool of it cannot be called at this moment, or None."""
+        """Explain why one of its tools cannot be called now; None if it can."""
         return None
 
     @property
     def names(self) -> Sequence[str]:
-        """What its tools come from, as people know it, such as the names of servers."""
+        """The names of its sources, such as servers."""
         return ()
 
     async def wait(self, seconds: float) -> None:
-        """Return once everything has been tried that `tools` starts, or after so long."""
+        """Wait until every connection of `tools` has been tried, or until the time limit."""
 
     def problems(self) -> Mapping[str, str | None]:
-        """Return what keeps each of `names` from answering, None where it answers."""
+        """Map each of `names` to the reason why it does not work, or to None."""
         return {}
 
 
@@ -90,7 +90,7 @@ logger = logging.getLogger(__name__)
 
 
 class Toolbox:
-    """The tools of one agent's toolsets beside its own."""
+    """The tools of one agent's toolsets next to its own."""
 
     def __init__(self, toolsets: Iterable[Toolset]) -> None:
         given = check_listed("toolsets=", toolsets, remedy="give a list: toolsets=[…]")
@@ -100,7 +100,7 @@ class Toolbox:
         self._failing: set[Toolset] = set()
 
     async def callable_tools(self, own: Mapping[str, Tool], context: AgentContext | None = None) -> Mapping[str, Tool]:
-        """Return everything that may be called at this moment, by name.
+        """Collect all tools that can be called now, by name.
 
         Args:
             context: Where; without it, only what may be called anywhere.

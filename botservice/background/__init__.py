@@ -1,1 +1,1 @@
-"""What goes on beside answers: the observer, retention, compaction, and the watch over models."""
+"""What goes on alongside answers: the observer, retention, compaction, and the watch over models."""

@@ -48,11 +48,11 @@ _MOST_TRIES: Final = 3
 
 
 class Observer:
-    """Reads conversations off the reply path: `async with Observer(storage, OpenAIChatLLM()):`.
+    """Reads conversations in the background: `async with Observer(storage, OpenAIChatLLM()):`.
 
-    While the block runs, what leaves the windows, and chats that have become quiet, are read in the background. Notes
-    of them come into their prompts, and what people say of themselves becomes known. Several processes may run one on
-    the same database: one of them works.
+    While the block runs, it reads messages that leave the window, and chats that have become quiet. It writes notes for
+    their prompts and facts that people state about themselves. Several processes may run one on the same database: one
+    of them works.
     """
 
     def __init__(
@@ -108,13 +108,13 @@ class Observer:
         await self._reading.close()
 
     async def observe(self, context: AgentContext) -> list[Observation]:
-        """Read the rest of a conversation now, however little it is, and return the observations.
+        """Read the rest of a conversation now, however short, and return the observations.
 
-        It gives up where what is read changes again and again meanwhile.
+        It gives up if the messages change again and again meanwhile.
 
         Raises:
-            LLMError: the model did not answer; what was read before is kept.
-            BudgetExceeded: it may not be asked now.
+            LLMError: the model did not answer; earlier observations are kept.
+            BudgetExceeded: the budget does not allow a model call now.
         """
         await self._storage.write(partial(queries.ensure_state, context_id=context.id))
         done: list[Observation] = []
@@ -125,9 +125,9 @@ class Observer:
         return done
 
     async def catch_up(self) -> int:
-        """Read the conversations that are due, and return how often the model was asked.
+        """Read the conversations that are due, and return the number of model calls.
 
-        Where another process does the same, it is left to that one, and this returns 0.
+        Returns 0 if another process does the same.
         """
         if self._is_paused() or not await self._storage.read(self._has_work):
             return 0

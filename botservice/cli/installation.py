@@ -81,7 +81,7 @@ def origin_of_this() -> InstallOrigin:
 
 
 def check_packages() -> None:
-    """Return if Python finds the package `transports` beside this one."""
+    """Return if Python finds the package `transports` alongside this one."""
     own = Path(__file__).parents[2] / "transports"
     spec = find_spec("transports")
     found = None if spec is None or spec.origin is None else Path(spec.origin)
@@ -90,7 +90,7 @@ def check_packages() -> None:
     if found is None or found.parent == own:
         raise SettingsError(
             f"botservice is not whole: its second package {own} is not there, or another distribution has written over "
-            "it; install botservice anew in an environment of its own"
+            "it; install botservice again in an environment of its own"
         )
     raise SettingsError(
         f"{found if found.name != '__init__.py' else found.parent} stands before botservice's own package of that "

@@ -8,11 +8,11 @@ import webbrowser
 from botservice.config.settings import Settings
 
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - asked, not bound
-_CHANGES = "WATCHFILES_CHANGES"  # what `--reload` began anew for; an empty list at its first start
+_CHANGES = "WATCHFILES_CHANGES"  # what `--reload` began again for; an empty list at its first start
 
 
 def open_page(settings: Settings) -> None:
-    """Open the chat's page in a browser, beside everything else; only for a terminal, and only once."""
+    """Open the chat's page in a browser, next to everything else; only for a terminal, and only once."""
     if not sys.stdout.isatty() or os.environ.get(_CHANGES, "[]") != "[]":
         return
     host = settings.host if ":" not in settings.host else f"[{settings.host.strip('[]')}]"

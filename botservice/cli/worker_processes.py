@@ -1,4 +1,4 @@
-"""The processes that `serve` runs around itself: workers beside it, and itself again when a file of the bot changes."""
+"""The processes that `serve` starts: workers, and itself again when a file of the bot changes."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ _LEFT_SECONDS = 12.0  # a worker that can end by itself after its parent has don
 
 
 async def keep_workers(processes: int, app: str | None, ending: asyncio.Event) -> None:
-    """Keep as many workers running beside this process as there are to be processes in all; then have them end.
+    """Keep as many workers running next to this process as there are to be processes in all; then have them end.
 
     Args:
         app: The `--app` that they are to serve.
@@ -74,7 +74,7 @@ def end_with_parent(end: Callable[[], None]) -> None:
 
 
 async def _keep(index: int, processes: int, app: str | None) -> None:
-    """Run one worker, and anew whenever it ends, until cancelled."""
+    """Run one worker, and again whenever it ends, until cancelled."""
     clock, pause = asyncio.get_running_loop().time, _FIRST_PAUSE_SECONDS
     while True:
         began_at = clock()
@@ -123,7 +123,7 @@ _RELOAD: Final = "--reload"
 
 
 def serve_again() -> None:
-    """Run the same command without --reload, and anew each time a file of the bot changes; until Ctrl+C."""
+    """Run the same command without --reload, and again each time a file of the bot changes; until Ctrl+C."""
     from watchfiles import run_process
 
     command = [sys.executable, "-m", "botservice", *(each for each in sys.argv[1:] if each != _RELOAD)]

@@ -15,17 +15,17 @@ class Command:
     """A command of the chat.
 
     Attributes:
-        name: What stands behind the slash: small letters, digits and _, at most 32.
-        handler: What it does, returning what is answered: an async function, or an object with an async `__call__`.
-        is_counted: Whether it counts as a message where messages are limited: it is work.
-        is_listed: Whether menus show it; what few may do is known to those who may.
-        menu: What menus say about it, at most 100 characters; by default `menu` in the table of its name in the texts.
-        is_personal: Whether its answer concerns the person alone who gave it.
-        needs: The tool without which it shows nothing: menus of an agent that has no such tool leave it out.
-        needs_files: Whether it answers with a file: menus where none are shown leave it out.
+        name: The name after the slash: up to 32 lower-case letters, digits and _.
+        handler: An async function, or an object with an async `__call__`, that returns the answer.
+        is_counted: Whether it counts toward message limits.
+        is_listed: Whether menus show it.
+        menu: Its description in menus, at most 100 characters; by default `menu` in the table of its name in the texts.
+        is_personal: Whether its answer concerns only the person who sent it.
+        needs: The tool that it depends on; menus of agents without that tool leave it out.
+        needs_files: Whether it answers with a file; menus of platforms without files leave it out.
 
     Raises:
-        BotServiceError: no platform could show such a name.
+        BotServiceError: the name is invalid.
         InvalidArgument: the handler cannot be awaited.
     """
 
@@ -47,7 +47,7 @@ class Command:
         check(f"the handler of command {self.name}", self.handler, is_right=is_async(self.handler), remedy=remedy)
 
     def description(self, language: str | None) -> str:
-        """Return what menus say about it in a language."""
+        """Look up its description for menus in a language."""
         return in_language(f"{self.name}.menu", language) if self.menu is None else self.menu
 
 

@@ -34,7 +34,7 @@ async def _persona(request: CommandRequest) -> CommandAnswer:
 
 def _set(request: CommandRequest, persona: Persona | None, said: str) -> CommandAnswer:
     context, value = request.context, None if persona is None else persona.as_value()
-    # What is asked beside the command, in the same turn, is answered by it already.
+    # What is asked next to the command, in the same turn, is answered by it already.
     context.metadata = with_key(context.metadata, PERSONA, value)
     return CommandAnswer(
         request.say(said),

@@ -22,10 +22,10 @@ Count = Callable[[Sequence[dict[str, Any]]], int]
 
 
 class Memory:
-    """Items in their order.
+    """An ordered list of items.
 
-    `content` is a list to append to, insert into and delete from; it stays the same list for the memory's whole life.
-    A None in it counts as nothing. Two memories are equal when their content is.
+    Append to `content`, insert into it and delete from it; the memory keeps the same list.
+    None entries are ignored. Two memories are equal if their content is equal.
     """
 
     def __init__(self, content: Iterable[MemoryItem | Mapping[str, Any]] = ()) -> None:
@@ -34,7 +34,7 @@ class Memory:
 
     @property
     def content(self) -> list[MemoryItem]:
-        """The items themselves. Assigning copies the new ones in."""
+        """The items. Assigning a list copies its items."""
         return self._content
 
     @content.setter
@@ -48,7 +48,7 @@ class Memory:
 
     @property
     def list_content(self) -> list[dict[str, Any]]:
-        """The records of the items, as `MemoryItem.to_dict` gives them."""
+        """Convert the items into records; see `MemoryItem.to_dict`."""
         return [item.to_dict() for item in self._items()]
 
     def is_empty(self) -> bool:
@@ -56,7 +56,7 @@ class Memory:
         return next(self._items(), None) is None
 
     def get_latest_item(self) -> MemoryItem | None:
-        """Return the last item; None when there is none."""
+        """Get the last item, or None."""
         return next((item for item in reversed(self._content) if item is not None), None)
 
     def add_memory_item(self, memory_item: MemoryItem) -> None:
@@ -68,13 +68,13 @@ class Memory:
         self._content.append(checked_item(memory_item))
 
     def load(self, content: Iterable[MemoryItem | Mapping[str, Any]]) -> None:
-        """Replace everything by a copy of content: the items of the list, not the list itself.
+        """Replace all items by those of content; the list itself is copied.
 
         Args:
-            content: Items, or their records as `to_dict` gives them.
+            content: Items, or their records from `to_dict`.
 
         Raises:
-            InvalidField: something else is among them; nothing is changed then.
+            InvalidField: content has something else; nothing is changed.
         """
         if isinstance(content, str | bytes | Mapping) or not isinstance(content, Iterable):
             raise InvalidField(f"a memory loads a list of items, not a {type(content).__name__}")
@@ -89,22 +89,22 @@ class Memory:
         self._content[:] = [item for item in self._items() if not _has_step(item, [step])]
 
     def filter_memory_from_steps(self, steps: Iterable[int]) -> list[dict[str, Any]]:
-        """Return the records of the items whose step number is among steps."""
+        """List the records of the items with one of these step numbers."""
         wanted = list(steps)
         return [item.to_dict() for item in self._items() if _has_step(item, wanted)]
 
     def filter_memory_from_keys(self, keys: Iterable[str]) -> list[dict[str, Any]]:
-        """Return one dict per item, with those of the keys that it has; see `MemoryItem.filter`."""
+        """Reduce each item to these keys; see `MemoryItem.filter`."""
         wanted = keys if isinstance(keys, str) else list(keys)
         return [item.filter(wanted) for item in self._items()]
 
     def to_json(self) -> str:
-        """Return the records of the items as a JSON list; `from_json` is the inverse."""
+        """Serialise the items as a JSON list; `from_json` is the inverse."""
         return dumps(self.list_content)
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Return the memory that `to_json` was asked for.
+        """Restore a memory from `to_json`.
 
         Raises:
             InvalidField: text was not written by `to_json`.
@@ -165,7 +165,7 @@ class AgentMemory(Memory):
 
     @property
     def system_prompt(self) -> SystemPromptStep:
-        """What the agent was told to be; a string may be assigned too."""
+        """The system prompt; you may assign a string."""
         if isinstance(self._system_prompt, str):  # hardly anybody asks
             self._system_prompt = SystemPromptStep(self._system_prompt)
         return self._system_prompt
@@ -177,7 +177,7 @@ class AgentMemory(Memory):
 
     @property
     def steps(self) -> list[MemoryItem]:
-        """The steps, oldest first; the same list as `content`."""
+        """The steps, oldest first: the same list as `content`."""
         return self._content
 
     @steps.setter
@@ -189,31 +189,31 @@ class AgentMemory(Memory):
         self.clear()
 
     def get_full_steps(self) -> list[dict[str, Any]]:
-        """Convert the steps into plain dictionaries; declared fields that are unset are there as None.
+        """Convert the steps into plain dictionaries, with None for declared fields that are unset.
 
         `timing` has `start_time` and `end_time` in seconds since 1970 and `duration` in seconds, `token_usage` has
-        `input_tokens`, `output_tokens` and `total_tokens`. `to_json` is what can be loaded again.
+        `input_tokens`, `output_tokens` and `total_tokens`. Use `to_json` for data that can be loaded again.
         """
         return [_in_full(item) for item in self._items()]
 
     def get_succinct_steps(self) -> list[dict[str, Any]]:
-        """Return what `get_full_steps` does, without the model's input."""
+        """Convert the steps like `get_full_steps`, without the model's input."""
         full = self.get_full_steps()
         return [{key: value for key, value in step.items() if key != "model_input_messages"} for step in full]
 
     def write_memory_to_messages(self, summary_mode: bool = False) -> list[dict[str, Any]]:  # noqa: FBT001, FBT002 - contract
-        """Return the memory as chat-completions messages, the system prompt first.
+        """Convert the memory into chat-completions messages, the system prompt first.
 
         Args:
-            summary_mode: Leave out the system prompt, plans and what the model said beside its calls.
+            summary_mode: Leave out the system prompt, plans and the text that the model wrote along with calls.
         """
         steps = [self.system_prompt, *self._items()]
         return [message for step in steps for message in step_messages(step, summary_mode=summary_mode)]
 
     def newest_rendered(self, start: int, end: int, memory_keys: tuple[str, ...] = ()) -> Iterator[RenderedStep]:
-        """Yield those of steps[start:end] that the model sees, newest first.
+        """Yield the messages of steps[start:end] that the model sees, newest first.
 
-        They are the same objects again while a step does not change.
+        Unchanged steps yield the same objects again.
         """
         known = self._rendered.setdefault(memory_keys, {})
         for place in range(end - 1, start - 1, -1):
@@ -231,21 +231,21 @@ class AgentMemory(Memory):
         """Print the steps for a person.
 
         Args:
-            detailed: Show everything uncut, and what the model was given.
-            console: Where to; standard output by default.
+            detailed: Show everything in full, including the model's input.
+            console: The console to print to; by default standard output.
         """
         from botservice.conversation.replay import replay
 
         replay(self, detailed=detailed, console=console)
 
     def to_json(self) -> str:
-        """Return the system prompt and the steps as a JSON object; `from_json` is the inverse."""
+        """Serialise the system prompt and the steps as a JSON object; `from_json` is the inverse."""
         system_prompt = self.system_prompt.to_dict()
         return dumps({"version": _VERSION, "system_prompt": system_prompt, "steps": self.list_content})
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Return the memory that `to_json` was asked for.
+        """Restore a memory from `to_json`.
 
         Raises:
             InvalidField: text was not written by `to_json`, or by a newer version.

@@ -96,7 +96,7 @@ class ShowSteps:
     It prints what the model and people said; logs hold ids and no texts.
 
     Args:
-        detailed: Show everything uncut, and what the model was given.
+        detailed: Show everything in full, including the model's input.
     """
 
     def __init__(self, *, detailed: bool = False) -> None:
@@ -112,9 +112,9 @@ class ShowSteps:
 
 
 class ForgetOldImages:
-    """A step callback that takes the images out of every step but the newest few that have any.
+    """A step callback that removes images from all but the newest steps that have some.
 
-    The model sees them no more; what it was sent for earlier steps stays on record in their `model_input_messages`.
+    The model no longer sees them. The `model_input_messages` of earlier steps keep them.
 
     Args:
         keep: How many steps keep their images.

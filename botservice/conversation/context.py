@@ -43,30 +43,30 @@ class AgentContext:
 
     Attributes:
         id: Its id in storage.
-        context_keys: What it was asked for by; read-only.
-        metadata: JSON values that stay with the context; `save_metadata`, the next turn or its next step stores them.
-        chat_history: What people and the assistant said.
-        memory: The agent's steps for the current prompt, or for the last one where none is open. What is put in here
-            before a prompt comes before its question.
-        before_call: Awaited with the prompt and the tools before a model is asked; None if nobody limits calls.
-        bounds: What the next prompt is to keep to, because the one before it was refused.
-        on_text: Takes the pieces of an answer while a model writes it; None if nobody listens.
-        on_thought: Takes what a model says that it thinks, where it does; None if nobody listens.
-        delegate: Has another agent work on a task, while a turn runs; None elsewhere.
-        language: Two letters, of the person who began the current turn; None if it is not known.
-        turn_id: The turn that memory belongs to.
-        looking_at: What the person who began the current turn has open while they ask; it is stored nowhere.
+        context_keys: The keys that identify it; read-only.
+        metadata: JSON values that belong to the context; `save_metadata`, the next turn or its next step stores them.
+        chat_history: The messages of people and the assistant.
+        memory: The agent's steps for the current prompt, or for the last one if none is open. Items that you add
+            before a prompt come before its question.
+        before_call: Awaited with the prompt and the tools before each model call; None if calls are not limited.
+        bounds: Limits for the next prompt, because the previous one was refused.
+        on_text: Receives the pieces of an answer while the model writes it; None without a listener.
+        on_thought: Receives the thoughts that a model shows; None without a listener.
+        delegate: Delegates a task to another agent while a turn runs; None otherwise.
+        language: The two-letter language of the person who started the turn; None if unknown.
+        turn_id: The turn of the memory.
+        looking_at: The page or document that the person has open while they ask; it is not stored.
         output_form: The form that the answer of the current turn has to have; None for any.
         only_tools: The names of the tools that may run in the current turn; None for all.
-        question_parts: The messages of the current turn's question before the last one, if it came as several.
-        asked_by: Who asks in the current turn, where that is not who wrote the message that is answered.
-        task: The step of memory that says what the current prompt asks; the work on it comes after.
-        open_step: A step of memory's turn whose calls have not all ended; it is in no list yet.
-        steps_taken: How many action steps the current turn has begun, also those that were deleted since.
-        last_step_number: Steps are numbered through all prompts of a context.
-        has_read_untrusted: Whether the step that is taken rests on what strangers wrote and no message says so: then no
-            tool runs by what a person allowed for always.
-        has_open_calls: Whether a call waits here for a word or a result, as far as it was looked.
+        question_parts: The earlier messages of a question that came as several.
+        asked_by: The person who asks, if another person wrote the answered message.
+        task: The step of memory with the question; the work on it follows.
+        open_step: A step of the turn whose calls have not all ended; it is not in the list yet.
+        steps_taken: The number of action steps that the turn has started, including deleted ones.
+        last_step_number: The last step number; steps are numbered through all prompts of a context.
+        has_read_untrusted: Whether the current step is based on words of strangers that no message shows. Then tools
+            that a person always allows ask again.
+        has_open_calls: Whether a call awaits approval or a result, as of the last refresh.
     """
 
     def __init__(self, storage: Storage, context_id: int, context_keys: Mapping[str, Any]) -> None:
@@ -102,7 +102,7 @@ class AgentContext:
 
     @classmethod
     async def get_or_create(cls, storage: Storage, context_keys: Mapping[str, Any]) -> "AgentContext":
-        """Return the context with exactly these keys, in any order; create it if there is none.
+        """Get the context with exactly these keys, in any order, or create it.
 
         Args:
             context_keys: A JSON object, at most 4 kB and 8 levels deep. `1`, `1.0`, `true` and `"1"` differ.
@@ -123,7 +123,7 @@ class AgentContext:
 
     @classmethod
     async def load(cls, storage: Storage, context_id: int, turn_id: int | None = None) -> "AgentContext":
-        """Return a context by its id, with the memory of a turn, of the newest by default.
+        """Load a context by its id, with the memory of a turn; by default of the newest.
 
         Raises:
             StorageError: there is no such context.
@@ -140,7 +140,7 @@ class AgentContext:
         *,
         with_steps: bool = True,
     ) -> "AgentContext":
-        """Return a context through a connection; without steps, its memory is empty."""
+        """Load a context through a connection; without steps, its memory is empty."""
         snapshot = read_snapshot(connection, context_id, turn_id, with_steps=with_steps)
         context = cls(storage, context_id, MappingProxyType(dict(sorted(snapshot.context_keys.items()))))
         context.show(snapshot)
@@ -148,7 +148,7 @@ class AgentContext:
 
     @property
     def completed_steps(self) -> list[ActionStep]:
-        """The finished action steps of the current prompt; changing this list changes nothing."""
+        """The finished action steps of the current prompt, as a copy."""
         return completed_steps(self.memory, self.task)
 
     @property
@@ -159,19 +159,19 @@ class AgentContext:
 
     @property
     def asker(self) -> Author | None:
-        """The author of the message that is answered, or of the newest one; for a call that waited, its own author."""
+        """The author of the answered message, or of the newest one; for a suspended call, the author of the call."""
         return self.asked_by if self.asked_by is not None else self.last_author
 
     def system_prompt_for(self, prompt: str, skills: str = "") -> str:
-        """Return what stands at the top of prompts here, for an agent whose own prompt and list of skills are these."""
+        """Build the system prompt of this conversation for an agent with this prompt and list of skills."""
         return system_prompt(prompt, self.metadata, skills) if self.metadata or skills else prompt
 
     def write_memory_to_messages(self, summary_mode: bool = False) -> list[dict[str, Any]]:  # noqa: FBT001, FBT002 - contract
-        """Return memory as chat-completions messages; see `AgentMemory.write_memory_to_messages`."""
+        """Convert memory into chat-completions messages; see `AgentMemory.write_memory_to_messages`."""
         return self.memory.write_memory_to_messages(summary_mode)
 
     async def load_memory(self) -> AgentMemory:
-        """Return the steps of all prompts of this context, oldest first."""
+        """Load the steps of all prompts of this context, oldest first."""
 
         def query(connection: Connection) -> AgentMemory:
             stored = read_steps(connection, self.id)
@@ -180,19 +180,19 @@ class AgentContext:
         return await self.storage.read(query, is_long=True)
 
     async def notes(self) -> list[Note]:
-        """Return what is noted of this conversation, oldest first."""
+        """List the notes of this conversation, oldest first."""
         return [each.note for each in await self.storage.read(lambda connection: read_notes(connection, self.id))]
 
     @property
     def prompt(self) -> str | None:
-        """What stands in place of the agent's prompt in this conversation; see `set_prompt`."""
+        """The system prompt of this conversation that replaces the agent's; see `set_prompt`."""
         return prompt_of(self.metadata)
 
     async def set_prompt(self, text: str | None) -> None:
-        """Give this conversation a system prompt of its own, in place of the agent's; None takes it back.
+        """Replace the agent's system prompt in this conversation; None removes the replacement.
 
-        It is stored at once, as `metadata["prompt"]`, and counts from the next prompt of a model. A persona that people
-        gave with /persona comes behind it.
+        It is stored at once, as `metadata["prompt"]`, and applies from the next model call. A persona from /persona
+        follows it.
         """
         value = None if text is None or not text.strip() else storable(text)
         await self.storage.write(
@@ -202,10 +202,10 @@ class AgentContext:
         self._saved_metadata = as_json(with_key(json.loads(self._saved_metadata), PROMPT, value))
 
     async def save_metadata(self) -> None:
-        """Store now what was changed in metadata; what others changed in it meanwhile stays.
+        """Store the changes of metadata now; changes of others stay.
 
         Raises:
-            InvalidField: there is no JSON for a value.
+            InvalidField: a value cannot be represented as JSON.
         """
         changed = self.changed_metadata()
         if changed is not None:
@@ -213,11 +213,11 @@ class AgentContext:
             self.confirm_metadata(changed)
 
     async def refresh(self, turn_id: int | None = None, *, with_steps: bool = True) -> None:
-        """Bring everything up to date with storage; what was put into memory or metadata and is not stored stays.
+        """Reload everything from storage; unsaved items of memory and metadata stay.
 
         Args:
             turn_id: The turn whose memory to load; by default the newest one.
-            with_steps: Otherwise memory is empty: a new turn is about to begin.
+            with_steps: Whether to load steps; without them memory is empty, for a new turn.
         """
         self.show(
             await self.storage.read(
@@ -244,10 +244,10 @@ class AgentContext:
         self._load_steps(snapshot)
 
     def unsaved_steps(self) -> list[MemoryItem]:
-        """Return the steps that callers put into memory and that no run has stored yet; the next run stores them.
+        """List the steps that callers added and that are not stored yet; the next run stores them.
 
         Raises:
-            InvalidField: something that is no item was put in.
+            InvalidField: memory has something that is not an item.
         """
         return [item for item in self.memory.steps if item is not None and self._is_put_in(checked_item(item))]
 
@@ -285,7 +285,7 @@ class AgentContext:
         """Return what of metadata is not stored yet.
 
         Raises:
-            InvalidField: there is no JSON for a value.
+            InvalidField: a value cannot be represented as JSON.
         """
         if not self.metadata and self._saved_metadata == NO_METADATA:
             return None

@@ -12,10 +12,10 @@ from botservice.core.messages import Attachment, Author, TokenUsage, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """When something began and ended.
+    """Start and end of something.
 
     Attributes:
-        end_time: None while it lasts, and for ever where the process died meanwhile.
+        end_time: None while it lasts, and if the process died meanwhile.
     """
 
     start_time: datetime
@@ -28,7 +28,7 @@ class Timing:
 
     @property
     def duration_seconds(self) -> float | None:
-        """How long it took; None while it lasts."""
+        """The duration in seconds; None while it lasts."""
         return None if self.end_time is None else (self.end_time - self.start_time).total_seconds()
 
 
@@ -48,17 +48,17 @@ class StepError:
 
     @classmethod
     def of(cls, error: BaseException) -> Self:
-        """Return what can be kept of an exception, also of one whose own `__str__` fails."""
+        """Describe an exception, even if its own `__str__` fails."""
         return cls(type=type(error).__name__, message=_message(error))
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What one tool call gave.
+    """The result of one tool call.
 
     Attributes:
         call_id: The `id` of its `ToolCall`.
-        text: What the model reads.
+        text: The text for the model.
     """
 
     call_id: str

@@ -59,10 +59,10 @@ def _namesake(kind: str) -> tuple[type[Any] | None, int]:
 class MemoryItem:
     """A record with flexible fields: `item.x = 1` sets one, `del item.x` removes it.
 
-    A field's name is any text that does not begin with "_" or "$"; one that Python cannot spell goes by `set_value`.
+    A field's name is any text that does not begin with "_" or "$". Use `set_value` for names that Python cannot spell.
 
-    Fields belong to the instance. A value is frozen when it is assigned (see `freeze`), so that every change is an
-    assignment. Two items are equal when class and fields are; as items change, they are not hashable.
+    Fields belong to the instance. Assigning a value freezes it (see `freeze`), so that every change is an assignment.
+    Two items are equal if their classes and fields are equal. Items are mutable and not hashable.
 
     A subclass may declare fields by annotating them. The first may be given by position, and is required unless it
     has a default. The others read as their default, or None, until they are set; a declared field that has its
@@ -70,7 +70,7 @@ class MemoryItem:
     which its records are stored; records of a newer version are kept whole as an `UnknownStep`.
 
     Raises:
-        InvalidField: a name cannot be a field's, or a value cannot be kept.
+        InvalidField: a name is not allowed, or a value cannot be stored.
     """
 
     __slots__ = ("__weakref__", "_fields", "_revision")
@@ -113,20 +113,20 @@ class MemoryItem:
 
     @property
     def attributes(self) -> list[str]:
-        """The names of the fields that are set, in the order in which they were."""
+        """The names of the fields that are set, in the order of setting."""
         return list(self._fields)
 
     def get_value(self, key: str) -> Any:
-        """Return the field's value; None if there is no such field."""
+        """Get the value of a field, or None."""
         key = self._aliases.get(key, key)
         return self._fields[key] if key in self._fields else self._declared.get(key)
 
     def get_values(self, keys: Iterable[str]) -> dict[str, Any]:
-        """Return the fields' values by their keys; None if there is no such field."""
+        """Get the values of fields by their keys, with None for those that are not set."""
         return {key: self.get_value(key) for key in _names(keys)}
 
     def filter(self, keys: Iterable[str] = ()) -> dict[str, Any]:
-        """Return those of the keys that are set, with their values as they read; nothing without keys."""
+        """Get the values of those keys that are set; nothing without keys."""
         return {key: self.get_value(key) for key in _names(keys) if self._aliases.get(key, key) in self._fields}
 
     def set_value(self, key: str, value: Any) -> None:
@@ -134,7 +134,7 @@ class MemoryItem:
         self.set_values_from_dict({key: value})
 
     def set_values_from_dict(self, values: Mapping[str, Any]) -> None:
-        """Set several fields: all of them, or none if one is refused."""
+        """Set several fields: all of them, or none if one is invalid."""
         frozen = {}
         for key, value in values.items():
             name = self._aliases.get(key, key)
@@ -145,13 +145,13 @@ class MemoryItem:
         object.__setattr__(self, "_revision", self._revision + len(frozen))
 
     def to_dict(self, *, full: bool = True) -> dict[str, Any]:
-        """Return the record of this item as JSON values; `from_dict` is the inverse.
+        """Convert this item into JSON values; `from_dict` is the inverse.
 
         A plain item's record is its fields. A step's begins with `kind` and `version`; free fields of these names are
         written as `$kind` and `$version` then.
 
         Args:
-            full: Otherwise the model's input is left out.
+            full: Whether to include the model's input.
         """
         fields = {key: encode(value) for key, value in self._fields.items() if full or key != _MODEL_INPUT}
         if type(self) is MemoryItem and not is_marked(fields):
@@ -172,12 +172,12 @@ class MemoryItem:
         return step_messages(self, summary_mode=summary_mode)
 
     def to_json(self) -> str:
-        """Return `to_dict()` as JSON text, in ASCII."""
+        """Serialise this item as JSON text, in ASCII."""
         return dumps(self.to_dict())
 
     @classmethod
     def from_dict(cls, record: Mapping[str, Any]) -> Self:
-        """Return the item of a record, of the class that its kind names.
+        """Restore an item from a record, as the class of its kind.
 
         Raises:
             InvalidField: record is damaged, or not of this class.
@@ -194,7 +194,7 @@ class MemoryItem:
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Return the item that `to_json` was asked for; see `from_dict`."""
+        """Restore an item from `to_json`; see `from_dict`."""
         return cls.from_dict(loads(text))
 
     @classmethod

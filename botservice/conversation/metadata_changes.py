@@ -1,4 +1,4 @@
-"""What a program changed in a context's metadata: found by key, to be stored beside what others change."""
+"""What a program changed in a context's metadata: found by key, to be stored next to what others change."""
 
 import contextlib
 import json

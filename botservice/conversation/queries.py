@@ -29,7 +29,7 @@ from botservice.storage.tables.models import model_refusals, refused_messages
 from botservice.storage.tables.slack import feedback
 from botservice.storage.tables.waiting import pending_calls
 
-# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
+# Statements are made once: making one again for every call takes SQLAlchemy longer than running it.
 _CONTEXT_ID = select(contexts.c.id).where(contexts.c.key_hash == bindparam("key_hash"))
 _CONTEXT_KEYS = select(contexts.c.context_keys).where(contexts.c.id == bindparam("context"))
 _METADATA = select(contexts.c.metadata).where(contexts.c.id == bindparam("context")).with_for_update()

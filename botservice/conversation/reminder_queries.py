@@ -17,7 +17,7 @@ from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conditions import REMINDER_IS_WAITING
 from botservice.storage.tables.conversations import events, reminders, turns
 
-# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
+# Statements are made once: making one again for every call takes SQLAlchemy longer than running it.
 _insert = of_each_database(
     lambda insert: insert(reminders).on_conflict_do_nothing(index_elements=["key"]).returning(reminders.c.id)
 )

@@ -69,7 +69,7 @@ def replay(memory: Memory, detailed: bool = False, console: "Console | None" = N
     """Print the steps of a memory; with `detailed` its system prompt as well.
 
     Args:
-        console: Where to; standard output by default.
+        console: The console to print to; by default standard output.
     """
     prompt = [memory.system_prompt] if detailed and isinstance(memory, AgentMemory) else []
     steps = [*prompt, *memory.content]

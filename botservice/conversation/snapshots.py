@@ -84,7 +84,7 @@ def read_snapshot(
     state, last_user_message = find_state(connection, context_id, with_last_message=with_last_message)
     if state is None:
         known = f"there is no context {context_id}"
-        raise StorageError(f"{known}; where it was deleted: get it anew with AgentContext.get_or_create")
+        raise StorageError(f"{known}; where it was deleted: get it again with AgentContext.get_or_create")
     in_view = turns_in_view(connection, context_id, turn_id) if with_steps else []
     logs: dict[int, PromptLog] = {}
     stored = read_steps(connection, context_id, turn_ids=in_view, logs=logs) if in_view else []
@@ -137,7 +137,7 @@ def _read_turn(connection: Connection, context_id: int, turn_id: int, stored: li
 
 
 def turns_in_view(connection: Connection, context_id: int, turn_id: int | None = None) -> list[int]:
-    """Return the turns whose steps are in view, the newest first: back to the last one that began anew."""
+    """Return the turns whose steps are in view, the newest first: back to the last one that began again."""
     in_view: list[int] = []
     before, limit = LARGEST_ID if turn_id is None else turn_id + 1, 1
     while rows := list_newest_turns(connection, context_id, before, limit):  # nearly always one round: most begin again

@@ -28,7 +28,7 @@ class StepData:
 
 
 def detach_files(record: dict[str, Any]) -> StepData:
-    """Return a record, as `MemoryItem.to_dict` gives it, with its longer bytes beside it."""
+    """Return a record, as `MemoryItem.to_dict` gives it, with its longer bytes next to it."""
     text = dumps(record)
     if f'"{_BYTES}":' not in text:
         return StepData(text)

@@ -27,7 +27,7 @@ class MemoryStep(MemoryItem, kind="step"):
 
 
 class SystemPromptStep(MemoryStep, kind="system_prompt"):
-    """What the agent was told to be."""
+    """The system prompt."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ class SystemPromptStep(MemoryStep, kind="system_prompt"):
 
 
 class TaskStep(MemoryStep, kind="task"):
-    """What a person asked; the steps after it are work on it."""
+    """A question; the steps after it are work on it."""
 
     __slots__ = ()
     _images: ClassVar[str | None] = "task_images"
@@ -45,7 +45,7 @@ class TaskStep(MemoryStep, kind="task"):
 
 
 class PlanningStep(MemoryStep, kind="planning"):
-    """What the model means to do next."""
+    """The model's plan."""
 
     __slots__ = ()
 
@@ -62,25 +62,25 @@ class PlanningStep(MemoryStep, kind="planning"):
 
 
 class ActionStep(MemoryStep, kind="action"):
-    """One model call, the tool calls it asked for, and what they gave.
+    """One model call, the tool calls that it requested, and their results.
 
     Attributes:
         step_number: Also readable and writable as `step`.
-        model_input_messages: The prompt, as chat-completions messages.
-        prompt_sections: Which of them came from where, such as `{"found": (1, 2), "window": (2, 6)}`: the first one of
-            each section, and the one after its last. A replay shows it.
-        tool_calls: In the model's order; here before they run.
-        error: What failed, a tool or the model; `StepError.of(exception)` makes one.
-        observations: What the tools gave, joined by newlines in the order of the calls.
+        model_input_messages: The prompt in the format of chat.completions.
+        prompt_sections: Their sources, such as `{"found": (1, 2), "window": (2, 6)}`: for each section the index of its
+            first message, and the index after its last. A replay shows it.
+        tool_calls: The calls in the model's order; set before they run.
+        error: The error of a tool or the model; `StepError.of(exception)` creates one.
+        observations: The results of the tools, joined by newlines in the order of the calls.
         tool_results: One for each call that ended, in the order of the calls.
         model: The model that answered.
-        finish_reason: Why it ended: stop, tool_calls, length, refusal or filtered.
-        model_items: What it gave, word for word, where it wants to read that again, such as its sealed reasoning.
-        model_attempts: How the model was asked, each time: in seconds since the step began, with what went wrong.
-        prompt_facts: How the prompt was made: what was found, with scores; what did not fit; which tools were offered.
-            Where the step before it has the same, it stands there alone.
-        action_output: The value behind the observation, where a tool gave one.
-        sub_runs: What agents did that were called as tools; `sub_runs(step)` reads it.
+        finish_reason: Why the answer ended: stop, tool_calls, length, refusal or filtered.
+        model_items: The model's raw output that it needs again, such as encrypted reasoning.
+        model_attempts: Each attempt to call the model: seconds since the start of the step, and the error.
+        prompt_facts: How the prompt was built: search results with scores, parts that did not fit, offered tools. If
+            the step before has the same values, only that step has them.
+        action_output: The value of the result, if a tool returned one.
+        sub_runs: The work of agents that were called as tools; `sub_runs(step)` reads it.
     """
 
     __slots__ = ()
@@ -109,13 +109,13 @@ class ActionStep(MemoryStep, kind="action"):
 
 
 class FailedStep(ActionStep, kind="failed"):
-    """What kept the agent from a step: its model did not answer, or its steps are used up. No model sees it."""
+    """The reason why a step failed: the model did not answer, or the steps are used up. No model sees it."""
 
     __slots__ = ()
 
 
 class FinalAnswerStep(MemoryStep, kind="final_answer"):
-    """The answer, as text or as the value that a final tool gave, and the model call that gave it, if one did."""
+    """The answer as text or as the value of a final tool, with its model call if there was one."""
 
     __slots__ = ()
 
@@ -132,9 +132,9 @@ class FinalAnswerStep(MemoryStep, kind="final_answer"):
 
 
 class UnknownStep(MemoryStep, kind="unknown"):
-    """A record that this version cannot read, kept whole: it is written back as it came.
+    """A record that this version cannot read. It is kept and written back unchanged.
 
-    Its fields are the record's JSON values. What is assigned or deleted is written back too.
+    Its fields are the JSON values of the record. Your changes to them are written back too.
     """
 
     __slots__ = ("_record",)
@@ -152,7 +152,7 @@ class UnknownStep(MemoryStep, kind="unknown"):
         return cls(record)
 
     def to_dict(self, *, full: bool = True) -> dict[str, Any]:
-        """Return the record as it came, with what was changed since."""
+        """Convert it into the original record with your changes."""
         fields = {key: value for key, value in self._fields.items() if full or key != "model_input_messages"}
         return {key: _as_it_came(value) if self._is_original(key) else encode(value) for key, value in fields.items()}
 

@@ -34,7 +34,7 @@ def write_sub_run(name: str, memory: AgentMemory) -> dict[str, Any]:
 
 
 def sub_runs(step: MemoryItem) -> list[SubRun]:
-    """Return what other agents did for a step, in the order of its calls."""
+    """List the work of other agents for a step, in the order of its calls."""
     kept = [each for each in listed(step.get_value("sub_runs")) if isinstance(each, Mapping)]
     return [
         SubRun(

@@ -5,29 +5,29 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What a transport can do, each in a few words that say how; empty where it cannot.
+    """The features of a transport, each described in a few words; empty if it lacks the feature.
 
-    One that says nothing of itself shows texts, which is what every transport does.
+    By default a transport shows only texts.
 
     Attributes:
-        label: What people call the platform; by default its name.
-        command_prefix: What people type before a command.
-        streaming: How an answer is seen while it is written.
-        thinking: How it is seen that a model thinks.
-        tools: How calls of tools are seen.
-        approval: How a person has their word about a call.
-        buttons: How what can be pressed is shown.
-        files_in: Which files are taken.
+        label: The name of the platform for people; by default its name.
+        command_prefix: The characters before a command.
+        streaming: How an answer is shown while it is written.
+        thinking: How the model's thinking is shown.
+        tools: How tool calls are shown.
+        approval: How a person approves a call.
+        buttons: How buttons are shown.
+        files_in: The files that it accepts.
         files_out: How files of answers are shown.
         tables: How tables are shown.
-        edits: What becomes of a message that its author changes.
-        deletions: What becomes of a message that its author deletes.
-        stops: What stops an answer.
-        errors: How it is seen that there was no answer.
-        personal: How what concerns one person is shown where others read.
-        voice: What becomes of spoken words.
-        feedback: How people say what they think of an answer.
-        conversations: What has a conversation of its own.
+        edits: The effect of an edited message.
+        deletions: The effect of a deleted message.
+        stops: How people stop an answer.
+        errors: How a failed answer is shown.
+        personal: How messages to one person are shown in groups.
+        voice: How voice messages are handled.
+        feedback: How people rate an answer.
+        conversations: The places that have their own conversation.
     """
 
     label: str = ""

@@ -45,10 +45,10 @@ class BotServiceError(Exception):
 
 
 class SettingsError(BotServiceError):
-    """A setting is missing or wrong; the message names it and what it must be.
+    """A setting is missing or invalid; the message names it and the allowed values.
 
     Attributes:
-        names: The settings that are wrong by themselves, in lower case; empty where it is something else.
+        names: The invalid settings, in lower case; empty if something else is wrong.
     """
 
     def __init__(self, message: str, *, names: Sequence[str] = ()) -> None:
@@ -57,7 +57,7 @@ class SettingsError(BotServiceError):
 
 
 class InvalidArgument(BotServiceError, ValueError):
-    """An argument is nothing to work with; the message names it, what was given, and what to give."""
+    """An argument is invalid; the message names it, the given value and the allowed ones."""
 
 
 class InvalidContextKeys(BotServiceError, ValueError):
@@ -65,15 +65,15 @@ class InvalidContextKeys(BotServiceError, ValueError):
 
 
 class InvalidField(BotServiceError, ValueError):
-    """A memory item cannot keep this field name or this value."""
+    """A memory item cannot store this field name or value."""
 
 
 class InvalidTool(BotServiceError, ValueError):
-    """A tool cannot be offered to a model as it is."""
+    """A tool definition is invalid."""
 
 
 class InvalidSkill(BotServiceError, ValueError):
-    """A folder of skills, or one of them, cannot be read as such."""
+    """A folder of skills, or one skill in it, is invalid."""
 
 
 class StorageError(BotServiceError):
@@ -89,7 +89,7 @@ class SchemaMismatch(StorageError):
 
 
 class StorageUnavailable(StorageError):
-    """The database does not answer, or cannot be written."""
+    """The database does not answer, or does not accept writes."""
 
 
 class UnsuitableDatabase(StorageUnavailable):
@@ -104,7 +104,7 @@ class InboxFull(BotServiceError):
     """Too many messages are waiting; the platform is asked to deliver again later.
 
     Attributes:
-        retry_after_seconds: When that may be of use.
+        retry_after_seconds: When to deliver again.
     """
 
     def __init__(self, message: str, *, retry_after_seconds: float = 5.0) -> None:
@@ -137,7 +137,7 @@ class LLMFailure(StrEnum):
 
     @property
     def is_of_request(self) -> bool:
-        """Whether the request is what was wrong: the same one is refused again, and another one may be answered."""
+        """Whether the request itself was refused: repeating it does not help, another request may succeed."""
         return self in _OF_REQUEST
 
 
@@ -151,14 +151,14 @@ class LLMError(BotServiceError):
     """The model did not answer.
 
     Attributes:
-        is_transient: Whether asking again later may help.
+        is_transient: Whether a later retry may succeed.
         retry_after_seconds: How long the server asked to wait, if it did; a day at most.
-        kind: Why, as far as it is known.
-        status_code: What the server answered with, where it answered.
-        code: The server's own word for it, such as "insufficient_quota", where it has one.
-        refused: What the server does not take, where its error says so: "image", "image/heic", "tools", a field.
-        wording: By which words of its own the server says so, without those of anybody else.
-        failed_for_seconds: How long before this error the first failure was, where several models were asked.
+        kind: The reason, if known.
+        status_code: The HTTP status, if the server answered.
+        code: The server's own error code, such as "insufficient_quota", if it has one.
+        refused: What the server does not support, if its error says so: "image", "image/heic", "tools", a field.
+        wording: The server's own words, without any words of people.
+        failed_for_seconds: The time since the first failure, if several models were asked.
     """
 
     def __init__(  # noqa: PLR0913 - each is told apart by whoever catches it
@@ -221,7 +221,7 @@ class InvalidOutput(BotServiceError):
 
 
 class TurnInProgress(BotServiceError):
-    """The context has an open turn that another caller is running."""
+    """Another caller is running a turn of this context."""
 
 
 class TurnGrew(BotServiceError):
@@ -241,15 +241,15 @@ class RunInterrupted(BotServiceError):
 
 
 class RunFinished(BotServiceError):
-    """The run has its answer; there is no further step."""
+    """The run already has its answer."""
 
 
 class TurnWaiting(BotServiceError):
-    """A turn waits; it stays, and goes on when what it waits for has come.
+    """A turn is suspended; it continues when approval or a result arrives.
 
     Attributes:
-        turn_id: Which turn.
-        calls: The calls that it waits with: `PendingCall`s.
+        turn_id: The id of the turn.
+        calls: Its pending calls, as `PendingCall`.
     """
 
     def __init__(self, message: str, *, turn_id: int, calls: Sequence[Any] = ()) -> None:
@@ -259,15 +259,15 @@ class TurnWaiting(BotServiceError):
 
 
 class ApprovalPending(TurnWaiting):
-    """Calls of tools wait for a person's word: `service.decide` gives it by their numbers, `service.resume` goes on."""
+    """Tool calls await approval: `service.decide` decides by their numbers, `service.resume` continues."""
 
 
 class ResultPending(TurnWaiting):
-    """Tools have said that their results come later: `service.hand_in` brings one, `service.resume` goes on."""
+    """Tool results come later: `service.hand_in` delivers one, `service.resume` continues."""
 
 
 class DeliveryError(BotServiceError):
-    """A platform did not take a message; trying again later may help.
+    """A platform did not accept a message; a later retry may succeed.
 
     Attributes:
         retry_after_seconds: How long the platform asked to wait, if it did; a day at most.
@@ -279,7 +279,7 @@ class DeliveryError(BotServiceError):
 
 
 class DeliveryRefused(DeliveryError):
-    """The platform will never take this message: the bot was blocked, or the chat is gone."""
+    """The platform will never accept this message: the bot was blocked, or the chat is gone."""
 
 
 class DeliveryInstead(DeliveryError):

@@ -52,8 +52,8 @@ class Author:
     """Who wrote a message: an identity on a platform and the name shown there.
 
     Attributes:
-        platform: Where the identity lives, such as "telegram"; None for a name without identity.
-        id: The platform's own id of the person; a number below zero is a chat's, in whose name several may write.
+        platform: The platform of the identity, such as "telegram"; None for a name without identity.
+        id: The platform's own id of the person. A negative number is a chat, in whose name several may write.
         name: The display name. Names are not unique and prove nothing.
     """
 
@@ -62,17 +62,17 @@ class Author:
     name: str | None = None
 
     def is_same(self, other: "Author | None") -> bool:
-        """Return whether another author is the same identity, whatever both are called now."""
+        """Check whether another author is the same identity, regardless of names."""
         return other is not None and (self.platform, self.id) == (other.platform, other.id) and self.id is not None
 
     @property
     def is_chat(self) -> bool:
-        """Whether it was written in the name of a chat, so that nobody can say by whom."""
+        """Whether it was written in the name of a chat, so that the person is unknown."""
         return self.id is not None and self.id.startswith("-") and self.id[1:].isdecimal()
 
     @classmethod
     def of(cls, value: "Author | str | None") -> "Author | None":
-        """Return value as an author; a plain string is a name without identity."""
+        """Convert a value into an author; a plain string is a name without identity."""
         if value is None or isinstance(value, Author):
             return value
         return cls(name=value)
@@ -84,12 +84,12 @@ SHOWN_TYPES: Final = frozenset({"image/jpeg", "image/jpg", "image/png", "image/g
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file that travels with a message: an image, a voice note, a document.
+    """A file of a message: an image, a voice note, a document.
 
     Attributes:
-        mime_type: Such as "image/png".
-        data: The bytes, or None if only an address is known.
-        url: An address that is free of secrets.
+        mime_type: The media type, such as "image/png".
+        data: The bytes, or None if only the address is known.
+        url: An address without secrets.
 
     Raises:
         ValueError: it has neither data nor url, or both.
@@ -116,7 +116,7 @@ class Attachment:
 
 
 class ButtonStyle(StrEnum):
-    """What pressing a button is: platforms that have colours show it in them."""
+    """The meaning of a button, which platforms may show as a colour."""
 
     PRIMARY = "primary"
     SUCCESS = "success"
@@ -125,13 +125,13 @@ class ButtonStyle(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Button:
-    """What a person may press under a message instead of typing.
+    """A button below a message, which people press instead of typing.
 
     Attributes:
-        text: What stands on it.
-        value: What pressing it says, as if the person had typed it; text where it is None. A command works too.
-        url: An address that pressing it opens instead.
-        style: What it looks like, where a platform has that.
+        text: Its label.
+        value: The message that pressing it sends, as if the person had typed it; None for text. Commands work too.
+        url: The address that it opens instead.
+        style: Its style, on platforms that have styles.
     """
 
     text: str
@@ -141,7 +141,7 @@ class Button:
 
     @property
     def says(self) -> str:
-        """What the person says by pressing it."""
+        """The message that pressing it sends."""
         return self.text if self.value is None else self.value
 
 
@@ -160,11 +160,11 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class CommandCall:
-    """A command that a person gave, such as /forget.
+    """A command of a person, such as /forget.
 
     Attributes:
-        name: Without its slash, in lower case.
-        arguments: What stands behind it.
+        name: The name without slash, in lower case.
+        arguments: The text after the name.
     """
 
     name: str
@@ -173,11 +173,11 @@ class CommandCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's wish to run a tool.
+    """A model's request to run a tool.
 
     Attributes:
         id: The model's own id of the call.
-        malformed_arguments: What the model wrote where that was not a JSON object; arguments is empty then.
+        malformed_arguments: The model's text if it was not a JSON object; arguments is empty then.
     """
 
     id: str
@@ -188,13 +188,13 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """What a model call cost, in the model's own tokens.
+    """The tokens of a model call, counted by its server.
 
     Attributes:
-        cached_tokens: How many of input_tokens the server had read before, where it says so.
-        reasoning_tokens: How many of output_tokens nobody sees, where it says so.
-        cache_write_tokens: How many of input_tokens it keeps for later calls, where it says so.
-        web_searches: How often the server searched the web, beside the tokens, where it says so.
+        cached_tokens: The part of input_tokens that came from the server's prompt cache, if reported.
+        reasoning_tokens: The part of output_tokens that is hidden reasoning, if reported.
+        cache_write_tokens: The part of input_tokens that the server caches for later calls, if reported.
+        web_searches: The number of the server's web searches, if reported.
     """
 
     input_tokens: int
@@ -206,7 +206,7 @@ class TokenUsage:
 
     @property
     def total_tokens(self) -> int:
-        """Both directions together."""
+        """Input and output together."""
         return self.input_tokens + self.output_tokens
 
 
@@ -216,21 +216,21 @@ class Message:
 
     Attributes:
         id: Its id in storage, unique over all contexts; None for a message that was never stored.
-        created_at: When it was said (aware, UTC).
+        created_at: When it was written (aware, UTC).
         token_count: Tokens of text, counted with the encoding of the reader's model.
         external_id: The platform's own id of it.
-        buttons: What may be pressed under it. They belong to its delivery and are not kept with the history.
-        language: The language of its reader, such as "pt"; it is not kept either.
-        text: What its author wrote, recorded or sent; what it holds of others is in references.
-        references: What it quotes, forwards or shares.
-        is_personal: Whether it concerns the asker alone, so that others need not see it. What it says may be
-            seen by them all the same: not every platform can hide it. It is not kept.
-        moments: The times that its text names; they are not kept either.
-        spoken: Its text as speech, if the question was spoken; what is kept is the text.
-        formatted: What the service itself says, with its formatting, where text is the plain words of that. Platforms
-            show this alone then: text is Markdown only where there is none. It is kept with the deliveries.
-        is_all_own: Whether its author wrote all of it themselves, files and what it holds included; None if that is not
-            known, as of what older releases stored.
+        buttons: The buttons below it. They belong to its delivery and are not stored with the history.
+        language: The language of its reader, such as "pt"; it is not stored either.
+        text: The author's own words; quotes and forwards are in references.
+        references: The quotes, forwards and shares in it.
+        is_personal: Whether it concerns only the person who asks. Platforms that can hide it from others do. It is not
+            stored.
+        moments: The times in its text; they are not stored either.
+        spoken: Its text as speech, if the question was spoken; only the text is stored.
+        formatted: The service's own text with its formatting. Platforms show it instead of text, which has the same
+            words; without it, text is Markdown. It is stored with the deliveries.
+        is_all_own: Whether its author wrote all of it, including files and quotes; None if unknown, such as in data of
+            older releases.
         output: What an answer says as an object, where a program asked for one; its text is kept, as JSON.
     """
 
@@ -254,11 +254,11 @@ class Message:
 
     @property
     def full_text(self) -> str:
-        """Its text with what it holds of others, in brackets, as a model reads it."""
+        """Its text with quotes and forwards in brackets, as a model reads it."""
         return write_out(self.text, self.references) if self.references else self.text
 
     def holds_others(self, asker: Author | None) -> bool:
-        """Return whether it may hold words of anybody but the assistant and the person who asks."""
+        """Check whether it may contain words of people other than the assistant and the person who asks."""
         if self.role is not Role.USER:
             return False
         return asker is None or not self.is_all_own or not asker.is_same(self.author)
@@ -277,27 +277,26 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class InboundMessage:
-    """What a transport read from a platform's event.
+    """A message that a transport read from a platform's event.
 
     Attributes:
-        is_addressed: Whether the bot is meant; otherwise the message is kept and not answered.
-        command: The command that it gives, where it is one. One that nobody knows is text like any other; one that is
-            known is answered without asking the agent, and neither it nor its answer enters the history.
-        language: The language that the person's client is set to, such as "pt-br", or None if it does not say.
+        is_addressed: Whether it is meant for the bot; otherwise it is stored and not answered.
+        command: The command, if it is one. An unknown command is ordinary text. A known one is answered without the
+            agent, and neither it nor its answer enters the history.
+        language: The language of the person's client, such as "pt-br", or None if unknown.
         is_private: Whether the person and the bot are alone.
-        replies_to: The platform's id of the message that it answers, where it answers one.
-        own_text: What of the text its author says in their own words, where that is not all of it: without what stands
-            in files, or what a program wrote.
-        is_anonymous: Whether it was written in the name of a channel or a group, so that nobody knows by whom.
-        before: What others said before it and the bot has not heard, such as a thread's first message. It is kept.
-        is_whole: Whether reading the event in full would give nothing more: neither files, nor what was said before.
-        unread: The names of files that could not be read; the person is told so.
-        references: What it quotes, forwards or shares of others; text holds nothing of that.
-        is_all_own: Whether its author wrote all of it themselves, in this conversation: text, files and what it holds.
-            Only then may a tool run by what they allowed for always. By default it is, if it is nothing but own text.
+        replies_to: The platform's id of the message that it replies to, if any.
+        own_text: The author's own words, if text has more: without the content of files and without text of programs.
+        is_anonymous: Whether it was written in the name of a channel or a group, so that the person is unknown.
+        before: Earlier messages that the bot has not received, such as the first message of a thread. They are stored.
+        is_whole: Whether reading the event in full adds nothing, neither files nor earlier messages.
+        unread: The names of files that could not be read; the person is told.
+        references: The quotes, forwards and shares of others; text has none of their words.
+        is_all_own: Whether its author wrote all of it in this conversation, including files and quotes. Only then may a
+            tool run that they always allow. By default true if it has nothing but their own text.
         only_tools: The names of the tools that may run for it, where a program handed it in and no person wrote it.
-        looking_at: What its author has open while they write, in a few words. Only the model is told, in this turn
-            alone: it is stored nowhere.
+        looking_at: The page or document that its author has open, in a few words. Only the model sees it, in this turn
+            only. It is not stored.
     """
 
     text: str
@@ -328,5 +327,5 @@ class InboundMessage:
 
     @property
     def full_text(self) -> str:
-        """Its text with what it holds of others, in brackets, as a model reads it."""
+        """Its text with quotes and forwards in brackets, as a model reads it."""
         return write_out(self.text, self.references) if self.references else self.text

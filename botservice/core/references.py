@@ -19,7 +19,7 @@ LONGEST_REFERENCE: Final = 2_000  # characters of what is quoted or shared; what
 
 
 class ReferenceKind(StrEnum):
-    """How a message holds what another one says."""
+    """How a message refers to another one."""
 
     REPLY = "reply"
     FORWARD = "forward"  # all of its text and files are another's
@@ -29,15 +29,15 @@ class ReferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a message holds of another one.
+    """A quote, forward or share of another message.
 
     Attributes:
-        author: Who said it; without an id where the platform hides who that is, None if nobody is named.
-        text: What of it is repeated; empty where only the message is named.
-        external_id: The platform's own id of the other message, where it stands in the same chat.
-        is_of_assistant: Whether the bot itself said it.
-        file_count: How many of the message's files are the other one's. They stand behind its author's own, those of
-            one reference behind those of the one before it.
+        author: The author of the other message; without an id if the platform hides it, None if nobody is named.
+        text: The repeated words; empty if the message is only named.
+        external_id: The platform's own id of the other message, if it is in the same chat.
+        is_of_assistant: Whether the bot wrote it.
+        file_count: How many files of the message belong to the other one. They follow the author's own files, in the
+            order of the references.
     """
 
     kind: ReferenceKind
@@ -49,11 +49,11 @@ class Reference:
 
     @property
     def is_erased(self) -> bool:
-        """Whether nothing is left of it but that there was something: its author is forgotten."""
+        """Whether its content is gone because its author was forgotten."""
         return self.author is None and not self.text and self.external_id is None
 
     def erased(self) -> "Reference":
-        """Return what is left of it when its author is forgotten."""
+        """Remove its content because its author was forgotten."""
         return Reference(self.kind)
 
 

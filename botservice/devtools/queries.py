@@ -1,4 +1,4 @@
-"""What is looked up of conversations and turns to report on them; finding turns and counting them stand beside this."""
+"""Queries about conversations and turns for reports; modules next to this one find turns and count them."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ from botservice.storage.tables.people import identities
 
 @dataclass(frozen=True, slots=True)
 class TurnDetails:
-    """The record of a turn beside its steps.
+    """The record of a turn next to its steps.
 
     Attributes:
         figures: What it took, or None if no model was asked.

@@ -65,7 +65,7 @@ class RecordedTurn:
 
 
 Rebuild = Callable[[], Awaitable[Prompt | None]]
-"""Builds the prompt of a turn anew, or returns None if it would be another one by now."""
+"""Builds the prompt of a turn again, or returns None if it would be another one by now."""
 
 
 async def read_record(

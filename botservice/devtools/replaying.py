@@ -118,7 +118,7 @@ async def _ask(
 
 
 async def rebuild_prompt(agent: Agent, storage: Storage, context_id: int, turn_id: int) -> Prompt | None:
-    """Build the prompt of a turn anew, or return None if its question is not the last one of the chat."""
+    """Build the prompt of a turn again, or return None if its question is not the last one of the chat."""
     context = await AgentContext.load(storage, context_id, turn_id)
     question = context.chat_history.last_user_message
     asked = await storage.read(lambda connection: list_questions(connection, [turn_id]))

@@ -79,7 +79,7 @@ class _LastRecall:
 class ChatHistory:
     """The messages of one context.
 
-    Every method reads and writes this context alone.
+    Every method reads and writes only this context.
     """
 
     def __init__(self, storage: Storage, context_id: int, last_user_message: Message | None = None) -> None:
@@ -90,7 +90,7 @@ class ChatHistory:
 
     @property
     def last_user_message(self) -> Message | None:
-        """The newest message of a person that this object knows of."""
+        """The newest message of a person that this object knows."""
         return self._last_user_message
 
     async def append_user_message(
@@ -101,10 +101,10 @@ class ChatHistory:
         attachments: Iterable[Attachment] = (),
         created_at: datetime | None = None,
     ) -> Message:
-        """Store what a person said at the end of the history and return it.
+        """Append a message of a person to the history and return it.
 
         Args:
-            created_at: When it was said (aware), where that is not now.
+            created_at: When it was written (aware); by default now.
 
         Raises:
             ValueError: created_at is naive.
@@ -121,7 +121,7 @@ class ChatHistory:
         attachments: Iterable[Attachment] = (),
         created_at: datetime | None = None,
     ) -> Message:
-        """Store what the assistant said at the end of the history and return it."""
+        """Append a message of the assistant to the history and return it."""
         return await self._append(Role.ASSISTANT, text, author, attachments, created_at)
 
     async def append_system_message(
@@ -132,11 +132,11 @@ class ChatHistory:
         attachments: Iterable[Attachment] = (),
         created_at: datetime | None = None,
     ) -> Message:
-        """Store a note of the service at the end of the history; selectors and search leave it out."""
+        """Append a note of the service to the history; selectors and search leave it out."""
         return await self._append(Role.SYSTEM, text, author, attachments, created_at)
 
     async def messages(self, limit: int | None = None) -> list[Message]:
-        """Return the messages, oldest first; with a limit, the newest so many.
+        """List the messages, oldest first; with a limit, only the newest.
 
         Raises:
             ValueError: limit is negative.
@@ -151,9 +151,9 @@ class ChatHistory:
         return await self._storage.read(query)
 
     async def select_messages(self, selector: MessageSelector) -> list[Message]:
-        """Return what selector takes of the conversation since it last began afresh, oldest first.
+        """Select messages since the conversation last started over, oldest first.
 
-        The selector runs in a thread and pages back from the end.
+        The selector runs in a thread and reads from the end.
         """
 
         def query(connection: Connection) -> list[Message]:
@@ -164,10 +164,10 @@ class ChatHistory:
         return await self._storage.read(query)
 
     async def search(self, text: str, k: int = 3, asker: Author | str | None = None) -> list[SearchHit]:
-        """Return the k messages that have most to do with text, best first.
+        """Find the k most relevant messages for text, best first.
 
         Args:
-            asker: Whose "I" and "my" stand in text.
+            asker: The person whom "I" and "my" in text mean.
 
         Raises:
             ValueError: k is negative.
@@ -185,7 +185,7 @@ class ChatHistory:
         )
 
     def is_searchable(self) -> bool:
-        """Return whether search finds anything here: it always can."""
+        """Check whether search is available; it always is."""
         return True
 
     async def recall(
@@ -197,13 +197,13 @@ class ChatHistory:
         room: Room | None = None,
         beside: Callable[[Connection], Any] = lambda _: None,
     ) -> Recall:
-        """Return what a prompt takes from what was said before the last message of a person.
+        """Find the earlier messages that belong into a prompt.
 
         Args:
-            search_k: How many messages to look for, besides that message itself and those that the selector takes.
-            model: Whose encoding the token counts are made with.
-            room: What the found ones may take together; without it, they all come.
-            beside: What else is to be read, in the same view: a few rows.
+            search_k: The number of messages to find, besides the question itself and those that the selector takes.
+            model: The model whose encoding counts the tokens.
+            room: The token budget of the found messages; without it, all are returned.
+            beside: Another short query for the same view of the database.
         """
         message, counter = self._last_user_message, counter_for(model)
         if message is None:
@@ -320,18 +320,18 @@ class ChatHistory:
             return []
 
     async def people(self) -> frozenset[Author]:
-        """Return the people who have lately spoken."""
+        """List the people who wrote recently."""
         return await self._storage.read(lambda connection: find_people(connection, self._context_id))
 
     async def search_again(
         self, texts: Sequence[str], *, k: int, room: Room, period: TimeRange | None = None
     ) -> list[SearchHit]:
-        """Search for several texts and return what is found, with what makes it readable, within its room.
+        """Search for several texts and return the found messages with their context, within the token budget.
 
-        The last message of a person is left out. The best of each text come first, then the second best.
+        The last message of a person is left out. The best match of each text comes first, then the second best.
 
         Args:
-            texts: What to look for; none for all of a period, of which the newest come.
+            texts: The texts to search for; none for the newest messages of a period.
         """
         last = self._last_user_message
         exclude = [] if last is None or last.id is None else [last.id]
@@ -352,13 +352,13 @@ class ChatHistory:
         return await asyncio.to_thread(room.fill, merge_hits(found), "\n".join(wanted))
 
     async def read_message(self, message_id: int) -> Message | None:
-        """Return a message of this chat that a person or the assistant said; None if there is none of that id."""
+        """Get a message of a person or the assistant in this chat by its id, or None."""
         found = await self._storage.read(lambda connection: read_shown(connection, self._context_id, [message_id]))
         message = found.get(message_id)
         return message if message is not None and message.role in CONVERSATION else None
 
     async def delete_messages(self, message_ids: Collection[int | None]) -> int:
-        """Delete messages by their ids and return how many were there; ids of other contexts are not found."""
+        """Delete messages by their ids and return the number; ids of other contexts are ignored."""
         known = [message_id for message_id in message_ids if message_id is not None]
         count = await self._storage.write(lambda connection: delete_rows(connection, self._context_id, known))
         await sweep_files(self._storage)
@@ -366,20 +366,20 @@ class ChatHistory:
         return count
 
     async def clear(self) -> int:
-        """Delete every message and return how many there were."""
+        """Delete all messages and return the number."""
         count = await self._storage.write(lambda connection: delete_rows(connection, self._context_id))
         await sweep_files(self._storage)
         self._last_user_message = None
         return count
 
     async def refresh(self) -> None:
-        """Look up what other holders of this history have done to it."""
+        """Reload changes that others have made to this history."""
         self._last_user_message = await self._storage.read(
             lambda connection: find_last_user_message(connection, self._context_id), is_short=True
         )
 
     def remember_last(self, message: Message | None) -> None:
-        """Take note of the newest message of a person, which was stored in this context by other means."""
+        """Remember the newest message of a person that was stored by other means."""
         self._last_user_message = message
 
     async def _append(
@@ -408,7 +408,7 @@ class ChatHistory:
 
 
 async def search_indexes(storage: Storage) -> "SearchIndexes":
-    """Return the indexes of a storage; what searches is loaded for the first search, beside the event loop."""
+    """Return the indexes of a storage; what searches is loaded for the first search, off the event loop."""
     if not hasattr(sys.modules.get(_SEARCH), "SearchIndexes"):  # other searches wait for it in a thread, too
         await asyncio.to_thread(importlib.import_module, _SEARCH)
     from botservice.history.finding import SearchIndexes

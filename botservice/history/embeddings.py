@@ -22,14 +22,14 @@ _SHORTENED_DIM = 512  # a third of the memory for 0.7 points less on MTEB (OpenA
 
 
 class Embedder(ABC):
-    """Turns texts into vectors whose cosine says how much they have to do with each other.
+    """Turns texts into vectors whose cosine measures their similarity.
 
-    What embeds, and `model_key`, are needed. An object that has them and does not inherit is taken as well.
+    The methods that embed and `model_key` are required, and an object with them need not inherit.
 
     Attributes:
-        model_key: Names the model and everything else that changes the vectors: those of different keys are never
-            compared, and a new key embeds everything anew.
-        dim: Numbers per vector; None if that is not known yet.
+        model_key: Identifies the model and everything else that changes the vectors. Vectors of different keys are
+            never compared, and a new key embeds everything again.
+        dim: The dimensions of a vector; None if not known yet.
     """
 
     model_key: str
@@ -37,7 +37,7 @@ class Embedder(ABC):
 
     @abstractmethod
     async def embed_documents(self, texts: Sequence[str]) -> "ArrayLike":
-        """Return one vector for each text, in order.
+        """Embed texts, one vector for each in order.
 
         Raises:
             LLMError: the model did not answer.
@@ -45,14 +45,14 @@ class Embedder(ABC):
 
     @abstractmethod
     async def embed_query(self, text: str) -> "ArrayLike":
-        """Return the vector of a question.
+        """Embed a question.
 
         Raises:
             LLMError: the model did not answer.
         """
 
     async def close(self) -> None:
-        """Let go of its connections; a later call opens them again."""
+        """Close its connections; a later call opens them again."""
 
 
 class BatchingEmbedder(Embedder):
@@ -65,7 +65,7 @@ class BatchingEmbedder(Embedder):
     _max_characters: ClassVar[int]
 
     async def embed_documents(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Return one vector for each text, in order (see `Embedder`); long texts are embedded by their beginning."""
+        """Embed texts, one vector for each in order (see `Embedder`); only the beginning of long texts counts."""
         import numpy as np
 
         cut, size = [text[: self._max_characters] for text in texts], self._texts_at_once
@@ -73,7 +73,7 @@ class BatchingEmbedder(Embedder):
         return np.concatenate(parts) if parts else np.zeros((0, self.dim or 0), np.float32)
 
     async def embed_query(self, text: str) -> "NDArray[np.float32]":
-        """Return the vector of a question (see `Embedder`)."""
+        """Embed a question (see `Embedder`)."""
         vector: NDArray[np.float32] = (await self._embed([text[: self._max_characters]], is_query=True))[0]
         return vector
 
@@ -83,12 +83,12 @@ class BatchingEmbedder(Embedder):
 
 
 class OpenAIEmbedder(BatchingEmbedder):
-    """A model behind OpenAI's API, or any server that has its `/embeddings`.
+    """An embedding model of OpenAI or of an OpenAI-compatible server with `/embeddings`.
 
     Attributes:
-        model: The model's name, as the server knows it.
-        model_key: The same, with the dimensions that were asked for.
-        dim: Numbers per vector, once the server has answered.
+        model: The model's name on the server.
+        model_key: The model's name with the requested dimensions.
+        dim: The dimensions of a vector, once the server has answered.
     """
 
     _texts_at_once = 64
@@ -134,7 +134,7 @@ class OpenAIEmbedder(BatchingEmbedder):
         return self._clients
 
     async def close(self) -> None:
-        """Close the connections of the running loop; those of other loops have ended with them."""
+        """Close the connections of the running event loop; those of other loops ended with them."""
         await self._clients.close()
 
     async def _embed(self, texts: list[str], *, is_query: bool = False) -> "NDArray[np.float32]":  # noqa: ARG002

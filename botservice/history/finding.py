@@ -217,7 +217,7 @@ class SearchIndexes:
         self._make_room(context_id, entry, size)
 
     def forget(self, context_id: int) -> None:
-        """Let go of a context's index; the next search makes it anew."""
+        """Let go of a context's index; the next search makes it again."""
         with self._guard:
             self._indexes.pop(context_id, None)
             self._size -= self._sizes.pop(context_id, 0)

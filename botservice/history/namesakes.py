@@ -1,4 +1,4 @@
-"""People of the same name in one chat: a model is shown a mark beside such a name, one for each account.
+"""People of the same name in one chat: a model is shown a mark next to such a name, one for each account.
 
 The mark follows from the account alone, so that it stays the same from turn to turn. It stands in brackets, which no
 shown name has.

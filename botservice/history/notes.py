@@ -22,12 +22,12 @@ _WORD: Final = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something noted of a conversation.
+    """A note about a conversation.
 
     Attributes:
-        at: When the last of the messages that it came from was said.
-        message_ids: The messages that it came from.
-        number: What people call it: N1, N2, … in each conversation.
+        at: The time of the last message behind it.
+        message_ids: The messages behind it.
+        number: Its number for people: N1, N2, … in each conversation.
     """
 
     text: str

@@ -52,7 +52,7 @@ COLUMNS = messages.c[
     *("id", "position", "role", "text", "attachments", "author_platform", "author_id", "author_name", "created_at"),
     *("token_count", "token_encoding", "external_id", "is_all_own", "said_by_others"),
 ]
-# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
+# Statements are made once: making one again for every call takes SQLAlchemy longer than running it.
 _OF_EVENT = select(*COLUMNS, messages.c.context_id).where(messages.c.event_id == bindparam("event"))
 _OF_TURN = select(*COLUMNS, messages.c.context_id).where(messages.c.answers_turn_id == bindparam("turn"))
 OF_CONTEXT = select(*COLUMNS).where(messages.c.context_id == bindparam("context"))
@@ -197,7 +197,7 @@ def _find_stored(connection: Connection, context_id: int, new: NewMessage) -> Me
     elif new.answers_turn_id is not None:
         row = connection.execute(_OF_TURN, {"turn": new.answers_turn_id}).one_or_none()
     if row is None:
-        raise StorageError(f"context {context_id} was deleted: get it anew with AgentContext.get_or_create")
+        raise StorageError(f"context {context_id} was deleted: get it again with AgentContext.get_or_create")
     return read_messages(connection, row.context_id, [row])[0]
 
 

@@ -16,15 +16,15 @@ _WEAK: Final = 0.12  # of questions to another chat, more than half are below it
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A message that was found.
+    """A search result.
 
     Attributes:
-        score: Larger is better; comparable within one search only.
-        neighbour: The question that it answers, or its answer, where it says little by itself.
-        position: Where the message stands in its chat.
-        coverage: How much of what was asked for the best message of the search has, from 0 to 1.
-        by_meaning: Whether the search compared meanings, besides words.
-        earlier: What its author had said on the same before, which was found, too.
+        score: Larger is better; comparable only within one search.
+        neighbour: The question that it answers, or its answer, if it says little by itself.
+        position: Its position in the chat.
+        coverage: How much of the query the best result of the search covers, from 0 to 1.
+        by_meaning: Whether the search compared meanings in addition to words.
+        earlier: Older results of the same author on the same subject.
     """
 
     message: Message
@@ -37,21 +37,21 @@ class SearchHit:
 
     @property
     def is_newer(self) -> bool:
-        """Whether its author had said something on the same before, which was found, too."""
+        """Whether there are older results of the same author on the same subject."""
         return self.earlier is not None
 
     @property
     def is_weak(self) -> bool:
-        """Whether nothing that was found has much to do with what was asked for."""
+        """Whether no result is relevant to the query."""
         return self.coverage < _WEAK
 
     @property
     def messages(self) -> list[Message]:
-        """The message, and its neighbour where it has one."""
+        """The message, and its neighbour if it has one."""
         return [self.message] if self.neighbour is None else [self.message, self.neighbour]
 
     def holds_others(self, asker: Author | None) -> bool:
-        """Return whether it may hold words of anybody but the assistant and the person who asks."""
+        """Check whether it may contain words of people other than the assistant and the person who asks."""
         return any(each.holds_others(asker) for each in self.messages)
 
 
@@ -91,7 +91,7 @@ class Question:
     """What to look for.
 
     Attributes:
-        asker: Whose "I" and "my" stand in text.
+        asker: The person whom "I" and "my" in text mean.
         asked_at: What "yesterday" counts from.
         exclude: Ids of messages that are not to be found, and say nothing of those around them: the question's own.
         shown: Ids of messages that are not to be found because they are seen anyway.

@@ -183,7 +183,7 @@ class RecentMessages:
         """Return the newest messages of a chat as a view of the database shows them, and keep them.
 
         Args:
-            asked: A message with its position: what is kept beside another one there is read anew.
+            asked: A message with its position: what is kept next to another one there is read again.
         """
         known = self.catch_up(connection, context_id, version=version, last=last, encoding=encoding)
         if known is not None and known.may_hold(*asked):

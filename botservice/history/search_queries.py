@@ -2,7 +2,7 @@
 
 The messages of a very long chat are divided into stretches of equal numbers of positions. Once a stretch is full, its
 words are written down by the first search that comes by; when one of its messages changes or goes, they are deleted
-with it, and written anew later.
+with it, and written again later.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence

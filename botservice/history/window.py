@@ -22,33 +22,33 @@ _LARGEST_PAGE = 1024
 
 
 class MessageSelector(ABC):
-    """Chooses messages. Pure and synchronous; walking from the end reads only what it takes.
+    """Selects messages for a prompt. Pure and synchronous; reading from the end loads only the messages that it takes.
 
-    `get_messages` is needed. An object that has it and does not inherit is taken as well.
+    Only `get_messages` is required, and an object with it need not inherit.
 
     Attributes:
-        max_tokens: How many tokens it takes at most; None if it does not count them.
+        max_tokens: The most tokens that it selects; None if it does not count tokens.
     """
 
     max_tokens: int | None = None
 
     @abstractmethod
     def get_messages(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the chosen ones of messages; both are oldest first."""
+        """Select from messages; both lists are oldest first."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoMessages(MessageSelector):
-    """Chooses nothing."""
+    """Selects nothing."""
 
     def get_messages(self, messages: Sequence[Message]) -> list[Message]:  # noqa: ARG002 - the protocol's name
-        """Return no message."""
+        """Select no message."""
         return []
 
 
 @dataclass(frozen=True, slots=True)
 class MessageWindowMessageSelector(MessageSelector):
-    """Chooses the k newest messages of people and the assistant.
+    """Selects the k newest messages of people and the assistant.
 
     Raises:
         ValueError: k is negative.
@@ -61,15 +61,15 @@ class MessageWindowMessageSelector(MessageSelector):
             raise ValueError(f"k counts messages and must be 0 or more, not {self.k}")
 
     def get_messages(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the k newest, oldest first."""
+        """Select the k newest, oldest first."""
         return list(islice(_newest_first(messages), self.k))[::-1]
 
 
 @dataclass(frozen=True, slots=True)
 class TokenWindowMessageSelector(MessageSelector):
-    """Chooses the longest unbroken run of newest messages that fits into max_tokens, an exact fit included.
+    """Selects the longest unbroken run of newest messages that fits into max_tokens.
 
-    Messages that carry no count are counted with o200k_base.
+    Messages without a token count are counted with o200k_base.
 
     Raises:
         ValueError: max_tokens is negative.
@@ -82,7 +82,7 @@ class TokenWindowMessageSelector(MessageSelector):
             raise ValueError(f"max_tokens must be 0 or more, not {self.max_tokens}")
 
     def get_messages(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the run, oldest first."""
+        """Select the run, oldest first."""
         chosen: list[Message] = []
         left = self.max_tokens
         for message in _newest_first(messages):
@@ -95,11 +95,10 @@ class TokenWindowMessageSelector(MessageSelector):
 
 @dataclass(frozen=True, slots=True)
 class SteadyWindowMessageSelector(MessageSelector):
-    """Chooses an unbroken run of newest messages whose beginning stays where it is for many turns, then moves on.
+    """Selects an unbroken run of newest messages whose beginning stays the same for many turns.
 
-    A server that has read the beginning of a prompt before charges little for reading it again. The run takes at most
-    max_tokens, and at least half of that where the chat is long enough and no single message stands in the way. Where
-    it can, it begins with a message of a person.
+    Servers charge less for a cached beginning of a prompt. The run takes at most max_tokens, and at least half of that
+    if the chat is long enough and no single message is too long. If possible, it begins with a message of a person.
 
     Nothing is kept from one call to the next: of the places where the run may begin, it begins at the one where the
     messages' ids step over the highest power of two, and that one stays the best until it has to go. A message that is
@@ -116,7 +115,7 @@ class SteadyWindowMessageSelector(MessageSelector):
             raise ValueError(f"max_tokens must be 0 or more, not {self.max_tokens}")
 
     def get_messages(self, messages: Sequence[Message]) -> list[Message]:
-        """Return the run, oldest first."""
+        """Select the run, oldest first."""
         run: list[_Numbered] = []
         starts: list[int] = []
         taken = 0
@@ -270,7 +269,7 @@ class StoredMessages(Sequence[Message]):
         known = self._read.get(place)
         if known is None:
             if self._counter is not None and row.token_encoding != self._counter.name:
-                leave_to_thread(self._connection)  # it is counted anew
+                leave_to_thread(self._connection)  # it is counted again
             if row.attachments:
                 [known] = read_messages(self._connection, self._context_id, [row], self._counter)
             else:

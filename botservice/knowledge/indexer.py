@@ -248,7 +248,7 @@ class KnowledgeIndexer:
         """Give every passage without a vector one; return how many got theirs.
 
         Raises:
-            LLMError: the model did not answer; what was embedded so far is kept.
+            LLMError: the model did not answer; stored vectors are kept.
         """
         if self._embedder is None:
             return 0

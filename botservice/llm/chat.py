@@ -49,16 +49,16 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ChatResponse:
-    """A model's answer: text, or calls of tools, or both.
+    """A model's answer: text, tool calls, or both.
 
     Attributes:
-        usage: What it took, where the server says so.
-        model: The model that answered, as the server calls it.
-        finish_reason: Why it ended, such as stop or length.
-        items: The answer as the server gave it, where the model wants to read that again with the next call.
-        sources: The pages that the numbers in its text stand for, the first one for [1].
-        left_out: What the model has not seen, because its server does not take it: media types of pictures and files in
-            the prompt, and for single pictures the `picture_digest` of their address.
+        usage: The used tokens, if reported.
+        model: The model that answered, by the server's name.
+        finish_reason: Why the answer ended, such as stop or length.
+        items: The server's raw output, if the model needs it again with the next call.
+        sources: The pages behind the numbers in its text, the first one for [1].
+        left_out: The inputs that the model has not seen because its server does not support them: media types of
+            pictures and files, and for single pictures the `picture_digest` of their address.
     """
 
     text: str = ""
@@ -122,17 +122,17 @@ class CachedPrompt(list[ChatMessage]):
 
 
 class ChatLLM(ABC):
-    """A language model that chats and calls tools: what a class of your own overrides, with what holds otherwise.
+    """The base class of language models that chat and call tools, with the defaults for your own classes.
 
-    `chat` is needed. An object that has it and does not inherit is taken as well.
+    Only `chat` is required, and an object with it need not inherit.
 
     Attributes:
-        model: Its name, as its server knows it: by it tokens are counted and prices found.
-        base_url: Its server, for traces.
-        takes_schema: Whether `chat` takes schema=, an `AnswerSchema`.
-        searches_web: Whether its server may search the web itself, as far as is known.
-        shows_thoughts: Whether `chat` takes on_thought=, a `TextSink`, and has something for it.
-        limits: What its server has been found not to take, where the processes of a service share that.
+        model: Its name on the server, which decides how tokens are counted and priced.
+        base_url: The address of its server, for traces.
+        takes_schema: Whether `chat` accepts schema=, an `AnswerSchema`.
+        searches_web: Whether its server may search the web itself, if known.
+        shows_thoughts: Whether `chat` accepts on_thought=, a `TextSink`, and calls it.
+        limits: What its server does not support, if the processes of a service share that.
     """
 
     model: str = ""
@@ -144,37 +144,37 @@ class ChatLLM(ABC):
 
     @property
     def llms(self) -> "Sequence[ChatLLM]":
-        """The models that it asks, in order; by default itself."""
+        """The models behind it, in order; by default itself."""
         return (self,)
 
     @property
     def models(self) -> Sequence[str]:
-        """The names of those that may answer, the first one first."""
+        """The names of the models that may answer, in order."""
         return (self.model or type(self).__name__,)
 
     @property
     def refused(self) -> frozenset[str]:
-        """What its server has been found not to take, by name: fields, forms, kinds of input."""
+        """The fields, formats and kinds of input that its server does not support, by name."""
         return frozenset()
 
     def preview(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = ()) -> Mapping[str, Any] | None:  # noqa: ARG002 - others need it
-        """Return where a call would be sent at this moment ("url"), and what ("body"); None if it cannot tell."""
+        """Preview the request of a call: its "url" and "body"; None if unknown."""
         return None
 
     async def close(self) -> None:
-        """Let go of its connections; a later call of `chat` opens them again."""
+        """Close its connections; a later call of `chat` opens them again."""
 
     @abstractmethod
     async def chat(
         self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = (), *, on_text: TextSink | None = None
     ) -> ChatResponse:
-        """Return the model's answer.
+        """Ask the model for an answer.
 
         Args:
             messages: The whole prompt.
-            tools: What it may call; none means that it has to answer.
-            on_text: Called with each piece of the text as it arrives. It is left out where nobody listens.
+            tools: The tools that it may call; without tools it has to answer.
+            on_text: Called with each piece of the text as it arrives; left out without a listener.
 
         Raises:
-            LLMError: the model did not answer; its attributes say whether asking again may help.
+            LLMError: the model did not answer; its attributes tell whether a retry may succeed.
         """

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def default_llm() -> ChatLLM:
-    """Return the model that the environment and the file `.env` name; where they name none, a demo script answers.
+    """Create the model that the environment and `.env` configure; without a configuration, the demo.
 
     Raises:
-        SettingsError: a setting is wrong.
+        SettingsError: a setting is invalid.
     """
     return configured_llm(Settings.load())
 

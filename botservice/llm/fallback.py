@@ -214,13 +214,13 @@ class _Member:
 
 
 class FallbackLLM(ChatLLM):
-    """Asks the first of several models, and the next one where that is unavailable, rate limited, retired or unknown.
+    """Asks the first of several models, and the next one if that is unavailable, rate limited, retired or unknown.
 
-    Nobody is asked after the first words of an answer were shown, nor where the request is wrong by itself. One that
-    failed is left alone for a while; then one call tries it again.
+    No other model is asked after the first words of an answer were shown, or if the request itself is invalid. A
+    model that failed is left alone for a while; then one call tries it again.
 
     Attributes:
-        model: The first one's name, by whose measure prompts are counted.
+        model: The name of the first model, which decides how prompts are counted.
     """
 
     takes_schema = True
@@ -261,12 +261,12 @@ class FallbackLLM(ChatLLM):
 
     @property
     def models(self) -> Sequence[str]:
-        """The names of all; a response says by one of them who answered."""
+        """The names of all models; a response names the one that answered."""
         return tuple(name for llm in self.llms for name in llm.models)
 
     @property
     def shows_thoughts(self) -> bool:  # type: ignore[override] # nobody sets it
-        """Whether `chat` has something for on_thought."""
+        """Whether `chat` calls on_thought."""
         return any(llm.shows_thoughts for llm in self.llms)
 
     @property
@@ -283,11 +283,11 @@ class FallbackLLM(ChatLLM):
         on_thought: TextSink | None = None,
         schema: AnswerSchema | None = None,
     ) -> ChatResponse:
-        """Return the answer of the first model that gives one (see `ChatLLM.chat`).
+        """Ask the models in order for an answer (see `ChatLLM.chat`).
 
         Args:
-            on_thought: Called with what a model thinks, where it shows that.
-            schema: The form of the answer, for those that take one.
+            on_thought: Called with the thoughts of models that show them.
+            schema: The format of the answer, for models that accept one.
         """
         call = FallbackCall(
             messages, tools, on_text, on_thought, schema=schema, patience_seconds=self._patience_seconds
@@ -302,7 +302,7 @@ class FallbackLLM(ChatLLM):
         raise call.failure()
 
     async def close(self) -> None:
-        """Close the connections of all."""
+        """Close the connections of all models."""
         async with contextlib.AsyncExitStack() as stack:
             for llm in self.llms:
                 stack.push_async_callback(llm.close)

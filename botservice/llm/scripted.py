@@ -20,11 +20,11 @@ _PIECES = re.compile(r"\s*\S+\s*|\s+")
 
 
 class ScriptedChatLLM(ChatLLM):
-    """Replays replies in order; where a script is one function, that function gives every reply.
+    """Replies with a script: its entries in order, or the results of one function.
 
     Attributes:
-        prompts: The messages of every call so far, oldest first.
-        tools: The tools of every call so far.
+        prompts: The messages of all calls so far, oldest first.
+        tools: The tools of all calls so far.
     """
 
     def __init__(self, script: "Iterable[Reply | ScriptFunction] | ScriptFunction", *, model: str = "scripted") -> None:
@@ -37,10 +37,10 @@ class ScriptedChatLLM(ChatLLM):
     async def chat(
         self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = (), *, on_text: TextSink | None = None
     ) -> ChatResponse:
-        """Return the script's next reply.
+        """Reply with the next entry of the script.
 
         Raises:
-            LLMError: the script is at its end.
+            LLMError: the script has ended.
         """
         self.prompts.append(list(messages))
         self.tools.append(list(tools))

@@ -175,7 +175,7 @@ def find_encoding(model: str | None = None, *, patience_seconds: float = LOAD_SE
 
 
 async def count_aside(function: Callable[..., T], *arguments: object) -> T:
-    """Return what a function that counts returns for these arguments; it runs beside the event loop."""
+    """Return what a function that counts returns for these arguments; it runs off the event loop."""
     return await asyncio.get_running_loop().run_in_executor(_THREADS, function, *arguments)
 
 

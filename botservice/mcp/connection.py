@@ -32,7 +32,7 @@ _LIST_SECONDS: Final = 30.0
 _PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0)
 _CLOSE_SECONDS: Final = 6.0
 _STEADY_SECONDS: Final = 60.0  # who was up so long begins with the shortest pause again
-_NO_SESSION: Final = (400, 404)  # MCP, streamable HTTP: what a server that began anew answers, the first one by habit
+_NO_SESSION: Final = (400, 404)  # MCP, streamable HTTP: what a server that began again answers, the first one by habit
 _MOST_PAGES: Final = 50
 _MOST_TOOLS: Final = 1_000
 _LONGEST_REASON: Final = 1_000
@@ -99,7 +99,7 @@ class ServerConnection:
         """Return what a tool of the server gives, as the client has it.
 
         Args:
-            may_repeat: Whether it may be called once more where the server seems to have begun anew.
+            may_repeat: Whether it may be called once more where the server seems to have begun again.
 
         Raises:
             OutputError: it gives nothing; the message says why, for the model to read.

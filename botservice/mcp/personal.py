@@ -185,7 +185,7 @@ class PersonalServers:
                 return await self._ask(config, context)
             if await self._confirm(context, config, code):
                 return [f"The person has signed in: you can use the tools of {config.name} for them now."]
-            raise OutputError("this is not what their page shows: have them look again, or sign in anew")
+            raise OutputError("this is not what their page shows: have them look again, or sign in again")
 
         said = f"Have the person sign in to {config.name}, whose tools you can use for them then."
         return Tool(sign_in, name=f"{config.prefix}__sign_in", description=said, idempotent=True, max_calls=1)

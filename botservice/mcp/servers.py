@@ -20,7 +20,7 @@ _WAIT_SECONDS: Final = 10.0
 
 
 class MCPServers(Toolset):
-    """A toolset of MCP servers. One that is down costs its own tools only, and is connected again in the background."""
+    """A toolset of MCP servers. One that is down loses only its own tools, and is reconnected in the background."""
 
     def __init__(
         self,
@@ -64,10 +64,10 @@ class MCPServers(Toolset):
         public_url: str | None = None,
         encryption_key: str | None = None,
     ) -> Self:
-        """Return the servers of a file such as mcp.json; nothing is connected yet.
+        """Load the servers from a file such as mcp.json, without connecting yet.
 
         Raises:
-            SettingsError: it cannot be read, or something in it is wrong.
+            SettingsError: the file cannot be read or is invalid.
         """
         made = cls({}, wait_seconds=wait_seconds, public_url=public_url, encryption_key=encryption_key)
         made._configs = tuple(read_file(path, environment))
@@ -75,13 +75,13 @@ class MCPServers(Toolset):
 
     @property
     def names(self) -> list[str]:
-        """The names of the servers, as they stand in the file."""
+        """The names of the servers in the file."""
         return [config.name for config in self._configs]
 
     async def tools(self) -> Sequence[Tool]:
-        """Return the tools of all servers, also of those that are down and were up before; the servers take turns.
+        """List the tools of all servers in turn, including servers that were up before and are down now.
 
-        Those of servers to which people sign in are not among them.
+        Servers to which people sign in are left out.
         """
         self._open()
         await self.wait(self._wait_seconds)
@@ -92,42 +92,42 @@ class MCPServers(Toolset):
         return self._made[1]
 
     async def tools_for(self, context: AgentContext) -> Sequence[Tool]:
-        """Return the tools of all servers, and in a private chat those that the person has signed in to."""
+        """List the tools of all servers, and in a private chat also of those to which the person has signed in."""
         tools, configs = await self.tools(), self._with_sign_in()
         if self._personal is None or not configs:
             return tools
         return [*in_turn([*await self._personal.tools_for(context, configs), tools])]
 
     async def finish_sign_in(self, storage: Storage, server: str, query: Mapping[str, str]) -> Returned:
-        """Finish the sign-in of a person whom a server sent back; return which server, and what to tell them.
+        """Finish the sign-in of a person who returns from a server; return the server and the code for the chat.
 
         Args:
-            server: At whose address they came back, as the names of its tools begin.
-            query: What stands in the address that they came back to.
+            server: The server's address of return, which is the prefix of its tools.
+            query: The query parameters of that address.
         """
         if self._personal is None:
             return Returned()
         return await self._personal.finish(storage, self._configs, server, query)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until each server has been tried once, or the time is over."""
+        """Wait until each server has been tried once, or until the time limit."""
         self._open()
         untried = [each for each in self._connections if not each.is_tried.is_set()]
         await asyncio.gather(*(each.wait(seconds) for each in untried))
 
     def problems(self) -> Mapping[str, str | None]:
-        """Return why each server cannot be used, by name; None for one that can."""
+        """Map each server to the reason why it does not work, or to None."""
         return {
             each.config.name: self._problem(each) if each.is_tried.is_set() else "it is still being connected"
             for each in self._connections
         }
 
     def sign_in_names(self) -> list[str]:
-        """Return the names of the servers to which people sign in, as far as that is known."""
+        """List the servers to which people sign in, if known."""
         return [config.name for config in self._with_sign_in()]
 
     def explain_missing(self, name: str) -> str | None:
-        """Return why a tool of that name cannot be called at this moment, or None if no server knows of it."""
+        """Explain why a tool of that name cannot be called now; None if no server knows it."""
         prefix, separator, _ = name.partition("__")
         server = next((each for each in self._connections if separator and each.config.prefix == prefix), None)
         if server is None:
@@ -138,7 +138,7 @@ class MCPServers(Toolset):
         return server.explain_absence() if is_away else None
 
     async def close(self) -> None:
-        """Close the connections to all servers, side by side; those that run here end."""
+        """Close the connections to all servers at once, and end those that run on this machine."""
         connections, self._connections = self._connections, []
         children, self._children = self._children, Children()
         self._made = ([], [])

@@ -90,7 +90,7 @@ class SignIns:
         row = await storage.read(lambda connection: find_sign_in(connection, identity_id, server))
         try:
             found = None if row is None else self._read(row.id, server, row.data)
-        except StorageError:  # with another key: the person signs in anew
+        except StorageError:  # with another key: the person signs in again
             return None
         return found if found is not None and found.grant.url == url else None
 

@@ -4,7 +4,7 @@ The package has this as well, and reads a line to its end however long it is. So
 Server processes end with this one, even if it is killed.
 
 Each server runs in a session of its own, so that a signal to this process and its group does not reach it. A shell
-beside the service waits on a pipe: where the service ends, however it ends, the pipe closes, and the shell ends
+alongside the service waits on a pipe: where the service ends, however it ends, the pipe closes, and the shell ends
 every group of processes that is left. On Windows the client's job objects do that.
 """
 

@@ -98,7 +98,7 @@ class Budgets:
 
         Args:
             exports_per_day: How many archives of their data a person may ask for.
-            answer_tokens: How long an answer may become: so much is reserved for it, beside the prompt.
+            answer_tokens: How long an answer may become: so much is reserved for it, next to the prompt.
 
         Raises:
             SettingsError: a limit is so low that no call would ever fit.

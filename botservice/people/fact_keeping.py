@@ -150,7 +150,7 @@ def keep_found(connection: Connection, context_id: int, found: Found, now: datet
 
 
 def _why_not(found: Found, every: list[Fact]) -> Unkept | None:
-    """Return why a statement is not stored beside the known facts.
+    """Return why a statement is not stored next to the known facts.
 
     A sentence may say several things: where the observer finds another one in it, that is kept, too.
     """

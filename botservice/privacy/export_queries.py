@@ -103,7 +103,7 @@ def note_export(connection: Connection, turn_id: int, sha256: str) -> None:
     """Note the archive that is given in a turn.
 
     Raises:
-        TurnGrew: something in it was forgotten while it was made; it is to be made anew.
+        TurnGrew: something in it was forgotten while it was made; it is to be made again.
     """
     made = update(exports).where(exports.c.turn_id == turn_id).values(sha256=sha256)
     if not connection.execute(made).rowcount:
@@ -126,7 +126,7 @@ def drop_old_exports(connection: Connection, now: datetime) -> int:
 
 
 def _drop(connection: Connection, rows: Sequence[Row[*tuple[Any, ...]]], now: datetime) -> int:
-    """Delete archives, and return how many; one that is still owed to a person is made anew, of what is left."""
+    """Delete archives, and return how many; one that is still owed to a person is made again, of what is left."""
     for row in rows:
         connection.execute(delete(exports).where(exports.c.turn_id == row.turn_id))
         if is_owed(connection, row.turn_id):

@@ -340,7 +340,7 @@ def erase_messages(connection: Connection, erasure: Erasure, now: datetime) -> F
 
 
 def erase_references(connection: Connection, context_id: int, held: Mapping[int, Sequence[Reference]]) -> int:
-    """Remove forgotten words from messages of people, to be counted and embedded anew.
+    """Remove forgotten words from messages of people, to be counted and embedded again.
 
     Returns how many files went with that.
     """

@@ -214,7 +214,7 @@ def find_steps(connection: Connection, after: int, context_id: int) -> list[int]
 
 
 def break_seals(connection: Connection, step_ids: Sequence[int]) -> None:
-    """Remove what models gave beside their words from steps: nobody can tell what that repeats."""
+    """Remove what models gave next to their words from steps: nobody can tell what that repeats."""
     query = select(steps.c.id, steps.c.data).where(steps.c.id.in_(step_ids)).with_for_update()
     for row in connection.execute(query).all():
         record = json.loads(row.data) if _SEAL in row.data else {}

@@ -77,7 +77,7 @@ class _Pairs:
 
 
 class GramIndex:
-    """Letter pairs of a growing list of words; the newest apart, so that a new word does not have all sorted anew."""
+    """Letter pairs of a growing list of words; the newest apart, so that a new word does not have all sorted again."""
 
     def __init__(self) -> None:
         self._seen = 0
@@ -92,7 +92,7 @@ class GramIndex:
         return self._numbers.nbytes + self._lengths.nbytes + pairs
 
     def has_room_for(self, words: dict[str, int]) -> bool:
-        """Return whether extend takes in thirty words more than these without sorting all pairs anew."""
+        """Return whether extend takes in thirty words more than these without sorting all pairs again."""
         return len(self._newest.grams) + (len(words) - self._seen + _FEW) * _MAX_LENGTH <= self._most_in_newest
 
     @property

@@ -123,7 +123,7 @@ class SearchIndex:
         return self._learn(texts, np.arange(start, start + len(documents), dtype=np.int32))
 
     def _rows(self, documents: list[Document], texts: list[list[str]]) -> MessageRows:
-        """Return what is kept of documents beside their words; texts are their tokens."""
+        """Return what is kept of documents next to their words; texts are their tokens."""
         has_digits = [_DIGIT.search(document.text) is not None for document in documents]
         return MessageRows(
             id=[document.id for document in documents],

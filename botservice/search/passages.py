@@ -114,7 +114,7 @@ def _parsed(asked: str, language: int) -> Query:
 def rank_passages(text: str, asked: str, longest: int) -> list[tuple[int, int]]:
     """Rank the passages of a text by the words of a question that they have, best first.
 
-    After those that have any come those beside the best one, the nearest first. A word counts by its rarity within the
+    After those that have any come those next to the best one, the nearest first. A word counts by its rarity within the
     text. An index of a chat knows more signals, and building one for each long message takes ten times as long.
 
     Args:

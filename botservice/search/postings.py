@@ -45,7 +45,7 @@ class Postings:
 
     @property
     def has_room(self) -> bool:
-        """Whether a few messages are taken in without sorting all anew."""
+        """Whether a few messages are taken in without sorting all again."""
         return not self._aside and self._tail_size + _ASIDE_AT <= self._most_in_tail
 
     @property

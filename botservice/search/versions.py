@@ -1,4 +1,4 @@
-"""What is said anew: of two messages that answer a question alike, and of one person's words, the newer hold."""
+"""What is said again: of two messages that answer a question alike, and of one person's words, the newer hold."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -66,7 +66,7 @@ _ALL: Final = 0.99
 def renew(
     score: Scores, places: NDArray[np.int64], gains: Scores, has: Scores, columns: Columns, weights: Weights
 ) -> bool:
-    """Raise what says a fact anew above what said it before, among some places; return whether there was any.
+    """Raise what says a fact again above what said it before, among some places; return whether there was any.
 
     Args:
         places: Positions of messages, once each, ascending.

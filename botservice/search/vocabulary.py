@@ -22,7 +22,7 @@ class Vocabulary:
     """Words of one chat, append-only."""
 
     def __init__(self) -> None:
-        # Word to id, in the order of the ids. A plain dict of plain values, and no list beside it: the garbage
+        # Word to id, in the order of the ids. A plain dict of plain values, and no list next to it: the garbage
         # collector walks through neither, however many chats are held.
         self._ids: dict[str, int] = {}
         self._groups: dict[str, tuple[int, ...]] = {}  # tuples: the garbage collector does not walk through them
@@ -42,7 +42,7 @@ class Vocabulary:
 
     @property
     def has_room(self) -> bool:
-        """Whether a few words are learned without sorting all anew."""
+        """Whether a few words are learned without sorting all again."""
         return self._grams.has_room_for(self._ids)
 
     def compact(self) -> None:

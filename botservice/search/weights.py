@@ -22,9 +22,9 @@ class Weights:
     inflected: float = 0.9  # "ran" for "run"
     related: float = 0.5  # "dog" for "pet": likely meant, less sure than the word itself
     misspelt: float = 0.8  # looks like a word that the chat does not have
-    alike: float = 0.2  # looks like a word that the chat has: "feather" beside "weather", but also parts of compounds
+    alike: float = 0.2  # looks like a word that the chat has: "feather" next to "weather", but also parts of compounds
 
-    # How much a word of the question is worth beside its rarity.
+    # How much a word of the question is worth next to its rarity.
     light_word: float = 0.7  # in the library's stopword list, which also has "work", "home" and "name"
     name_in_text: float = 0.4  # a name stands for its bearer; in a text it often only addresses them
 
@@ -54,13 +54,13 @@ class Weights:
     date_alone: float = 0.3  # so that "yesterday" alone finds something
     when: float = 0.3  # "when": messages with words of time
 
-    # Facts that are said anew: the newer message stands first where it has the same words of the question ...
+    # Facts that are said again: the newer message stands first where it has the same words of the question ...
     renewal_words: float = 0.9  # ... and the older one nearly as many of them as the best message
     renewal_score: float = 0.7  # ... and the newer one would be found near the older one anyway
 
     # Meaning, where there are vectors. Words and the talk around them stay the stronger signal; more of it loses
     # names, numbers and rare words, which vectors blur.
-    # A best message that has such a share of what is asked for is certain; weaker words count less beside meaning.
+    # A best message that has such a share of what is asked for is certain; weaker words count less next to meaning.
     covered: float = 0.7
     dense: float = 1.0
     dense_window: float = 1.0  # the talk around: the answer to a question that means the same

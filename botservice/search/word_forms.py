@@ -8,7 +8,7 @@ from botservice.search.tokens import fold
 
 
 def _lines_of(name: str) -> list[str]:
-    """Return the lines of a file of words beside this module, without comments."""
+    """Return the lines of a file of words next to this module, without comments."""
     lines = files(__package__).joinpath(name).read_text(encoding="utf-8").splitlines()
     return [line for line in lines if not line.startswith("#")]
 

@@ -64,7 +64,7 @@ async def serve(
     Args:
         has_worker: Whether this process works on turns; otherwise `work` does, in others.
         share: Which conversations this process works on first.
-        beside: Runs beside it, as workers with the other shares do, until the event is set: they end while this does.
+        beside: Runs alongside, as workers with the other shares do, until the event is set: they end while this does.
         on_ready: Called once, when the service has begun, with the port that it listens at.
 
     Raises:
@@ -94,7 +94,7 @@ async def serve(
 
 
 async def _end(beside: Awaitable[None], ending: asyncio.Event) -> None:
-    """Return once the processes beside this one have ended, too."""
+    """Return once the processes alongside this one have ended, too."""
     ending.set()
     await beside
 
@@ -123,7 +123,7 @@ async def _until_ended(storage: Storage, on_ready: Callable[[Callable[[], None]]
 
 @contextlib.asynccontextmanager
 async def _traced() -> AsyncIterator[None]:
-    """Trace within the block, if the environment asks for that; the last spans are sent beside the event loop."""
+    """Trace within the block, if the environment asks for that; the last spans are sent off the event loop."""
     traced = tracing(__version__)
     traced.__enter__()
     try:

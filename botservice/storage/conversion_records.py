@@ -105,7 +105,7 @@ def _lengthen(short: Iterable[int | list[int]]) -> list[int]:
 
 
 def _join_usage(value: Any) -> Any:
-    """Return a value with every usage whole: its newer numbers stood beside it, also in the steps of sub-agents."""
+    """Return a value with every usage whole: its newer numbers stood next to it, also in the steps of sub-agents."""
     if isinstance(value, list):
         return [_join_usage(each) for each in value]
     if not isinstance(value, dict):

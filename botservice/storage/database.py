@@ -58,16 +58,16 @@ _REMEDY = "run `botservice migrate`"
 
 
 class Storage:
-    """Everything that is kept, in one database.
+    """The database with everything that is stored.
 
     Open it with `async with Storage.open("sqlite:///bot.db") as storage`. Reads and writes are functions of an
-    SQLAlchemy connection: reads run side by side in threads, writes one after the other in one thread. Short reads of
-    SQLite run where they are asked for.
+    SQLAlchemy connection: reads run in parallel threads, writes one after the other in one thread. Short reads of
+    SQLite run directly.
 
     Attributes:
         claims: The claims on contexts.
-        activity: Whether it is in use.
-        is_sqlite: Whether the database is embedded.
+        activity: Counts the work in progress.
+        is_sqlite: Whether the database is SQLite.
     """
 
     claims: Claims
@@ -110,17 +110,17 @@ class Storage:
         encryption_key: str | None = None,
         records_transitions: bool = False,
     ) -> "Storage":
-        """Return the storage at url, to be used with `async with`.
+        """Create the storage at url; use it with `async with`.
 
         Args:
-            url: `sqlite:///file.db`, `sqlite://` for one that ends with the process, or `postgresql://…`.
-            migrate: Whether to bring the tables up to date; by default an embedded SQLite is, Postgres is not.
-            limits: How long to wait for others.
-            encryption_key: What files are encrypted with before they are stored, as ENCRYPTION_KEY is written.
-            records_transitions: Whether to have the database record each change of a state (see `transitions.py`).
+            url: `sqlite:///file.db`, `sqlite://` for a database in memory, or `postgresql://…`.
+            migrate: Whether to update the tables; by default only on SQLite.
+            limits: The time limits.
+            encryption_key: The key that encrypts files, in the format of ENCRYPTION_KEY.
+            records_transitions: Whether the database records each change of a state (see `transitions.py`).
 
         Raises:
-            SettingsError: url is no address of a database, or encryption_key is too short.
+            SettingsError: url is not an address of a database, or encryption_key is too short.
             DatabaseInUse: another process works on this SQLite file, which is not up to date (when it is entered).
             SchemaMismatch: the tables are older than this program, or too new for it, or hold a part of a copy (when it
                 is entered).
@@ -138,10 +138,10 @@ class Storage:
         return cls(where, migrates=migrates, limits=limits, cipher=cipher, records_transitions=records_transitions)
 
     def migrate(self, progress: Progress = unwatched) -> None:
-        """Bring the tables up to date in this thread, so that Ctrl+C stops it; to be opened after that.
+        """Update the tables in this thread, so that Ctrl+C stops it; open the storage after that.
 
         Raises:
-            BotServiceError: as entering it does.
+            BotServiceError: the same errors as when it is entered.
         """
         if self.where.is_memory:
             return
@@ -198,7 +198,7 @@ class Storage:
         return self._readers is not None
 
     async def read(self, query: Callable[[Connection], T], *, is_short: bool = False, is_long: bool = False) -> T:
-        """Return what query returns, run in a thread on one consistent view of the database.
+        """Run a query in a thread on one consistent view of the database, and return its result.
 
         Args:
             is_short: Whether others may wait for it: it reads a few rows by their keys, does little with them, and
@@ -232,33 +232,33 @@ class Storage:
         sort_key: SortKey = (),
         is_told: bool = True,
     ) -> T:
-        """Return what operation returns, once it is committed (see `Writer.issue`).
+        """Run a write, and return its result once it is committed (see `Writer.issue`).
 
         Raises:
             ClaimLost: fence no longer holds.
-            StorageUnavailable: the database did not take it.
+            StorageUnavailable: the database did not accept it.
         """
         return await self.issue(operation, fence=fence, sort_key=sort_key, is_told=is_told)
 
     def issue(self, operation: Callable[[Connection], T], **how: Any) -> "asyncio.Future[T]":
-        """Issue a write and return what becomes of it (see `Writer.issue`)."""
+        """Issue a write and return its future (see `Writer.issue`)."""
         if self._readers is None:
             raise StorageUnavailable("the storage is not open")
         self.activity.note()
         return self._writer.issue(operation, **how)
 
     def now(self) -> datetime:
-        """Return the present moment, aware: by the clock of the Postgres server, which all replicas share."""
+        """Get the current time, aware: by the clock of the Postgres server, which all replicas share."""
         return datetime.now(UTC) if self.is_sqlite or not self.is_open else self._writer.connection.clock.now()
 
     async def confirm(self, claim: Claim) -> None:
-        """Return if a claim is held at this moment; the database is asked where it was not heard of for a while.
+        """Check that a claim is held now. If the last check is too old, the database is queried.
 
-        A process that hung, or was cut off, does not know by itself that others have taken over.
+        A process that hung or lost its connection cannot know by itself that another one has taken over.
 
         Raises:
-            ClaimLost: it is not held any more.
-            StorageUnavailable: the database does not say.
+            ClaimLost: the claim is no longer held.
+            StorageUnavailable: the database does not answer.
         """
         for _ in range(_MOST_QUESTIONS):
             claim.check()
@@ -272,7 +272,7 @@ class Storage:
 
         Raises:
             ClaimLost: the conversation is not this process's any more.
-            StorageUnavailable: the database did not take it.
+            StorageUnavailable: the database did not accept it.
         """
         if self._records_transitions:
             await self.write(
@@ -281,11 +281,11 @@ class Storage:
 
     @property
     def refusal(self) -> UnsuitableDatabase | None:
-        """Why nothing can be kept in this database, if that has turned out."""
+        """Why this database cannot be used, if that is known."""
         return self._refused.result() if self._refused.done() else None
 
     async def refused(self) -> UnsuitableDatabase:
-        """Return why nothing can be kept in this database, as soon as that turns out."""
+        """Wait until it turns out that this database cannot be used, and return why."""
         return await asyncio.shield(asyncio.wrap_future(self._refused))
 
     def _refuse(self, error: UnsuitableDatabase) -> None:
@@ -293,22 +293,22 @@ class Storage:
             self._refused.set_result(error)
 
     async def ping(self) -> None:
-        """Return if the database can be read and written.
+        """Check that the database can be read and written.
 
         Raises:
-            StorageUnavailable: it cannot.
+            StorageUnavailable: it cannot be read or written.
         """
         await self.read(lambda connection: connection.execute(text("SELECT 1")).scalar_one(), is_short=True)
         await self.write(check_writable)
 
     async def check_writes(self, *, is_doubted: bool = False) -> None:
-        """Return if the database takes what is written. That is tried at first, and after it has refused a write.
+        """Check that the database accepts writes. It is tested at first, and after a refused write.
 
         Args:
-            is_doubted: Whether to try it in any case.
+            is_doubted: Whether to test it in any case.
 
         Raises:
-            StorageError: it does not, or did not seconds ago; the message has the database's reason.
+            StorageError: it does not, or did not seconds ago; the message has the reason of the database.
         """
         tried_at = self._writes_tried_at
         if tried_at is not None and not is_doubted:
@@ -321,9 +321,9 @@ class Storage:
         self._writer.refusal = None
 
     async def listen(self, hear: Hear) -> None:
-        """Give hear, until cancelled, what other processes on the same Postgres say; SQLite has none.
+        """Call hear with the notifications of other processes on the same Postgres, until cancelled.
 
-        It may miss something while the database is away.
+        Notifications may be lost while the database is unavailable.
         """
         if not self.is_sqlite:
             engine = create_writer_engine(self.where, self._limits)
@@ -338,15 +338,15 @@ class Storage:
                 await self.activity.pause(0.0)
 
     async def scrub(self, *, patience_seconds: float = PATIENCE_SECONDS) -> bool:
-        """Have the bytes of what was deleted leave the files; return whether they have, or will in the background.
+        """Remove deleted bytes from the files; return whether they are removed, or will be in the background.
 
-        Postgres keeps them until VACUUM has been there, which autovacuum sees to: that is not waited for.
+        Postgres removes them by autovacuum, without waiting for it here.
         """
         await sweep_files(self)
         return self._scrubber is not None and await self._scrubber.scrub(patience_seconds=patience_seconds)
 
     def scrub_soon(self) -> None:
-        """Have the bytes of what was deleted leave the files of SQLite at the next quiet moment."""
+        """Remove deleted bytes from the files of SQLite at the next quiet moment."""
         if self._scrubber is not None:
             self._scrubber.soon()
 
@@ -357,7 +357,7 @@ class Storage:
 
     @property
     def is_scrubbed(self) -> bool:
-        """Whether all that was deleted has left the files, as far as this process knows."""
+        """Whether all deleted bytes are removed from the files, if this process knows."""
         return self._scrubber is not None and not self._scrubber.is_due
 
     async def _vacuum(self, is_unwanted: Callable[[], bool]) -> None:

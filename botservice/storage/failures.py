@@ -28,7 +28,7 @@ class Failure:
 
     Attributes:
         is_general: Whether any other transaction would have failed now as well.
-        is_blocked: Whether it waited in vain for a lock of another session.
+        is_blocked: Whether it waited without success for a lock of another session.
         refusal: The database's reason, where it takes no such writes: for its disk, a quota, or a right.
     """
 

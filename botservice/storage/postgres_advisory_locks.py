@@ -18,7 +18,7 @@ LOCK_SPACE = 0x626F7473
 def lock_space(purpose: str = "", *, offset: int = 0) -> str:
     """Return SQL for the first half of a lock's key: every schema of a database has its own.
 
-    That of the schema "public" is what it has always been, so that an earlier release beside this one is met.
+    That of the schema "public" is what it has always been, so that an earlier release alongside this one is met.
     """
     own = f"('x' || left(md5('botservice {purpose} ' || current_schema()), 8))::bit(32)::int"
     return f"CASE current_schema() WHEN 'public' THEN {LOCK_SPACE + offset} ELSE {own} END"

@@ -1,4 +1,4 @@
-"""The part of a migration that runs on Postgres beside the service: building indexes and counting messages.
+"""The part of a migration that runs on Postgres alongside the service: building indexes and counting messages.
 
 An index that is built within a migration's transaction locks its table for all that write, for as long as that takes.
 """

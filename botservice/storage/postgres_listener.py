@@ -17,7 +17,7 @@ from botservice.core.errors import StorageUnavailable
 logger = logging.getLogger(__name__)
 
 # Every schema of a database has its own channel. That of "public" is what it has always been, so that an earlier
-# release beside this one is heard.
+# release alongside this one is heard.
 CHANNEL = (
     "CASE current_schema() WHEN 'public' THEN 'botservice' ELSE 'botservice_' || left(md5(current_schema()), 12) END"
 )
@@ -42,7 +42,7 @@ class Listener:
         self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
 
     async def run(self, hear: Hear) -> NoReturn:
-        """Give everything that is said to hear, until cancelled; a connection that is lost is made anew."""
+        """Give everything that is said to hear, until cancelled; a connection that is lost is made again."""
         while True:
             try:
                 connecting = asyncio.ensure_future(asyncio.to_thread(self._connect))

@@ -42,7 +42,7 @@ def full_text_of(row: Row[*tuple[Any, ...]]) -> str:
 
 
 def written_text_of(row: Row[*tuple[Any, ...]]) -> str:
-    """Return the text of a row for people: beside words, files have their names alone."""
+    """Return the text of a row for people: next to words, files have their names alone."""
     if not row.own_text or not row.attachments:
         return full_text_of(row)
     names = [each["name"] for each in row.attachments if each.get("name")]

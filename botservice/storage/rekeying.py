@@ -1,4 +1,4 @@
-"""Encrypting stored files anew: those in the clear, and those under an older key."""
+"""Encrypting stored files again: those in the clear, and those under an older key."""
 
 from functools import partial
 
@@ -24,7 +24,7 @@ async def give_up_unreadable(storage: Storage, progress: Progress = unwatched) -
 async def encrypt_files(storage: Storage, progress: Progress = unwatched) -> int:
     """Encrypt every stored file with the first key, and return how many there are; the clear bytes leave the database.
 
-    It may run beside the service, and again after it was cut off.
+    It may run alongside the service, and again after it was cut off.
     """
     done, last = 0, 0
     newest = await storage.read(find_newest_blob)

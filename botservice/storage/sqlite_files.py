@@ -16,7 +16,7 @@ _PAGES_AT_ONCE = 1_000
 STEPS_AT_ONCE = 100_000  # of SQLite's own machine: some milliseconds
 _OWNER_ALONE = 0o600  # what people wrote is in these files
 _HEADER = b"SQLite format 3\0"  # SQLite, "Database File Format", 1.3.1
-_BESIDE = ("-wal", "-shm")  # SQLite gives what it makes beside a database the database's own mode
+_BESIDE = ("-wal", "-shm")  # SQLite gives what it makes next to a database the database's own mode
 
 
 def check_interrupted(error: BaseException | None) -> None:
@@ -144,7 +144,7 @@ def _copy(path: Path, target: Path, progress: Progress) -> None:
         contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as source,
         contextlib.closing(sqlite3.connect(target)) as copy,
     ):
-        # Within one transaction that reads: a copy in pieces would otherwise begin anew at every write in
+        # Within one transaction that reads: a copy in pieces would otherwise begin again at every write in
         # between (SQLite, "Backup API"). With a write-ahead log nobody waits for it: it reads what was there at first.
         source.execute("BEGIN")
         source.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -152,7 +152,7 @@ def _copy(path: Path, target: Path, progress: Progress) -> None:
             copy, pages=_PAGES_AT_ONCE, progress=lambda _, left, total: progress(total - left, total, "copied")
         )
         copy.set_progress_handler(lambda: progress(1, 1, "checked"), STEPS_AT_ONCE)  # here Ctrl+C is noticed, too
-        copy.execute("PRAGMA journal_mode=DELETE").fetchall()  # one file, nothing beside it
+        copy.execute("PRAGMA journal_mode=DELETE").fetchall()  # one file, nothing next to it
         if copy.execute("PRAGMA quick_check").fetchall() != [("ok",)]:
             raise StorageError(f"the copy of {path} is damaged: check the disk, and the database")
 

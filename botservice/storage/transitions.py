@@ -17,7 +17,7 @@ from botservice.storage.url import DatabaseUrl
 
 TABLE: Final = "transitions"
 _CHANGES: Final = ("INSERT", "UPDATE", "DELETE")
-_LOCK: Final = 2  # beside the one of migrations
+_LOCK: Final = 2  # next to the one of migrations
 _THERE: Final = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'transitions'",
     "postgresql": "SELECT 1 WHERE to_regclass('transitions') IS NOT NULL",

@@ -1,4 +1,4 @@
-"""The one connection of a process that writes: opened when it is needed, and anew where it was lost."""
+"""The one connection of a process that writes: opened when it is needed, and again where it was lost."""
 
 import contextlib
 import logging

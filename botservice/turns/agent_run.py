@@ -24,14 +24,14 @@ _PARAGRAPH = "\n\n"
 
 
 class AgentRun:
-    """A claimed turn that is being worked on.
+    """A claimed turn in progress.
 
-    It owns no state that is not stored: another process may go on from the same place.
+    All its state is stored, so another process can continue from the same place.
 
     Attributes:
         context: The conversation.
-        memory: The steps; what is put in before a step is stored and reaches the model.
-        turn_id: The turn's id, as it stands in the log.
+        memory: The steps; items that you add before a step are stored and sent to the model.
+        turn_id: The turn's id, as in the log.
     """
 
     def __init__(  # noqa: PLR0913 - each with a default
@@ -77,12 +77,12 @@ class AgentRun:
 
     @property
     def result(self) -> RunResult | None:
-        """What came of it, with state, tokens, timing and steps; None while it goes on."""
+        """The result with state, tokens, timing and steps; None while it runs."""
         return read_result(self.context, began_at=self._began_at, answer=self.answer, is_stopped=self._is_stopped)
 
     @property
     def begun(self) -> Delivery | None:
-        """The message of the answer that is stored as on its way, for the caller to send now."""
+        """The started message of the answer, for the caller to send now."""
         return self._work.begun
 
     @property
@@ -91,15 +91,15 @@ class AgentRun:
         return self._interruption.is_asked
 
     async def step(self) -> MemoryStep:
-        """Do the next thing and return its record: an `ActionStep`, or the `FinalAnswerStep` with which answer is set.
+        """Run the next step and return its record: an `ActionStep`, or the `FinalAnswerStep` that sets the answer.
 
         Raises:
-            RunInterrupted: the run was interrupted; what was said is kept.
-            ApprovalPending: a call waits for a person's word; ResultPending: for its result. The turn stays, and waits.
-            RunFinished: the run has its answer already.
-            LLMError: the model did not answer; the step may be tried again.
-            ClaimLost: another process goes on with this turn.
-            TurnInProgress: another task is in the middle of a step of this run.
+            RunInterrupted: the run was interrupted; the text so far is stored.
+            ApprovalPending: a call awaits approval; ResultPending: it awaits a result. The turn is suspended.
+            RunFinished: the run already has its answer.
+            LLMError: the model did not answer; you can repeat the step.
+            ClaimLost: another process continues this turn.
+            TurnInProgress: another task runs a step of this run.
         """
         if self.answer is not None:
             raise RunFinished(f"turn {self.turn_id} has its answer: run.answer")
@@ -133,17 +133,17 @@ class AgentRun:
         return step
 
     async def finish(self) -> Message:
-        """Do step after step until there is an answer, and return it. Raises what `step` does."""
+        """Run steps until there is an answer, and return it. Raises the same errors as `step`."""
         while self.answer is None:
             await self.step()
         return self.answer
 
     async def stream(self) -> AsyncIterator[str]:
-        """Do step after step until there is an answer, and yield what the model says as it comes.
+        """Run steps until there is an answer, and yield the model's text as it arrives.
 
-        Texts of different calls of the model stand in paragraphs of their own; the answer is the last one, also where
-        it came all at once, from a final tool or past checks. A caller that stops listening leaves the turn open:
-        `resume` goes on with it. Raises what `step` does.
+        Texts of different model calls are separate paragraphs. The answer is the last one, also if it came at once,
+        from a final tool or after checks. If the caller stops iterating, the turn stays open and `resume` continues
+        it. Raises the same errors as `step`.
         """
         pieces = _Pieces()
         self._work.listen(pieces)
@@ -160,7 +160,7 @@ class AgentRun:
             self._work.listen(None)
 
     def interrupt(self) -> None:
-        """Stop the run: a model call or tools that are under way are cancelled; `step` raises RunInterrupted.
+        """Stop the run: cancel a running model call or tools; `step` raises RunInterrupted.
 
         May be called from any thread.
         """
@@ -168,11 +168,11 @@ class AgentRun:
 
     @property
     def may_begin_again(self) -> bool:
-        """Whether the model has said nothing yet, and no tool has run."""
+        """Whether the model has written nothing yet, and no tool has run."""
         return self._work.is_untouched and self.answer is None
 
     def begin_again(self) -> None:
-        """Cut off the call of the model, unless something was said or done: `step` raises TurnGrew."""
+        """Cancel the model call, unless text was written or a tool has run: `step` raises TurnGrew."""
         if self.may_begin_again:
             self._interruption.begin_again()
 
@@ -180,15 +180,15 @@ class AgentRun:
         self,
         summary_mode: bool = False,  # noqa: FBT001, FBT002 - contract
     ) -> list[dict[str, Any]]:
-        """Return the memory as chat-completions messages, the system prompt first.
+        """Convert the memory into chat-completions messages, the system prompt first.
 
         Args:
-            summary_mode: Leave out the system prompt, plans and what the model said beside its calls.
+            summary_mode: Leave out the system prompt, plans and the text that the model wrote along with calls.
         """
         return self.memory.write_memory_to_messages(summary_mode)
 
     async def close(self) -> None:
-        """Let go of the context. An unfinished turn stays as it is: `resume` goes on with it."""
+        """Release the context. An unfinished turn stays open, and `resume` continues it."""
         if self.is_interrupted and self.answer is None and not self._is_stopped and self._claim.is_held:
             await self._stop()
         await self._end()
@@ -231,7 +231,7 @@ class _Pieces(Live):
         """Do nothing: only texts are shown."""
 
     def on_restart(self) -> None:
-        """Take note that the answer begins anew."""
+        """Take note that the answer begins again."""
         self._current = ""
 
     async def close(self) -> None:

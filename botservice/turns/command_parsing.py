@@ -26,16 +26,16 @@ _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?
 
 @dataclass(frozen=True, slots=True)
 class CommandRequest:
-    """A command with everything that it may need.
+    """A command with everything that its handler may need.
 
     Attributes:
-        message: Who gave it, in which language, and whether others listen.
-        claim: The right to work on the context, which a change of it needs.
-        role: What the person who gave it may do; None for one whom no owner has named.
-        is_let_in: Whether that person is let in; others are asked nothing, and nothing of them is kept.
+        message: The message: its author, language, and whether others can read it.
+        claim: The claim on the context, which changes to it require.
+        role: The role of the person; None if no owner has named them.
+        is_let_in: Whether that person has access; nothing is stored about others.
         tools: The names of the agent's own tools; None if any could be there.
-        open_topic: Makes a place for a new conversation in this chat, by its name, and returns whether it is there.
-        capabilities: What the platform shows, and what stands before a command there.
+        open_topic: Creates a topic for a new conversation in this chat, by its name; returns whether it exists.
+        capabilities: The features of the platform, and its prefix of commands.
         zone: The time zone of the person; None if it is unknown.
     """
 
@@ -55,15 +55,15 @@ class CommandRequest:
     zone: tzinfo | None = None
 
     def has_tool(self, name: str) -> bool:
-        """Return whether the agent may use a tool of its own."""
+        """Check whether the agent has a tool of its own."""
         return self.tools is None or name in self.tools
 
     def say(self, key: str, /, **values: Value) -> FormattedText:
-        """Return a text in the language of the person who gave the command, with its formatting."""
+        """Fill in a text in the person's language, with its formatting."""
         return say(key, self.message.language, **values)
 
     def label(self, key: str, /, **values: object) -> str:
-        """Return a text for a button, or for a name, in that language."""
+        """Fill in a text for a button or a name in that language."""
         return in_language(key, self.message.language, **values)
 
     def say_number(self, number: float, *, places: int = 0) -> str:
@@ -81,16 +81,16 @@ class CommandRequest:
 
 @dataclass(frozen=True, slots=True)
 class CommandAnswer:
-    """What a command brings about.
+    """The effects of a command.
 
     Attributes:
-        text: For the person: a str is Markdown, as a model writes it; a FormattedText is shown as it is, and is what
-            holds words of others. Nothing is sent where there is neither a text nor a file.
-        apply: What it changes, in the transaction that stores the answer: both happen or none.
-        ask: What the agent is asked in its place.
-        after: What is done once the answer is stored. It need not happen: a process may end before.
-        is_personal: Whether it concerns nobody but the person who gave the command.
-        moments: The times that the text names.
+        text: The answer: a str is Markdown; a FormattedText is shown as it is, and is required for words of other
+            people. Without a text and a file, nothing is sent.
+        apply: Its change, in the transaction that stores the answer: both happen or none.
+        ask: A message for the agent instead of an answer.
+        after: Called once the answer is stored, unless the process ends before.
+        is_personal: Whether it concerns only the person who sent the command.
+        moments: The times in the text.
     """
 
     text: str | FormattedText = ""
@@ -103,7 +103,7 @@ class CommandAnswer:
     moments: tuple[Moment, ...] = ()
 
     def as_message(self, now: datetime) -> Message | None:
-        """Return the message to send, or None."""
+        """Build the message to send, or None."""
         formatted = self.text if isinstance(self.text, FormattedText) else None
         text = self.text if isinstance(self.text, str) else self.text.plain
         if not text and not self.attachments:

@@ -137,7 +137,7 @@ _TURNS = _found(What.TURN, turns, turns.c.attempts, turns.c.due_at).where(
 _REMINDERS = _found(What.REMINDER, reminders, _NEVER, reminders.c.due_at).where(
     REMINDER_IS_WAITING, reminders.c.due_at <= bindparam("due_by"), ~_HAS_BEGUN, _owes_nothing(reminders)
 )
-# What has waited goes on beside no turn that has begun; a turn that waits still has its state.
+# What has waited goes on next to no turn that has begun; a turn that waits still has its state.
 _ITS_CHAT_IS_FREE = (
     select(turns.c.id)
     .where(TURN_IS_OPEN, turns.c.context_id == pending_calls.c.context_id, TURN_IS_RUNNING)
@@ -167,7 +167,7 @@ _DUE_BY_A_WRONG_CLOCK = union_all(
     _TURNS.where(due_by_a_wrong_clock_in(turns)),
     _WAITING.where(due_by_a_wrong_clock_in(pending_calls)),
 )
-# Postgres would plan these long questions anew each time, which takes longer than they do.
+# Postgres would plan these long questions again each time, which takes longer than they do.
 _KEEP_THE_PLAN = text("SET LOCAL plan_cache_mode = force_generic_plan")
 # The time as an expression: by the index of what is due, a planner may go through everything that is open anywhere.
 _PUT_OFF = tuple(

@@ -1,4 +1,4 @@
-"""Questions with their answers, as they stand in the history: to be asked anew."""
+"""Questions with their answers, as they stand in the history: to be asked again."""
 
 from dataclasses import dataclass, replace
 from typing import Any

@@ -54,7 +54,7 @@ async def hand_in(context: AgentContext, name: str | int, result: Any, now: date
 
     Raises:
         BotServiceError: nothing of that name waits, or has; or several do.
-        InvalidField: there is no JSON for the result.
+        InvalidField: the result cannot be represented as JSON.
     """
     outcome = _outcome(result)
     for pause_seconds in (*_PAUSES_SECONDS, None):

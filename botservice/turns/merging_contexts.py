@@ -28,9 +28,9 @@ from botservice.turns.waiting_records import forget_places
 
 logger = logging.getLogger(__name__)
 
-# What is not simply moved: positions go on, files are there once, and blocks of words are made anew.
+# What is not simply moved: positions go on, files are there once, and blocks of words are made again.
 # So are notes, of which each conversation counts its own: what is moved is read once more. Which forms a platform
-# refused, and which messages a model, is found out anew.
+# refused, and which messages a model, is found out again.
 _SPECIAL: Final = (
     *(contexts, messages, steps, blobs, word_blocks),
     *(notes, observed, observer_reservations, refused_notes, refused_forms, refused_messages),

@@ -264,7 +264,7 @@ class ModelAttempts:
         )
 
     def clear(self) -> None:
-        """Begin anew with the next step."""
+        """Begin again with the next step."""
         self._attempts, self._prompt, self._offered, self._called = [], (), [], ()
 
 

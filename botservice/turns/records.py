@@ -19,7 +19,7 @@ from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.turns.due_conditions import when_due_was_set
 from botservice.turns.turn import EventKind, Outcome, StoredEvent, Turn, TurnStatus, set_due
 
-# Statements are made once: making one anew for every call takes SQLAlchemy longer than running it.
+# Statements are made once: making one again for every call takes SQLAlchemy longer than running it.
 _UPDATE_TURN = update(turns).where(turns.c.id == bindparam("turn"))
 _COUNT_BEGINNING = _UPDATE_TURN.values(attempts=turns.c.attempts + 1)
 _COUNT_FAILURE = _UPDATE_TURN.values(failures=turns.c.failures + 1)
@@ -140,7 +140,7 @@ def mark_running(
     """Mark a turn running, and count one more beginning of it.
 
     Args:
-        joined_events: How many events it had beside the first when it was read, where it begins for the first time.
+        joined_events: How many events it had next to the first when it was read, where it begins for the first time.
         system_prompt: The digest of the blob with what the agent is told to be then.
 
     Raises:

@@ -27,13 +27,13 @@ class RunState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What came of a run.
+    """The result of a run.
 
     Attributes:
-        output: The answer as the agent or a final tool gave it; None if there is none.
-        token_usage: Of every call of a model, those of sub-agents too.
-        timing: From the beginning of the turn to its end.
-        steps: Those of this prompt, its task first.
+        output: The answer of the agent or a final tool; None if there is none.
+        token_usage: The tokens of all model calls, including those of sub-agents.
+        timing: The start and end of the turn.
+        steps: The steps of this prompt, its task first.
     """
 
     output: Any

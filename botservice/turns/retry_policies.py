@@ -8,14 +8,14 @@ from botservice.core.errors import DeliveryError, DeliveryRefused, LLMError
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long to keep trying.
+    """Delays and limits of retries.
 
     Attributes:
-        max_attempts: Tries in all.
-        first_delay_seconds: The wait before the second try; each further one is twice as long.
-        max_delay_seconds: The longest wait.
-        total_seconds: From the first failure on, no try begins or lasts beyond this, where it is limited.
-        least_seconds: It is not given up before, however often it was tried: another version may try more often.
+        max_attempts: The number of attempts.
+        first_delay_seconds: The delay before the second attempt; each further delay is twice as long.
+        max_delay_seconds: The longest delay.
+        total_seconds: The time from the first failure after which no attempt starts or lasts; None for no limit.
+        least_seconds: The least time before giving up, regardless of the number of attempts.
     """
 
     max_attempts: int
@@ -25,7 +25,7 @@ class RetryPolicy:
     least_seconds: float = 0.0
 
     def delay(self, attempt: int) -> float:
-        """Return the seconds to wait after a number of failed tries, 1 or more."""
+        """Compute the delay after a number of failed attempts, 1 or more."""
         return min(self.first_delay_seconds * 2.0 ** min(attempt - 1, 30), self.max_delay_seconds)
 
 

@@ -65,7 +65,7 @@ def checked_words(text: Any, attachments: Iterable[Attachment], key: Any) -> tup
     """Check what is to be sent, and return its files.
 
     Raises:
-        InvalidArgument: text is no text or says nothing, or the key is no text of 1 to 255 characters.
+        InvalidArgument: text is not a str or is empty, or the key is not a str of 1 to 255 characters.
     """
     files = tuple(map(as_attachment, check_listed("attachments=", attachments, remedy="give a list of files")))
     says = isinstance(text, str) and (bool(files) or not is_blank(text))
@@ -97,7 +97,7 @@ def write_message(
         key: Names the message in its conversation, as long as events are kept.
 
     Raises:
-        StorageError: the conversation is gone, or the message of the key was deleted since.
+        StorageError: the conversation is gone, or the message of the key has been deleted.
     """
     now = new.created_at
     transport = transport_of(read_context_keys(connection, context_id)) or API
@@ -166,7 +166,7 @@ async def send(
 
     Raises:
         ChatRefused: it is not let in, or is blocked.
-        StorageError: the conversation is gone, or the message of the key was deleted since.
+        StorageError: the conversation is gone, or the message of the key has been deleted.
     """
     await check_let_in(storage, access, context_id)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Payload = Mapping[str, object]
 BUTTONS: Final = "buttons"
-"""The field of a payload that holds its buttons, as `write_buttons` gives them: it is stored beside the payload."""
+"""The field of a payload that holds its buttons, as `write_buttons` gives them: it is stored next to the payload."""
 
 
 THEN: Final = "then"
@@ -54,7 +54,7 @@ class Live:
         """Take what a tool says of a call that runs: in one short line, and nothing that is to be kept."""
 
     def on_restart(self) -> None:
-        """Take note that the answer begins anew, because the model failed in the middle of it."""
+        """Take note that the answer begins again, because the model failed in the middle of it."""
 
     async def close(self) -> None:
         """End it; the answer is stored next, and its deliveries follow. It may be called more than once."""
@@ -185,7 +185,7 @@ class NoTransport(Transport):
         return None
 
     def plan(self, answer: Message, events: Sequence[StoredEvent]) -> Sequence[Payload]:  # noqa: ARG002 - nobody waits
-        """Return no message."""
+        """Select no message."""
         return []
 
     async def send(self, context_keys: Mapping[str, str], delivery: Delivery) -> str | None:  # noqa: ARG002 - nobody waits

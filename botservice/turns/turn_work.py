@@ -116,7 +116,7 @@ class TurnWork(AgentLoop):
 
     @property
     def is_untouched(self) -> bool:
-        """Whether the model has said nothing yet, and no tool has run."""
+        """Whether the model has written nothing yet, and no tool has run."""
         return not self._said and self._opened is None and not self.count_plans()
 
     async def pay_cut_off(self) -> None:
@@ -300,7 +300,7 @@ class TurnWork(AgentLoop):
         return step
 
     async def _plan_for(self, shown: Message) -> Sequence[Payload]:
-        """Return the payloads of a message; a long one is formatted beside the event loop."""
+        """Return the payloads of a message; a long one is formatted off the event loop."""
         if len(shown.text) <= _PLANNED_INLINE:
             return self._plan_deliveries(shown)
         planned: Sequence[Payload] = await run_in_thread(lambda: self._plan_deliveries(shown), name="formatting")

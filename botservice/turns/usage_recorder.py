@@ -139,7 +139,7 @@ class UsageRecorder:
                 logger.warning("budget.nearly_used", extra=facts)
 
     def write_failed(self, connection: Connection) -> None:
-        """Store that the model was asked in vain."""
+        """Store that the model was asked without success."""
         figures = self.attempts.figures()
         if figures.failed_calls:
             add_figures(connection, self._turn.id, replace(figures, model=self._models[0]), self._clock())

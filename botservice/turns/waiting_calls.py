@@ -29,11 +29,11 @@ class PendingStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
-    """A call that waits, as a program gets it.
+    """A pending call, for programs.
 
     Attributes:
-        id: The `id` of its `ToolCall`, which others may have, too; of a later result, the name that the tool gave it.
-        number: What people call it by, as in /allow 3, and what no other call has.
+        id: The `id` of its `ToolCall`, which need not be unique; for a later result, the name in `Later`.
+        number: Its unique number for people, as in /allow 3.
     """
 
     id: str

@@ -236,7 +236,7 @@ class Worker:
     def on_wakeup(self, wakeup: Wakeup) -> None:
         """Take note of what another replica has accepted.
 
-        It works on that itself, unless it says otherwise, or tried in vain because this replica has the context, or had
+        It works on that itself, unless it says otherwise, or failed because this replica has the context, or had
         it until a moment ago.
         """
         context_id = wakeup.context_id

@@ -32,7 +32,7 @@ class GrowingAnswer(Live):
         self._say(f"*{call.name}: {text}*\n")
 
     def on_restart(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self._say("")
 
     async def close(self) -> None:

@@ -62,7 +62,7 @@ def city_of(
 
     Args:
         answer: The model, when nothing is wrong with it.
-        more: Settings of every process beside those of all runs.
+        more: Settings of every process next to those of all runs.
         clocks_apart: How many seconds the clock of each machine is ahead of the one before.
     """
     (folder / "tools.log").touch()

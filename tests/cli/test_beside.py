@@ -1,4 +1,4 @@
-"""Workers beside `serve --processes`: as many as were asked for, begun anew where they die, ended with it."""
+"""Workers next to `serve --processes`: as many as were asked for, begun again where they die, ended with it."""
 
 import asyncio
 import logging
@@ -73,7 +73,7 @@ def hears_sigterm(pid: int) -> bool:
 
 
 def worker_beside(bot: ServedBot) -> int:
-    """Return the only worker beside a bot, once it runs."""
+    """Return the only worker next to a bot, once it runs."""
     wait_for(lambda: any(hears_sigterm(each) for each in children(bot.pid)))
     (worker,) = children(bot.pid)
     return worker
@@ -139,7 +139,7 @@ def test_workers_answer_die_come_back_and_end_with_the_one_that_serves(tmp_path:
 @pytest.mark.slow
 @in_proc
 def test_workers_end_while_the_one_that_serves_does(tmp_path: Path, postgres_url: str) -> None:
-    """Also where the system tells all of them at once, as systemd does: none is begun anew then."""
+    """Also where the system tells all of them at once, as systemd does: none is begun again then."""
     (tmp_path / "ending.py").write_text(ENDS_AFTER_THE_OTHER)
     with ServedBot(tmp_path, "--processes", "2", "--app", "ending:service", DATABASE_URL=postgres_url) as bot:
         bot.start()

@@ -1,4 +1,4 @@
-"""`botservice new` makes a bot that answers and passes its test, and `serve --reload` begins anew where it changes."""
+"""`botservice new` makes a bot that answers and passes its test, and `serve --reload` begins again where it changes."""
 
 import json
 import os

@@ -50,7 +50,7 @@ OTHERS = {
     "botservice/turns/waiting_records.py": ({"deliveries", "turns"}, "suspends a turn with the call that it waits for"),
     "botservice/turns/administration.py": (
         {"events", "prompt_log", "steps", "turns"},
-        "what an operator does to a turn: stops it, sets it aside, begins it anew",
+        "what an operator does to a turn: stops it, sets it aside, begins it again",
     ),
 }
 

@@ -1,4 +1,4 @@
-"""Handlers of python-telegram-bot and of Bolt go on working beside the agent."""
+"""Handlers of python-telegram-bot and of Bolt go on working next to the agent."""
 
 import asyncio
 import contextlib

@@ -263,7 +263,7 @@ async def test_an_append_that_is_cancelled_happens_or_does_not(context):
 async def test_a_context_that_was_forgotten_takes_nothing_more(storage, context):
     await context.chat_history.append_user_message("x", attachments=[Attachment("image/png", data=b"x")])
     await forget_context(storage, context.id)
-    with pytest.raises(StorageError, match="was deleted: get it anew"):
+    with pytest.raises(StorageError, match="was deleted: get it again"):
         await context.chat_history.append_user_message("late")
     assert await context.chat_history.messages() == []
     assert await context.chat_history.search("x") == []

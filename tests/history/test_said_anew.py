@@ -1,4 +1,4 @@
-"""Facts that are said anew with another value: the newest is found first."""
+"""Facts that are said again with another value: the newest is found first."""
 
 import json
 import random
@@ -16,7 +16,7 @@ START = datetime(2024, 3, 1, 9, tzinfo=UTC)
 
 
 def talk(facts, chance):
-    """Return a chat in which every fact is said, and then every one anew, and where the new ones stand in it."""
+    """Return a chat in which every fact is said, and then every one again, and where the new ones stand in it."""
     lines, newest = [], {}
     for version in ("first", "again"):
         for fact in facts:

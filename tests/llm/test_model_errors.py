@@ -173,7 +173,7 @@ async def test_pictures_of_which_any_may_be_damaged_hold_up_no_answer(
 
 
 def test_a_page_that_never_ends_its_tags_is_read_once() -> None:
-    """A pattern that looked for each end anew took a minute for so much."""
+    """A pattern that looked for each end again took a minute for so much."""
     assert read_error(b"<style" * 30_000, 502).text.strip() == ""
     assert read_error(b"<" * 180_000, 502).text == "<" * 8_000
     assert read_error(b"<p>Bad <b>gateway</b></p><style>a{}</style>", 502).text.split() == ["Bad", "gateway"]

@@ -37,7 +37,7 @@ def test_an_event_is_there_as_soon_as_its_empty_line_is(ending: bytes) -> None:
 
 
 def test_a_line_of_many_pieces_is_put_together_once() -> None:
-    """Joined anew at each piece, these would be copied for minutes."""
+    """Joined again at each piece, these would be copied for minutes."""
     reader = EventReader()
     reader.feed(b"data: ")
     for _ in range(20_000):

@@ -1,4 +1,4 @@
-"""What came of words goes with them, also while they are being read, and what remains is read anew."""
+"""What came of words goes with them, also while they are being read, and what remains is read again."""
 
 import asyncio
 import json

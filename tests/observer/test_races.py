@@ -1,4 +1,4 @@
-"""Readings beside whoever forgets, and processes that are killed: what is gone stays gone, and is written once."""
+"""Readings next to whoever forgets, and processes that are killed: what is gone stays gone, and is written once."""
 
 import asyncio
 import os

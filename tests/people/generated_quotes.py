@@ -169,7 +169,7 @@ async def _change(storage: Storage, group: _Group, spoken: _Spoken, place: int) 
 
 
 async def _keep_facts(storage: Storage, group: _Group, findings: Findings) -> None:
-    """Have the agent try to keep of everybody what they repeat of others, beside a word that is their own."""
+    """Have the agent try to keep of everybody what they repeat of others, next to a word that is their own."""
     for row in await _rows(storage, group):
         if row.author_id is None:
             continue

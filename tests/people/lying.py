@@ -121,7 +121,7 @@ async def observed(storage: Storage, *, turns: int, people: int, groups: int, fo
     invented = await traces(storage, [NOBODY])
     for who in forgotten:
         await forget_person(storage, Author("messenger", str(who)))
-    await observer.catch_up()  # what is left is observed anew
+    await observer.catch_up()  # what is left is observed again
     invented += await traces(storage, [NOBODY])
     return Seen(found, calls, liar.lies, said, *kept, invented, await traces(storage, forgotten))
 

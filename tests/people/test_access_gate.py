@@ -185,7 +185,7 @@ async def test_a_group_is_let_in_by_whoever_brought_the_service_there(storage: S
         assert bot.messenger.visible[GROUP] == [in_language("access.group", "de"), "re: hello"]
         await storage.write(lambda connection: note_departure(connection, "crowd:-100"))
         await say(bot, "and now", EVE, GROUP)
-        assert bot.messenger.visible[GROUP][2:] == [in_language("access.group", "en")], "it was brought there anew"
+        assert bot.messenger.visible[GROUP][2:] == [in_language("access.group", "en")], "it was brought there again"
 
 
 async def test_a_member_lets_a_group_in_where_it_is_and_a_stranger_does_not(storage: Storage) -> None:

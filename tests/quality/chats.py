@@ -42,7 +42,7 @@ class Asked:
 
     Attributes:
         needs: All of them have to stand there; each is some wordings, one of which is enough, and some beginnings of
-            dates, one of which has to stand beside it where there are any.
+            dates, one of which has to stand next to it where there are any.
         outdated: What was true once.
         lure: What is said of others, and is no answer.
     """

@@ -67,7 +67,7 @@ class Annotated:
         return next((each for each in known if each.casefold() == before), "")
 
     def _fitting(self, notes: list[dict[str, Any]], earlier: Sequence[Any], room: int) -> list[dict[str, Any]]:
-        """Return new notes that fit beside the earlier ones; those that matter least give way, the oldest first.
+        """Return new notes that fit next to the earlier ones; those that matter least give way, the oldest first.
 
         An earlier note gives way by being merged into a new one that says nothing of it.
         """

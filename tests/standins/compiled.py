@@ -1,4 +1,4 @@
-"""Statements as SQL that all tests of a process share: compiling them anew takes a fifth of the suite's time."""
+"""Statements as SQL that all tests of a process share: compiling them again takes a fifth of the suite's time."""
 
 from typing import Any
 

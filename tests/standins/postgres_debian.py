@@ -1,4 +1,4 @@
-"""Debian's PostgreSQL beside the wheel's, which is built without TLS; tests skip where the package is not installed."""
+"""Debian's PostgreSQL, because that of the wheel has no TLS; tests skip where the package is not installed."""
 
 import contextlib
 import os

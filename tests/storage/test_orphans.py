@@ -1,4 +1,4 @@
-"""Files that nothing refers to any more: looked for beside the writer, and never deleted where something does."""
+"""Files that nothing refers to any more: looked for next to the writer, and never deleted where something does."""
 
 import asyncio
 from functools import partial

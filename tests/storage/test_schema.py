@@ -237,7 +237,7 @@ async def test_a_database_that_is_too_new_is_refused_and_left_alone(storage_url,
 
 @pytest.mark.parametrize("migrate", [True, False])
 async def test_a_newer_database_that_was_only_added_to_is_worked_on(storage_url, migrate):
-    """A replica of this release may start again while the next one runs beside it, or after going back to this one."""
+    """A replica of this release may start again while the next one runs next to it, or after going back to this one."""
     set_version(storage_url, "0999", oldest_compatible=SCHEMA_VERSION)
     try:
         async with Storage.open(storage_url, migrate=migrate) as storage:

@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def write(folder: Path, name: str, text: str | None = None, **files: str | bytes) -> Path:
-    """Write a skill, and what lies beside it; a name's __ is a slash and its _ a dot."""
+    """Write a skill, and what lies next to it; a name's __ is a slash and its _ a dot."""
     place = folder / name
     place.mkdir()
     said = f"---\nname: {name}\ndescription: What {name} is about.\n---\nDo {name} well.\n" if text is None else text
@@ -235,11 +235,11 @@ async def test_a_skill_that_is_a_link_out_of_the_folder_is_left_out(
 async def test_what_a_skill_says_is_what_stands_in_its_file_now(folder: Path, context: AgentContext) -> None:
     place = write(folder, "one", a_md="1", b__c_md="2")
     skills = Skills.load(folder)
-    (place / "SKILL.md").write_text("\ufeff---\r\nname: one\r\ndescription: Changed.\r\n---\r\nDo it anew.\r\n")
+    (place / "SKILL.md").write_text("\ufeff---\r\nname: one\r\ndescription: Changed.\r\n---\r\nDo it again.\r\n")
     (tool,) = skills.tools
     call = ToolCall("1", "load_skill", {"name": "one"})
     said = (await execute({"load_skill": tool}, call, context)).text
-    assert said == "Do it anew.\n\nFiles of this skill: a.md, b/c.md"
+    assert said == "Do it again.\n\nFiles of this skill: a.md, b/c.md"
     assert "Changed" not in skills.prompt
     (place / "SKILL.md").unlink()
     said = (await execute({"load_skill": tool}, call, context)).text

@@ -1,4 +1,4 @@
-"""Emphasis beside Chinese, Japanese and Korean words is found on every screen, and other markdown reads as before."""
+"""Emphasis next to Chinese, Japanese and Korean words is found on every screen, and other markdown reads as before."""
 # ruff: noqa: RUF001 - signs as wide as CJK letters are what this is about
 
 import io

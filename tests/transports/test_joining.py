@@ -1,4 +1,4 @@
-"""A chat on the terminal beside a running service on the same SQLite file: it is that service that answers."""
+"""A chat on the terminal next to a running service on the same SQLite file: it is that service that answers."""
 
 import asyncio
 import contextlib

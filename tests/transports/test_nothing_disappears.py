@@ -1,4 +1,4 @@
-"""What a model writes is what people read on every platform: nothing of it disappears, and nothing is counted anew."""
+"""What a model writes is what people read on every platform: nothing of it disappears, and nothing is counted again."""
 
 import html
 import io

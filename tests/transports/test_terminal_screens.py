@@ -40,7 +40,7 @@ def target():
 
 @pytest.fixture
 def screen(target):
-    """A screen that is written to a text: nothing of it is drawn anew there."""
+    """A screen that is written to a text: nothing of it is drawn again there."""
     return RenderedScreen(Console(file=target, width=60, force_terminal=False, highlight=False))
 
 

@@ -20,7 +20,7 @@ def die():
 
 
 async def neighbour_ended(context):
-    """Return once the call beside this one is stored as ended."""
+    """Return once the call alongside this one is stored as ended."""
     query = select(func.count()).where(tool_calls.c.status == "ended")
     async with asyncio.timeout(60):
         while not await context.storage.read(lambda connection: connection.execute(query).scalar_one()):  # noqa: ASYNC110 - only the database tells

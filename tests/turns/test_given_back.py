@@ -1,4 +1,4 @@
-"""What came beside an answer by chat.completions goes back to the same model as it came, in any process."""
+"""What came next to an answer by chat.completions goes back to the same model as it came, in any process."""
 
 import asyncio
 import json

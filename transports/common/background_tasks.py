@@ -1,4 +1,4 @@
-"""What is done beside the taking in of events: started here, and ended with it."""
+"""What is done next to the taking in of events: started here, and ended with it."""
 
 import asyncio
 from collections.abc import Coroutine

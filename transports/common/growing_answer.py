@@ -146,7 +146,7 @@ class Surface(ABC):
     pause_seconds: float = 0.0
 
     async def open(self) -> None:
-        """Show that the bot is at work, beside the updates; the end of the answer cancels it."""
+        """Show that the bot is at work, next to the updates; the end of the answer cancels it."""
 
     @abstractmethod
     def pause(self, answer: "GrowingAnswer") -> float | None:

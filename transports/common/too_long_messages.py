@@ -34,7 +34,7 @@ def whole_file(text: str) -> dict[str, Any]:
 
 
 def note(language: str | None) -> str:
-    """Return what is said beside the file, in a language such as "de" or "pt-br"."""
+    """Return what is said next to the file, in a language such as "de" or "pt-br"."""
     return in_language("answer.in_file", language)
 
 

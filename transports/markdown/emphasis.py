@@ -1,8 +1,8 @@
 """Which asterisks, underscores and tildes are emphasis, and which belong to what is said.
 
 CommonMark reads `a*b*c` as emphasis; here a sign between letters or digits is one of those, and so are those of
-arithmetic, file patterns and names of programming languages. Beside Chinese, Japanese and Korean words, which no blanks
-keep apart from punctuation, two signs may open and close where CommonMark lets them do only one of both.
+arithmetic, file patterns and names of programming languages. Next to Chinese, Japanese and Korean words, which no
+spaces separate from punctuation, two signs may open and close where CommonMark lets them do only one of both.
 Source: github.com/tats-u/markdown-cjk-friendly.
 """
 
@@ -73,7 +73,7 @@ def is_literal(text: str, begin: int, end: int, length: int) -> bool:
 
 
 def _is_in_name(text: str, begin: int, end: int, before: str) -> bool:
-    """Return whether underscores are those of a name, such as `__init__`, or stand beside an asterisk: `test_*_a`."""
+    """Return whether underscores are those of a name, such as `__init__`, or stand next to an asterisk: `test_*_a`."""
     if end - begin == 1:
         return text.startswith("*_", end) or (begin > 1 and text.startswith("_*", begin - 2))
     return end - begin == 2 and not _is_word(before) and _NAME.match(text, end) is not None

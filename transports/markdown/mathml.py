@@ -119,7 +119,7 @@ def _convert(tex: str, *, is_block: bool) -> str:
 
 
 class _Keeper(HTMLParser):
-    """Writes MathML anew, with nothing in it but what is on the lists."""
+    """Writes MathML again, with nothing in it but what is on the lists."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -178,7 +178,7 @@ def _code(token: Token, *, is_close: bool) -> list[Block]:
 
 
 def language_of(token: Token) -> tuple[str, str]:
-    """Return the language of a block of code, and all that stands beside its fence if that is more than a language."""
+    """Return the language of a block of code, and all that stands next to its fence if that is more than a language."""
     info = token.info.strip()
     language = _LANGUAGE.match(info)
     name = language[0] if language else ""

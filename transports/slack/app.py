@@ -184,7 +184,7 @@ class SlackTransport(Transport):
         except SlackFailure as failure:
             if failure.is_token_gone:
                 raise SettingsError(
-                    "SLACK_BOT_TOKEN is refused by Slack: copy it anew from api.slack.com/apps "
+                    "SLACK_BOT_TOKEN is refused by Slack: copy it again from api.slack.com/apps "
                     "(OAuth & Permissions, Bot User OAuth Token)"
                 ) from failure
             logger.warning("slack.unreachable", extra={"reason": failure.code})

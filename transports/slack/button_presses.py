@@ -105,7 +105,7 @@ def _blocks(choice: SlackChoice, text: str, label: str) -> list[dict[str, Any]]:
         if links := [each for each in buttons if field(each, "url")]:
             blocks.append({"type": "actions", "elements": links})
     has_words = any(field(each, "type") in _OF_WORDS for each in items_of(choice.message, "blocks"))
-    if text and not has_words:  # they stand beside the blocks, and new blocks would hide them
+    if text and not has_words:  # they stand next to the blocks, and new blocks would hide them
         blocks.insert(0, markdown(read_page(html.unescape(text)).text))
     return blocks
 

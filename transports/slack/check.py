@@ -109,7 +109,7 @@ async def _greet(url: str) -> None:
 
 def _explain(client: SlackClient, failure: SlackFailure, name: str, where: str) -> BotServiceError:
     if failure.is_token_gone:
-        return BotServiceError(f"{name} is refused ({failure.code}): copy it anew from api.slack.com/apps ({where})")
+        return BotServiceError(f"{name} is refused ({failure.code}): copy it again from api.slack.com/apps ({where})")
     return BotServiceError(
         f"{client.base_url} does not answer as Slack does ({failure.reason}): is there a way to it from here, and is "
         "SLACK_API_URL right?"

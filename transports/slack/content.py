@@ -114,7 +114,7 @@ def _video(block: object) -> str:
 
 
 def _table(block: object) -> str:
-    """Return the rows of a table, its cells beside each other."""
+    """Return the rows of a table, its cells next to each other."""
     rows = items_of(block, "rows")
     cells = (each if isinstance(each, list) else items_of(each, "cells") for each in rows)
     return _lines([_text(field(block, "title")), *(" | ".join(map(_cell, row)) for row in cells)])

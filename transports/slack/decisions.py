@@ -23,7 +23,7 @@ _CALL_SECONDS = 1.0  # of the three that Slack waits
 
 
 class Decisions:
-    """Carries out what people press under questions about calls, and tells those who pressed in vain."""
+    """Carries out what people press under questions about calls, and tells those who pressed without success."""
 
     def __init__(
         self, client: SlackClient, workspaces: Workspaces, people: SlackPeople, interactions: Interactions

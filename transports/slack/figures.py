@@ -11,7 +11,7 @@ from transports.slack.charts import MAX_TABLE_CHARACTERS, characters_in, read_ce
 from transports.slack.refusals import Feature
 from transports.slack.rendering import placed_blocks, render_words
 
-_MAX_FIGURES: Final = 20  # with the words between them, so many blocks as a message holds beside its buttons
+_MAX_FIGURES: Final = 20  # with the words between them, so many blocks as a message holds next to its buttons
 
 
 @dataclass(frozen=True, slots=True)

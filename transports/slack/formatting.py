@@ -90,7 +90,7 @@ def format_answer(text: str, pings: Pings) -> list[str]:
 
 
 def as_text(answer: str) -> str:
-    """Return an answer as it stands beside blocks, or where nothing else is taken: mentions alone are markup."""
+    """Return an answer as it stands next to blocks, or where nothing else is taken: mentions alone are markup."""
     parts = re.split(f"({MENTION})", answer)
     return "".join(each if at % 2 else html.escape(each, quote=False) for at, each in enumerate(parts))
 
@@ -120,7 +120,7 @@ def before_address(text: str) -> str:
 
 
 def mark_of(delivery: Delivery) -> dict[str, Any]:
-    """Return the metadata by which a message is known again, also where another database counts anew."""
+    """Return the metadata by which a message is known again, also where another database counts again."""
     name = f"{delivery.payload.get('question') or delivery.turn_id}/{delivery.id}"
     return {"event_type": "botservice_message", "event_payload": {"delivery": name}}
 

@@ -180,7 +180,7 @@ def raw(way: EventSource, body: object, **more: object) -> bytes:
 
 
 def stored(event: bytes) -> tuple[EventSource | None, Mapping[str, Any], Mapping[str, Any]]:
-    """Return how an event came, what Slack sent, and what was stored beside it."""
+    """Return how an event came, what Slack sent, and what was stored next to it."""
     try:
         kept = json.loads(event)
         way = EventSource(kept["way"])

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 @cache
 def read_manifest() -> dict[str, Any]:
-    """Return the manifest as it lies beside this file."""
+    """Return the manifest as it lies next to this file."""
     text = files("transports.slack").joinpath("manifest.json").read_text(encoding="utf-8")
     found: dict[str, Any] = json.loads(text)
     return found

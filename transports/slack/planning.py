@@ -96,7 +96,7 @@ def _read(event: StoredEvent) -> _Asked:
 
 
 def _place(asked: Sequence[_Asked]) -> dict[str, Any]:
-    """Return where the answer to events belongs, beside what the context says."""
+    """Return where the answer to events belongs, next to what the context says."""
     if not asked:
         return {}
     way, body, kept, message = asked[-1].way, asked[-1].body, asked[-1].kept, asked[-1].message
@@ -130,7 +130,7 @@ def _asker_of_personal(message: SlackMessage | None) -> str | None:
 
 
 def _command_in(message: SlackMessage) -> CommandCall | None:
-    """Return the command that a message gives beside whom it names."""
+    """Return the command that a message gives next to whom it names."""
     return command_of(_MENTIONS.sub(" ", message.text)) if message.is_typed else None
 
 

@@ -146,7 +146,7 @@ def _block(block: Block, numbering: _Numbering, *, is_growing: bool) -> str:
 
 
 def _item(item: Item, numbering: _Numbering, *, is_growing: bool) -> str:
-    """Return a point of a list; one whose number would be counted anew becomes words, with all that is in it."""
+    """Return a point of a list; one whose number would be counted again becomes words, with all that is in it."""
     marker = f"{item.number} " if item.number is not None else "- "
     is_point = item.number is None or numbering.takes(int(item.number[:-1]))
     inner = "".join(said for _, said in placed_blocks(item.blocks, is_growing=is_growing, counts=is_point))

@@ -29,7 +29,7 @@ def rich_text(elements: list[Element]) -> Element:
 
 
 def escape_words(text: str) -> str:
-    """Return words as they stand beside blocks, for notifications: nothing in them is a mention or a link."""
+    """Return words as they stand next to blocks, for notifications: nothing in them is a mention or a link."""
     return html.escape(text, quote=False)
 
 

@@ -138,7 +138,7 @@ class TelegramTransport(Transport):
                 await self._identify()
         except InvalidToken as error:
             raise SettingsError(
-                "TELEGRAM_BOT_TOKEN is refused by Telegram: copy it anew from @BotFather (/mybots, API Token)"
+                "TELEGRAM_BOT_TOKEN is refused by Telegram: copy it again from @BotFather (/mybots, API Token)"
             ) from error
         except (TelegramError, TimeoutError) as error:
             logger.warning("telegram.unreachable", extra={"reason": reason_of(error)})

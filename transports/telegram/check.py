@@ -22,7 +22,7 @@ async def check_bot(token: str, api_url: str, public_url: str | None) -> str:
         webhook = await client.call("getWebhookInfo", timeout_seconds=_ANSWER_SECONDS)
     except InvalidToken as error:
         raise BotServiceError(
-            "TELEGRAM_BOT_TOKEN is refused: copy it anew from @BotFather (/mybots, API Token)"
+            "TELEGRAM_BOT_TOKEN is refused: copy it again from @BotFather (/mybots, API Token)"
         ) from error
     except TelegramError as error:
         raise BotServiceError(

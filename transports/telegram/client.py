@@ -171,7 +171,7 @@ class Requests(BaseRequest):
 
 
 class PollingRequests(Requests):
-    """Requests of which none goes on when nobody waits for it any more: nobody else may poll beside it."""
+    """Requests of which none goes on when nobody waits for it any more: nobody else may poll next to it."""
 
     async def _wait(self, task: asyncio.Task[tuple[int, bytes]]) -> tuple[int, bytes]:
         return await task

@@ -16,7 +16,7 @@ Content = Mapping[str, Any]
 """What stands in one field of a message, as Telegram sends it."""
 
 _DEEPEST: Final = 32
-# What stands below each other, what stands beside each other, and what is words by itself.
+# What stands below each other, what stands next to each other, and what is words by itself.
 # The names are those of core.telegram.org/bots/api#richblock and #richtext
 _BELOW: Final = ("title", "summary", "blocks", "items", "rows", "cells", "caption", "credit", "text")
 _FORMULA: Final = ("expression", "alternative_text", "alt")

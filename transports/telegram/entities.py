@@ -93,7 +93,7 @@ def with_moments(rich: Rich, moments: Sequence[Moment]) -> Rich:
 
 
 def _allows(entity: Entity, begin: int, end: int) -> bool:
-    """Return whether a time may stand beside, or inside of, an entity."""
+    """Return whether a time may stand next to, or inside of, an entity."""
     if entity.end <= begin or end <= entity.begin:
         return True
     return entity.kind not in ("code", "pre", "text_link", DATE_TIME) and entity.begin <= begin and end <= entity.end

@@ -204,7 +204,7 @@ def _written(message: Body, bot: BotIdentity) -> str | None:
 
 
 def _without_name(text: str, bot: BotIdentity) -> str:
-    """Return a text without the bot's name in front; where the bot is named beside others, it is told its name."""
+    """Return a text without the bot's name in front; where the bot is named next to others, it is told its name."""
     first, _, rest = text.lstrip().partition(" ")
     is_named = first.startswith("@") and bot.is_called(first)
     if is_named and rest.strip() and not rest.lstrip().startswith("@"):

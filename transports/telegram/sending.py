@@ -144,7 +144,7 @@ class TelegramSender:
         return await self._extras.put_on(context_keys, call, delivery.payload)
 
     async def _album(self, context_keys: Mapping[str, str], media: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """Return the parameters of an album: its files beside what names them."""
+        """Return the parameters of an album: its files next to what names them."""
         files = [await self._file(context_keys, each["file"], is_attached=True) for each in media]
         return {"media": [as_media(each, file) for each, file in zip(media, files, strict=True)]}
 

@@ -112,7 +112,7 @@ def _is_ours(path: Path, database: Path) -> bool:
 
 
 def socket_of(database: Path) -> Path | None:
-    """Return the path of the socket beside an SQLite file, or None if it would be too long."""
+    """Return the path of the socket next to an SQLite file, or None if it would be too long."""
     beside = f"{database.resolve()}.chat"
     shortest = min(beside, os.path.relpath(beside), key=len)
     return Path(shortest) if len(os.fsencode(shortest)) <= _LONGEST_PATH else None

@@ -1,6 +1,6 @@
 """Chats on the terminal that another process answers: `botservice serve` on the same SQLite file.
 
-They speak by a socket beside the file that only its owner may open, in lines of JSON. A chat says first which session
+They speak by a socket next to the file that only its owner may open, in lines of JSON. A chat says first which session
 it is, then what was typed, or that the answer is to be stopped; the service says what is to be shown, and when it wants
 a line.
 """

@@ -1,4 +1,4 @@
-"""A tree of Markdown on a terminal, with each line break that was written, and addresses beside their words."""
+"""A tree of Markdown on a terminal, with each line break that was written, and addresses next to their words."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

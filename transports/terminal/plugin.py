@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class TerminalPlugin(TransportPlugin):
-    """On where the service works on an SQLite file, which other processes cannot open beside it."""
+    """On where the service works on an SQLite file, which other processes cannot open next to it."""
 
     name = "terminal"
 

@@ -25,7 +25,7 @@ _WRITING: Final = "writing"
 
 
 class RenderedScreen:
-    """Shows an answer block by block: a block that is complete stays, the last one is drawn anew as it grows."""
+    """Shows an answer block by block: a block that is complete stays, the last one is drawn again as it grows."""
 
     def __init__(self, console: Console) -> None:
         self.is_gone = False
@@ -84,18 +84,18 @@ class RenderedScreen:
                     self._print(Text())
 
     def activity(self, text: str) -> None:
-        """Say beside the spinner what is being done."""
+        """Say next to the spinner what is being done."""
         self._keep_open()
         self._label(visible(text))
         if self._live is not None:  # now: a quick tool is done before the next frame
             self._refresh(self._live)
 
     def progress(self, text: str) -> None:
-        """Say beside the spinner what a tool says of its work."""
+        """Say next to the spinner what a tool says of its work."""
         self._label(visible(text))
 
     def restart(self) -> None:
-        """Say that the answer begins anew."""
+        """Say that the answer begins again."""
         self._keep_open()
         self._print(Text("(the model failed: once more)", style="dim"))
         self._label(_THINKING)
@@ -130,7 +130,7 @@ class RenderedScreen:
         shown = self._plain(visible(text)) if is_plain else _markdown(visible(text))
         self._print(Group(Text("(to what you asked before)", style="dim"), shown))
 
-    def note(self, text: str, *, is_waiting: bool, is_plain: bool = False) -> None:  # noqa: ARG002 - the line that is typed is drawn anew by itself
+    def note(self, text: str, *, is_waiting: bool, is_plain: bool = False) -> None:  # noqa: ARG002 - the line that is typed is drawn again by itself
         """Show a message that answers no question, such as a reminder."""
         self._keep_open()
         self._print(self._plain(visible(text)) if is_plain else _markdown(visible(text)))
@@ -154,7 +154,7 @@ class RenderedScreen:
         self._spinner.update(text=Text(" ".join(f"{text}…".split()), style="dim", no_wrap=True, overflow="ellipsis"))
 
     def _draw(self) -> RenderableType:
-        """Return what is drawn anew again and again: the block that grows, as far as there is room, and the spinner."""
+        """Render the growing block, as far as there is room, and the spinner."""
         size = shutil.get_terminal_size()
         lines = self._open.splitlines()
         tail = lines[-max(1, size.lines - _ROOM) :]
@@ -177,7 +177,7 @@ class RenderedScreen:
             await asyncio.sleep(_FRAME_SECONDS)
 
     def _refresh(self, live: Live) -> bool:
-        """Draw anew; return whether that can be seen, and the terminal was not closed."""
+        """Draw again; return whether that can be seen, and the terminal was not closed."""
         try:
             live.refresh()
         except (OSError, ValueError):

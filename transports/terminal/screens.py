@@ -34,7 +34,7 @@ class Screen(Protocol):
         """Show what a tool says of its work, in the place of what it said before."""
 
     def restart(self) -> None:
-        """Show that the answer begins anew."""
+        """Show that the answer begins again."""
 
     def stopped(self) -> None:
         """Show that the answer was stopped."""
@@ -102,7 +102,7 @@ class PlainScreen:
         self._shown, self._is_in_line = "", True
 
     def restart(self) -> None:
-        """Write that the answer begins anew."""
+        """Write that the answer begins again."""
         self._write(f"{self._break()}(the model failed: once more)\n")
         self._shown = ""
 

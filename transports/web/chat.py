@@ -202,7 +202,7 @@ def _give(file: Attachment | None, *, is_shown: bool = True) -> Response:
     if is_shown and file.mime_type in SHOWN_IMAGES:
         headers["Cache-Control"] = "private, max-age=3600"
         return Response(file.data, media_type=file.mime_type, headers=headers)
-    # RFC 6266 and 8187: the whole name with every byte escaped that is not plain, and one in plain letters beside it.
+    # RFC 6266 and 8187: the whole name with every byte escaped that is not plain, and one in plain letters next to it.
     name = file.name or "file"
     whole, plain = quote(name, safe=""), _UNSAFE.sub("-", name)
     headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{whole}; filename=\"{plain}\""

@@ -140,7 +140,7 @@ def explain_answer(connection: Connection, chat: str, message_id: int) -> dict[s
 
 
 class Conversations:
-    """The endpoints beside the chat's own."""
+    """The endpoints next to the chat's own."""
 
     def __init__(self, hub: Hub, backend: Backend, commands: Iterable[Command]) -> None:
         self._hub = hub

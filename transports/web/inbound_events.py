@@ -110,7 +110,7 @@ def parse_client_id(fields: Mapping[str, Any], field: str = "id") -> str:
     """Return the id that the page gave to what it posts."""
     client_id = fields.get(field)
     if not isinstance(client_id, str) or not _CLIENT_ID.fullmatch(client_id):
-        raise Refusal(400, f'"{field}" must be 8 to 64 letters, digits, _ or -, made anew for each message.')
+        raise Refusal(400, f'"{field}" must be 8 to 64 letters, digits, _ or -, made again for each message.')
     return client_id
 
 

@@ -65,7 +65,7 @@ class PromptDifferences:
 
     Attributes:
         same: How many messages at the beginning are the same: a server may have kept what it made of them.
-        more: How many changes there are beside those that are shown.
+        more: How many changes there are next to those that are shown.
     """
 
     same: int

@@ -1,4 +1,4 @@
-"""Addresses whose pages are loaded when the first of them is asked for, beside the event loop."""
+"""Addresses whose pages are loaded when the first of them is asked for, off the event loop."""
 
 import asyncio
 from collections.abc import Callable, Sequence

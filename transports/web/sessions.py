@@ -31,7 +31,7 @@ def new_secret() -> str:
 
 
 def new_conversation() -> str:
-    """Return the name of a new conversation. It opens nothing by itself: only beside its session's secret."""
+    """Return the name of a new conversation. It opens nothing by itself: only next to its session's secret."""
     return secrets.token_hex(8)
 
 

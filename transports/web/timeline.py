@@ -254,7 +254,7 @@ def _show_notice(row: Any, calls: Sequence[Card]) -> Shown:
 
 
 def _is_aside(row: Any) -> bool:
-    """Return whether an answer stands, or is to stand, beside a notice."""
+    """Return whether an answer stands, or is to stand, next to a notice."""
     has_answer = row.outcome in (None, Outcome.ANSWERED.value, Outcome.STOPPED.value) and not row.is_command
     return has_answer and row.payload.get(ASIDE) is True
 

@@ -59,7 +59,7 @@ _REFUSING_ITEMS: Final = (400, 404, 422)
 
 
 class OpenAICall:
-    """A request that is made anew where its server refuses it.
+    """A request that is made again where its server refuses it.
 
     Attributes:
         wire: The API that the server is asked by.

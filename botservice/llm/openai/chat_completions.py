@@ -75,7 +75,7 @@ def build_body(
 def chat_item(
     options: CallOptions, fields: Mapping[str, Any], of_calls: Sequence[Mapping[str, Any]], thinking: str
 ) -> ModelItem:
-    """Return what is kept of an answer beside its words: what its server wants to read again, and what it thought.
+    """Return what is kept of an answer next to its words: what its server wants to read again, and what it thought.
 
     Args:
         fields: Those of the message that chat.completions does not know, such as `reasoning_content`.
@@ -320,7 +320,7 @@ class ChatAnswer:
         return FinishReason.TOOL_CALLS if has_calls else FinishReason.STOP
 
     def _items(self) -> tuple[ModelItem, ...]:
-        """Return what came beside the answer, for the step: the same model may want to read it again."""
+        """Return what came next to the answer, for the step: the same model may want to read it again."""
         of_calls = [call.extras for call in self._calls()]
         thinking = "".join([*self._thoughts, self._filter.thinking]).strip()
         if self._options is None or not (self._extras or thinking or any(of_calls)):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _LOADED_LATE = ("openai", "botservice.llm.openai.direct")
 _CONNECT_SECONDS = 10.0
-_REFUSAL_SECONDS = 10.0  # for what a server says beside the status by which it refuses
+_REFUSAL_SECONDS = 10.0  # for what a server says next to the status by which it refuses
 _JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 # Servers close what was idle for 5 s (uvicorn, and so vLLM; Node): a call that is sent at that moment would fail.
 _IDLE_SECONDS = 3.0
@@ -145,7 +145,7 @@ class OpenAIClients:
     """One client for each event loop: connections do not travel between loops.
 
     Attributes:
-        base_url: The server.
+        base_url: The address of the server.
     """
 
     def __init__(self, settings: ModelSettings, *, base_url: str | None, api_key: str | None) -> None:
@@ -206,7 +206,7 @@ class OpenAIClients:
                 raise
 
     async def close(self) -> None:
-        """Close the connections of the running loop; those of other loops have ended with them."""
+        """Close the connections of the running event loop; those of other loops ended with them."""
         connections = self._of_loop.pop(asyncio.get_running_loop(), None)
         if connections is not None:
             await connections.close()

@@ -26,17 +26,17 @@ DEFAULT_MODEL = "gpt-6.1-terra"
 
 
 class OpenAIChatLLM(ChatLLM):
-    """A model behind OpenAI's API or any server that speaks it.
+    """A model of OpenAI or of an OpenAI-compatible server.
 
     Attributes:
-        model: The model's name, as the server knows it.
-        base_url: The server.
-        timeout_seconds: How long the server may send nothing.
-        max_answer_tokens: How long an answer may become; None for what the server allows.
-        reasoning_effort: How hard the model thinks; None for its own default.
-        reasoning_summary: How its thoughts are summed up for a person who watches; None for not at all.
-        temperature: None for the server's own.
-        limits: What its server has been found not to take.
+        model: The model's name on the server.
+        base_url: The address of the server.
+        timeout_seconds: The longest silence of the server.
+        max_answer_tokens: The most tokens of an answer; None for the server's limit.
+        reasoning_effort: The effort of reasoning; None for the model's default.
+        reasoning_summary: The kind of summary of its reasoning; None for none.
+        temperature: The temperature; None for the server's default.
+        limits: What its server does not support.
     """
 
     takes_schema = True
@@ -94,27 +94,27 @@ class OpenAIChatLLM(ChatLLM):
 
     @property
     def api(self) -> str:
-        """How the server is spoken to at the moment: responses or chat."""
+        """The API in use: responses or chat."""
         return self.limits.wire.value
 
     @property
     def is_openai(self) -> bool:
-        """Whether OpenAI's models are behind the server, as far as is known: it is theirs, or a gateway to it."""
+        """Whether the server is OpenAI's or a gateway to it, if known."""
         return self._is_responses_set or is_openai(self.base_url)
 
     @property
     def refused(self) -> frozenset[str]:
-        """What the server has been found not to take, by name: fields, forms, kinds of input."""
+        """The fields, formats and kinds of input that the server does not support, by name."""
         return frozenset(name for name in self.limits.refused if not is_digest(name))
 
     @property
     def searches_web(self) -> bool:  # type: ignore[override] # nobody sets it
-        """Whether the server may search the web itself: by Responses, and as far as it has not refused to."""
+        """Whether the server may search the web itself: with Responses, unless it refused to."""
         return self.limits.wire is Wire.RESPONSES and WEB_SEARCH not in self.limits.refused
 
     @property
     def shows_thoughts(self) -> bool:  # type: ignore[override] # nobody sets it
-        """Whether `chat` has something for on_thought."""
+        """Whether `chat` calls on_thought."""
         return self.reasoning_summary is not None
 
     async def chat(
@@ -126,11 +126,11 @@ class OpenAIChatLLM(ChatLLM):
         on_thought: TextSink | None = None,
         schema: AnswerSchema | None = None,
     ) -> ChatResponse:
-        """Return the model's answer (see `ChatLLM.chat`).
+        """Ask the model for an answer (see `ChatLLM.chat`).
 
         Args:
-            on_thought: Called with each part of a summary of what the model thinks, where one is asked for.
-            schema: The form of the answer. A server that takes none is asked without; the prompt has to say it, too.
+            on_thought: Called with each part of the summary of its reasoning, if one is requested.
+            schema: The format of the answer. Servers without support get none, so the prompt has to describe it too.
         """
         call = OpenAICall(messages, tools, self._options(schema), self.limits)
         while True:
@@ -146,12 +146,12 @@ class OpenAIChatLLM(ChatLLM):
                 return replace(response, left_out=left_out) if left_out else response
 
     def preview(self, messages: Sequence[ChatMessage], tools: Sequence[ToolSchema] = ()) -> dict[str, Any]:
-        """Return where a call would be sent at this moment ("url"), and what ("body"); nothing is sent."""
+        """Preview the request of a call: its "url" and "body"; nothing is sent."""
         call = OpenAICall(messages, tools, self._options(), self.limits)
         return {"url": self._clients.address(call.path), "body": call.body()}
 
     async def close(self) -> None:
-        """Close the connections of the running loop; those of other loops have ended with them."""
+        """Close the connections of the running event loop; those of other loops ended with them."""
         await self._clients.close()
 
     def _options(self, schema: AnswerSchema | None = None) -> CallOptions:

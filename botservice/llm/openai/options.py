@@ -44,12 +44,12 @@ class CallOptions:
     """The same for every call of one model.
 
     Attributes:
-        model: The model's name, as the server knows it.
-        base_url: The server.
+        model: The model's name on the server.
+        base_url: The address of the server.
         is_responses_set: A setting says that it has OpenAI's Responses: it is OpenAI, or a gateway before it.
         reasoning_effort: How hard the model thinks; None for what it does by itself.
         reasoning_summary: How its thoughts are summed up: auto, concise or detailed; None for not at all.
-        max_answer_tokens: How long an answer may become; None for what the server allows.
+        max_answer_tokens: The most tokens of an answer; None for the server's limit.
         temperature: None for what the server takes by itself.
         schema: The form that this answer has to have; None for any.
         refused: Fields of requests that the server has refused.
@@ -93,7 +93,7 @@ class ServerLimits:
 
     Attributes:
         server: The server's address, without what may be secret in it.
-        model: The model's name, as the server knows it.
+        model: The model's name on the server.
         is_wire_fixed: Whether a setting names the API; otherwise a refusal may change it.
         refused_seals: Encrypted reasoning that it does not accept.
         taken_types: Media types of pictures and files that it has answered about: of these it refuses single ones.

@@ -1,7 +1,7 @@
 """The conditions of partial indexes, each written once for the index and for the queries that it answers.
 
 A planner uses such an index where a query says the very same, with literals: it does not know the values of parameters.
-SQLite even plans a query anew for each value of a parameter that is compared with what an index has a literal for.
+SQLite even plans a query again for each value of a parameter that is compared with what an index has a literal for.
 """
 
 import re

@@ -199,7 +199,7 @@ turns = Table(
 # Sums over the calls of models for a turn, those of other agents within it too; it outlives the turn's steps. cost is
 # in billionths of the currency. lasted_ms: from when the turn came until its last call was over, without the time in
 # which somebody had to decide (0.17.0 and earlier: with it). model: the first that
-# answered, or was asked in vain. tools: the names of those that were called, each between blanks.
+# answered, or was asked without success. tools: the names of those that were called, each between blanks.
 turn_figures = Table(
     "turn_figures",
     metadata,

@@ -1,8 +1,8 @@
 """Triggers: what the database itself does for every writer, also for an earlier release or an import.
 
 Lists show how many messages a conversation has, and budgets go by what was used of every model on a day; both would
-otherwise be counted anew each time. What was noted of messages goes with them, and with any change of them; what is
-left is read anew. A migration that makes one of these tables anew has to call `make_triggers` again.
+otherwise be counted again each time. What was noted of messages goes with them, and with any change of them; what is
+left is read again. A migration that makes one of these tables again has to call `make_triggers` again.
 
 Their SQL stands in `triggers_sql/`, a blank line between two statements.
 """

@@ -13,7 +13,7 @@ from standins.bot_api.webhooks import Webhooks
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A result with a description beside it, as the webhook methods give."""
+    """A result with a description next to it, as the webhook methods give."""
 
     result: Any
     description: str

@@ -56,7 +56,7 @@ class Updates:
         return update_id
 
     def number_from(self, first: int) -> None:
-        """Have the next updates be numbered from first on, as Telegram does anew after a week without any."""
+        """Have the next updates be numbered from first on, as Telegram does again after a week without any."""
         self._ids = itertools.count(first)
 
     def sent(self, update_id: int, way: str) -> int:

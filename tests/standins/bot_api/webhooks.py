@@ -95,7 +95,7 @@ class Webhooks:
         return info
 
     def rebuild(self) -> None:
-        """Queue everything pending anew: after the webhook or the way of delivery changed."""
+        """Queue everything pending again: after the webhook or the way of delivery changed."""
         with self._condition:
             self._random = random.Random(self.how.seed)
             self._lanes.clear()

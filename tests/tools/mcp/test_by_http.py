@@ -127,7 +127,7 @@ async def test_an_answer_that_is_none_ends_the_call_and_the_next_one_works(
     assert outcome.is_error
     assert outcome.duration_seconds < 60
     outcome = await call(toolset, "web__echo")
-    while outcome.is_error:  # where the connection was given up, it is made anew
+    while outcome.is_error:  # where the connection was given up, it is made again
         assert "server web" in outcome.text
         await asyncio.sleep(0.01)
         outcome = await call(toolset, "web__echo")

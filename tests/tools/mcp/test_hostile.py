@@ -159,7 +159,7 @@ async def test_a_server_that_writes_without_end_is_started_anew_and_takes_no_mem
     assert outcome.text == "Error: the connection to server a was lost during the call: its outcome is unknown"
     assert most < 80_000_000
     outcome = await call(toolset, "a__echo", text="after")
-    while outcome.is_error:  # until it was started anew
+    while outcome.is_error:  # until it was started again
         await asyncio.sleep(0.01)
         outcome = await call(toolset, "a__echo", text="after")
     assert outcome.text == "said after"

@@ -200,7 +200,7 @@ async def test_polling_takes_over_from_a_webhook(api: BotApi, bot_on) -> None:
 async def test_a_process_that_would_poll_leaves_the_webhook_of_another_one_until_that_goes(
     api: BotApi, bot_in, postgres_url: str
 ) -> None:
-    """As a worker without PUBLIC_URL beside a server with one; the worker was there first."""
+    """As a worker without PUBLIC_URL next to a server with one; the worker was there first."""
     async with Storage.open(postgres_url) as first, Storage.open(postgres_url) as second, bot_in(api, first):
         await api.until(lambda: api.calls("getUpdates"))
         async with bot_in(api, second, webhook=True):
@@ -218,7 +218,7 @@ async def test_a_process_that_would_poll_leaves_the_webhook_of_another_one_until
 async def test_of_two_processes_on_one_database_one_polls_until_it_goes(
     api: BotApi, bot_in, postgres_url: str, caplog
 ) -> None:
-    """Telegram, and its stand-in, answer 409 to whoever polls beside another one."""
+    """Telegram, and its stand-in, answer 409 to whoever polls next to another one."""
     async with Storage.open(postgres_url) as first, Storage.open(postgres_url) as second:
         async with bot_in(api, first):
             await api.until(lambda: api.calls("getUpdates"))

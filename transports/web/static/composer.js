@@ -19,7 +19,7 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
   const send = document.getElementById("send");
   const editing = document.getElementById("editing");
   const queue = [];
-  let edited = null; // the message that is written anew
+  let edited = null; // the message that is written again
   let isSending = false;
   let encoding = 0; // messages whose files are being read
   const attached = setUpAttaching({ complain, onChange: update });
@@ -135,13 +135,13 @@ export function setUpComposer({ complain, scrolling, isIdle, stop }) {
     update();
   }
 
-  // The newest question is asked anew in its place; an earlier one once more, as it is written now.
+  // The newest question is asked again in its place; an earlier one once more, as it is written now.
   async function beginEditing({ message, isNewest }) {
     const files = await Promise.all(message.files.map(fetchFile)).catch(() => null);
     if (!files) return complain("The files of this message are not there any more.");
     edited = { message, isNewest };
     editing.querySelector("p").textContent = isNewest
-      ? "Editing your last question. Its answer will be made anew."
+      ? "Editing your last question. Its answer will be made again."
       : "Editing an earlier question. It will be asked once more, below.";
     editing.hidden = false;
     attached.take();

@@ -46,7 +46,7 @@ async def test_nothing_jumps_when_the_answer_ends_and_after_a_reload_it_is_the_s
         typist.write(None)
         await expect(page.answers).to_have_count(1)
         await expect(page.locator("#draft")).to_be_hidden()
-        assert await page.evaluate("document.querySelector('#log pre').isTheSame"), "it is not made anew"
+        assert await page.evaluate("document.querySelector('#log pre').isTheSame"), "it is not made again"
         assert await page.evaluate(PLACES) == before
         shown = await page.answers.locator(".body").inner_html()
         await page.reload()

@@ -1,4 +1,4 @@
-"""The list of conversations, in a real Chromium: beside the chat, and in a drawer on a phone."""
+"""The list of conversations, in a real Chromium: next to the chat, and in a drawer on a phone."""
 
 from typing import Any
 

@@ -44,7 +44,7 @@ async def test_the_last_question_is_edited_in_its_place_and_an_earlier_one_asked
         field = page.locator("#text")
         await expect(field).to_have_value("two")
         await expect(field).to_be_focused()
-        await expect(page.locator("#editing")).to_contain_text("Its answer will be made anew.")
+        await expect(page.locator("#editing")).to_contain_text("Its answer will be made again.")
         await field.fill("three")
         await page.keyboard.press("Enter")
         await expect(page.answers).to_contain_text(["You said: one", "You said: three"])
