@@ -10,7 +10,7 @@ from botservice.agent.tool import Tool, tool
 from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import note_untrusted
 from botservice.core.messages import Button
-from botservice.core.quoting import quote_in_markdown, shortened
+from botservice.core.quoting import quote_in_markdown
 from botservice.llm.tokens import TokenCounter, counter_for
 from botservice.texts import in_language
 
@@ -24,8 +24,7 @@ _HEADING: Final = (
 )
 _AROUND: Final = 12  # tokens of a passage's first line
 _MOST: Final = 12
-_MOST_BUTTONS: Final = 5
-_LONGEST_LABEL: Final = 40
+_MOST_SHOWN: Final = 5
 _TOOL_TOKENS: Final = 2_000
 _NOTHING: Final = "No document answers this. Try other words, or say that the documents do not tell."
 
@@ -143,12 +142,12 @@ def with_citations(text: str, cited: Sequence[QuotedPassage], language: str | No
     return "\n".join([told.rstrip(), "", in_language("answer.sources", language), *lines])
 
 
-def passage_buttons(cited: Sequence[QuotedPassage]) -> tuple[Button, ...]:
-    """Return the buttons that show the passages of an answer."""
-    numbered = enumerate(cited[:_MOST_BUTTONS], 1)
-    return tuple(
-        Button(shortened(f"{number}. {each.title}", _LONGEST_LABEL), f"/passage {each.id}") for number, each in numbered
-    )
+def passage_buttons(cited: Sequence[QuotedPassage], language: str | None) -> tuple[Button, ...]:
+    """Return the button that shows the passages of an answer: all at once, since the first press under it counts."""
+    if not cited:
+        return ()
+    numbers = " ".join(str(each.id) for each in cited[:_MOST_SHOWN])
+    return (Button(in_language("passage.show", language), f"/passage {numbers}"),)
 
 
 def _line(passage: QuotedPassage) -> str:

@@ -300,7 +300,7 @@ class FunctionsBasedAgent(Agent):
         buttons: tuple[Button, ...] = ()
         if self.knowledge is not None and (ids := cited_ids(said)):
             cited = await self.knowledge.get(ids, context)
-            said, buttons = with_citations(said, cited, context.language), passage_buttons(cited)
+            said, buttons = with_citations(said, cited, context.language), passage_buttons(cited, context.language)
         given = [file for step in context.completed_steps for file in images(step.get_value("observations_images"))]
         not_seen = find_not_seen(_asked(context), given, response.left_out, prompt.kept_out)
         is_without = not prompt.kept_out.is_told

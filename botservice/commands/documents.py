@@ -1,5 +1,6 @@
 """The commands of documents: what a source says, and adding a file that was sent to the chat."""
 
+import itertools
 import re
 from typing import Final
 
@@ -15,20 +16,20 @@ from botservice.texts.formatted import below, line, words
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
 _NUMBER: Final = re.compile(r"\d{1,18}", re.ASCII)
+_MOST_SHOWN: Final = 5
 _LOOKED_THROUGH: Final = 20  # messages
 _HERE: Final = "here"
 _OWNERS: Final = "owners"
 
 
 async def _show(request: CommandRequest) -> CommandAnswer:
-    """Answer with the words of a passage, where this chat may read it."""
-    asked = request.call.arguments.strip()
-    ids = [int(asked)] if _NUMBER.fullmatch(asked) else []
+    """Answer with the words of passages, where this chat may read them."""
+    ids = [int(each) for each in request.call.arguments.split()[:_MOST_SHOWN] if _NUMBER.fullmatch(each)]
     found = await Shelf(request.access).get(ids, request.context)
     if not found:
         return CommandAnswer(request.say("passage.gone"))
-    [passage] = found
-    return CommandAnswer(below(line(Span(passage.place, bold=True)), line(words(passage.text))))
+    parts = ((line(Span(each.place, bold=True)), line(words(each.text))) for each in found)
+    return CommandAnswer(below(*itertools.chain.from_iterable(parts)))
 
 
 async def _learn(request: CommandRequest) -> CommandAnswer:

@@ -1,6 +1,7 @@
 """Finding passages of the documents that a chat may read."""
 
 import asyncio
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -33,10 +34,7 @@ from botservice.search.index import SearchIndex
 from botservice.search.weights import Weights
 from botservice.storage.database import Connection, Storage
 
-# Below them, passages are shown for more than a tenth of the questions that no document answers.
-# Source: benchmarks/knowledge.py.
-_LEAST_BY_WORDS: Final = 0.78
-_LEAST_BY_MEANING: Final = 0.57
+_LEAST_SIMILARITY: Final = 0.36
 _LOOK_SECONDS: Final = 2.0  # how long it may take a service without documents to notice the first one
 # A passage stands for itself: nobody says it to anybody, and it answers nothing that stands before it.
 _WEIGHTS: Final = Weights(
@@ -107,7 +105,7 @@ class Shelf(KnowledgeBase):
             async with group.lock:
                 await _load(context.storage, group, sources, model)
                 ranking = await asyncio.to_thread(group.index.search, question, k=k, query_vector=vector)
-            least = _LEAST_BY_MEANING if ranking.by_meaning else _LEAST_BY_WORDS
+            least = _least_coverage(len(group.index), by_meaning=ranking.by_meaning)
             if ranking and (ranking.coverage >= least or not is_likely):
                 best = ranking[0][1] or 1.0
                 found += [(ranking.coverage * score / best, number) for number, score in ranking]
@@ -178,6 +176,16 @@ async def _load(storage: Storage, group: _Group, sources: Sequence[KnowledgeSour
     ids, new, vectors = await storage.read(query, is_long=True)
     await asyncio.to_thread(_update, index, ids, new, vectors)
     group.versions, group.model = versions, model
+
+
+def _least_coverage(passages: int, *, by_meaning: bool) -> float:
+    """Return the coverage below which a passage likely answers nothing.
+
+    In a larger index a word that a question shares with a passage is rarer, and says more. With it, passages are shown
+    for a tenth of the questions that no document answers: 3 to 34 passages, 102 and 700 (benchmarks/knowledge.py).
+    """
+    by_words = min(0.8, max(0.3, 0.12 + 0.1 * math.log(max(1, passages))))
+    return (by_words + _LEAST_SIMILARITY) / 2 if by_meaning else by_words
 
 
 def _reads(readers: _Readers, context: AgentContext) -> bool:

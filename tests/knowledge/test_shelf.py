@@ -257,7 +257,7 @@ async def test_a_press_shows_the_passage_where_it_may_be_read(storage: Storage, 
     llm = ScriptedChatLLM([f"28 days [D{passage.id}]"] * 2)
     service = AgentService(FunctionsBasedAgent(llm=llm, knowledge=shelf), storage)
     answer = await service.prompt(context, "How many days of leave do I have?")
-    assert [(each.text, each.says) for each in answer.buttons] == [("1. Handbook", f"/passage {passage.id}")]
+    assert [(each.text, each.says) for each in answer.buttons] == [("Show sources", f"/passage {passage.id}")]
     other = await AgentContext.get_or_create(storage, OTHER)
     assert "Everyone has" in await command(storage, context, f"/passage {passage.id}")
     for chat, asked in ((other, str(passage.id)), (context, "0"), (context, "x"), (context, "9" * 18)):

@@ -60,6 +60,7 @@ async def running_bot(
     script: Any = echo,
     *,
     tools: Any = (),
+    knowledge: Any = None,
     way: str = "http",
     access: Access | None = None,
     approval_lasts: timedelta | None = None,
@@ -67,7 +68,9 @@ async def running_bot(
     **options: Any,
 ) -> AsyncIterator[Bot]:
     llm = script if isinstance(script, Typist) else ScriptedChatLLM(script)
-    service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage, clock=clock)
+    service = AgentService(
+        FunctionsBasedAgent(tools=tools, llm=llm, search_k=0, knowledge=knowledge), storage, clock=clock
+    )
     if access is not None:
         service.options = replace(service.options, access=access)
     if approval_lasts is not None:
