@@ -26,12 +26,12 @@ from typing import Any, Final, NamedTuple
 from botservice.conversation.field_codec import dumps
 from botservice.conversation.field_values import FrozenDict, FrozenList, freeze
 from botservice.conversation.images import read_data_url, write_data_url
-from botservice.conversation.queries import find_system_prompt, insert_prompt, list_prompts
+from botservice.conversation.queries import find_system_prompt, insert_prompts, list_prompts
 from botservice.core.messages import Message, Role
 from botservice.history.excerpts import Excerpt
 from botservice.history.queries import read_shown
 from botservice.history.shown import FORMS, Records, Source
-from botservice.storage.blobs import digest_of, read_blobs, store_blob
+from botservice.storage.blobs import digest_of, read_blobs, store_blobs
 from botservice.storage.database import Connection
 
 _SYSTEM: Final[Mapping[str, Any]] = {"system": True}  # as JSON has it
@@ -125,21 +125,6 @@ class PromptLog:
         """Remember that these are stored."""
         for place, _ in saved:
             self._unsaved.pop(place, None)
-
-    def save(self, connection: Connection, context_id: int, unsaved: Sequence[Unsaved]) -> None:
-        """Store what `unsaved` gave."""
-        if not unsaved:
-            return
-        for _, entry in unsaved:
-            for data in entry.blobs.values():
-                store_blob(connection, context_id, data)
-        insert_prompt(
-            connection,
-            turn_id=self.turn_id,
-            seq=unsaved[0][0],
-            context_id=context_id,
-            content=as_content([entry for _, entry in unsaved]),
-        )
 
     def note_stored(self, place: int, kept: Kept, shown: FrozenDict) -> None:
         """Add a message that was read from a row, as it was stored and as it reads."""
@@ -286,6 +271,23 @@ def _detach(value: Any, blobs: dict[str, bytes], long_text: int = _LONG_TEXT) ->
     digest = digest_of(data)
     blobs[digest] = data
     return {"$text": digest}
+
+
+def save_prompt_logs(connection: Connection, given: Sequence[tuple[PromptLog, int, Sequence[Unsaved]]]) -> None:
+    """Store what `PromptLog.unsaved` gave, of each log in its context."""
+    given = [each for each in given if each[2]]
+    files = [(context_id, entry.blobs) for _, context_id, unsaved in given for _, entry in unsaved]
+    store_blobs(connection, [(context_id, data) for context_id, blobs in files for data in blobs.values()])
+    rows = [
+        {
+            "turn_id": log.turn_id,
+            "seq": unsaved[0][0],
+            "context_id": context_id,
+            "content": as_content([entry for _, entry in unsaved]),
+        }
+        for log, context_id, unsaved in given
+    ]
+    insert_prompts(connection, rows)
 
 
 def read_prompt_log(connection: Connection, context_id: int, turn_id: int) -> PromptLog:

@@ -22,7 +22,7 @@ from botservice.people.fact_queries import ARE_KNOWN
 from botservice.people.names import person_name
 from botservice.storage.blobs import read_blobs
 from botservice.storage.database import Connection, Row
-from botservice.storage.statements import upserting
+from botservice.storage.statements import execute_each, upserting
 from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN, TURN_IS_RUNNING
 from botservice.storage.tables.conversations import contexts, prompt_log, steps, turns
 from botservice.storage.tables.models import model_refusals, refused_messages
@@ -211,7 +211,7 @@ def list_waiting_calls(
 
 # Steps and prompts
 
-_INSERT_STEP = insert(steps).returning(steps.c.id)
+_INSERT_STEP = insert(steps).returning(steps.c.id, sort_by_parameter_order=True)
 _UPDATE_STEP = update(steps).where(steps.c.id == bindparam("row"))
 _NEXT_POSITION = (
     select(steps.c.position)
@@ -237,19 +237,21 @@ _PROMPTS = (
 _DIGEST_OF_SYSTEM_PROMPT = select(turns.c.system_prompt).where(turns.c.id == bindparam("turn"))
 
 
-def insert_step(connection: Connection, values: Mapping[str, Any]) -> int:
-    """Store a step and return its row's id."""
-    return int(connection.execute(_INSERT_STEP, values).scalar_one())
+def insert_steps(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Store steps and return the ids of their rows."""
+    return list(connection.execute(_INSERT_STEP, rows).scalars()) if rows else []
 
 
 def update_steps(connection: Connection, values: Sequence[Mapping[str, Any]]) -> None:
     """Change steps, each by the id of its `row`."""
-    connection.execute(_UPDATE_STEP, values)
+    if values:
+        execute_each(connection, _UPDATE_STEP, values)
 
 
 def delete_steps(connection: Connection, row_ids: Collection[int]) -> None:
     """Delete steps."""
-    connection.execute(delete(steps).where(steps.c.id.in_(row_ids)))
+    if row_ids:
+        connection.execute(delete(steps).where(steps.c.id.in_(row_ids)))
 
 
 def list_steps(connection: Connection, context_id: int, turn_ids: Iterable[int] | None = None) -> Sequence[Any]:
@@ -272,10 +274,10 @@ def find_last_position(connection: Connection, context_id: int, *, without_turns
     return connection.execute(_LAST_POSITION_ELSEWHERE, values).scalar_one_or_none() or 0.0
 
 
-def insert_prompt(connection: Connection, *, turn_id: int, seq: int, context_id: int, content: str) -> None:
-    """Store what a prompt of a turn has that those before it had not."""
-    values = {"turn_id": turn_id, "seq": seq, "context_id": context_id, "content": content}
-    connection.execute(_INSERT_PROMPT, values)
+def insert_prompts(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Store what prompts of turns have that those before them had not."""
+    if rows:
+        execute_each(connection, _INSERT_PROMPT, rows)
 
 
 def list_prompts(connection: Connection, turn_id: int) -> Sequence[Any]:

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from botservice.conversation.field_codec import dumps, loads
 from botservice.conversation.items import MemoryItem, checked_item, revision_of
-from botservice.conversation.prompt_log import PromptLog, Unsaved, read_prompt_log
-from botservice.conversation.queries import delete_steps, insert_step, list_steps, update_steps
-from botservice.storage.blobs import digest_of, read_blobs, store_blob
+from botservice.conversation.prompt_log import PromptLog, Unsaved, read_prompt_log, save_prompt_logs
+from botservice.conversation.queries import delete_steps, insert_steps, list_steps, update_steps
+from botservice.storage.blobs import digest_of, read_blobs, store_blobs
 from botservice.storage.database import Connection
 
 _BYTES: Final = "$bytes"
@@ -201,19 +201,8 @@ class StepRecords:
         return StepChanges(added, changed, self._missing(present, known_count), unsaved)
 
     def apply(self, connection: Connection, changes: StepChanges, turn_id: int | None = None) -> list[int]:
-        """Write changes and return the ids of the rows that were added.
-
-        Args:
-            turn_id: The turn of added steps, where it has no id before this transaction.
-        """
-        self.log.save(connection, self.context_id, changes.log_entries)
-        if changes.removed:
-            delete_steps(connection, [stored.row_id for stored in changes.removed])
-        if changes.changed:
-            update_steps(
-                connection, [{"row": each.row_id, **self._values(connection, each)} for each in changes.changed]
-            )
-        return [self._insert(connection, each, turn_id or self.turn_id) for each in changes.added]
+        """Write changes and return the ids of the rows that were added (see `apply_all`)."""
+        return apply_all(connection, [(self, changes, turn_id or self.turn_id)])[0]
 
     def confirm(self, changes: StepChanges, row_ids: Sequence[int]) -> None:
         """Remember changes as committed."""
@@ -283,21 +272,36 @@ class StepRecords:
             item, position, revision_of(item), data, prompt, None if stored is None else stored.row_id, is_open
         )
 
-    def _insert(self, connection: Connection, new: _Write, turn_id: int) -> int:
-        number = new.item.get_value("step_number")
-        values = {
-            "context_id": self.context_id,
-            "turn_id": turn_id,
-            "kind": type(new.item).__name__,
-            "step_number": number if isinstance(number, int) and abs(number) < _LARGEST_NUMBER else None,
-            **self._values(connection, new),
-        }
-        return insert_step(connection, values)
 
-    def _values(self, connection: Connection, write: _Write) -> dict[str, object]:
-        for data in write.data.files:
-            store_blob(connection, self.context_id, data)
-        return {"position": write.position, "data": write.data.text, "prompt": write.prompt, "is_open": write.is_open}
+def apply_all(connection: Connection, given: Sequence[tuple[StepRecords, StepChanges, int]]) -> list[list[int]]:
+    """Write changes of several memories, and return for each the ids of the rows that were added.
+
+    Args:
+        given: With each the turn of what is added, which may have no id before this transaction.
+    """
+    save_prompt_logs(connection, [(each.log, each.context_id, changes.log_entries) for each, changes, _ in given])
+    written = [(records, each) for records, changes, _ in given for each in (*changes.changed, *changes.added)]
+    store_blobs(connection, [(records.context_id, data) for records, each in written for data in each.data.files])
+    delete_steps(connection, [stored.row_id for _, changes, _ in given for stored in changes.removed])
+    changed = [{"row": each.row_id, **_columns(each)} for _, changes, _ in given for each in changes.changed]
+    update_steps(connection, changed)
+    added = [
+        {"context_id": records.context_id, "turn_id": turn_id, **_kind(each.item), **_columns(each)}
+        for records, changes, turn_id in given
+        for each in changes.added
+    ]
+    row_ids = iter(insert_steps(connection, added))
+    return [[next(row_ids) for _ in changes.added] for _, changes, _ in given]
+
+
+def _columns(write: _Write) -> dict[str, object]:
+    return {"position": write.position, "data": write.data.text, "prompt": write.prompt, "is_open": write.is_open}
+
+
+def _kind(item: MemoryItem) -> dict[str, object]:
+    number = item.get_value("step_number")
+    is_number = isinstance(number, int) and abs(number) < _LARGEST_NUMBER
+    return {"kind": type(item).__name__, "step_number": number if is_number else None}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Every statement of messages: storing, changing, deleting, and reading them by id, place, event and time."""
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -107,28 +108,16 @@ _PEOPLE = select(_SPEAKERS).where(_IS_SOMEBODY).distinct()
 _POSITION = select(messages.c.position).where(
     messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message")
 )
-_TAKE_POSITION = (
-    update(contexts).where(contexts.c.id == bindparam("context")).values(last_position=contexts.c.last_position + 1)
+_TAKE_POSITIONS = (
+    update(contexts)
+    .where(contexts.c.id.in_(bindparam("contexts", expanding=True)))
+    .values(last_position=contexts.c.last_position + bindparam("count"))
+    .returning(contexts.c.id, contexts.c.last_position)
 )
-_GIVEN = (
-    *("role", "text", "attachments", "author_platform", "author_id", "author_name", "created_at"),
-    *("token_count", "token_encoding", "external_id", "event_id", "answers_turn_id", "own_text"),
-    *("said_by_others", "is_all_own"),
-)
-# At the position that was taken just before, and nowhere where it is stored already or where its context is gone.
+# Nowhere where it is stored already.
 _insert = of_each_database(
     lambda insert: (
-        insert(messages)
-        .from_select(
-            ["context_id", "position", *_GIVEN],
-            select(
-                contexts.c.id,
-                contexts.c.last_position,
-                *(bindparam(name, type_=messages.c[name].type) for name in _GIVEN),
-            ).where(contexts.c.id == bindparam("context")),
-        )
-        .on_conflict_do_nothing()
-        .returning(messages.c.id)
+        insert(messages).on_conflict_do_nothing().returning(messages.c.id, messages.c.context_id, messages.c.position)
     )
 )
 _WINDOW = select(
@@ -148,44 +137,82 @@ _BEGIN_AFRESH = (
 
 def insert_message(connection: Connection, context_id: int, new: NewMessage) -> Message:
     """Store a message at the end of its context and return it; one that is stored already is returned as it is."""
-    text = storable(new.text)
+    return insert_messages(connection, [(context_id, new)])[0]
+
+
+def insert_messages(connection: Connection, given: Sequence[tuple[int, NewMessage]]) -> list[Message]:
+    """Store messages, each at the end of its context, and return them; those that are stored already as they are.
+
+    Args:
+        given: The messages with the ids of their contexts, those of one context in their order.
+    """
+    if not given:
+        return []
+    places = _take_positions(connection, [context_id for context_id, _ in given])
+    rows = [
+        _values(connection, context_id, new, place)
+        for (context_id, new), place in zip(given, places, strict=True)
+        if place is not None
+    ]
+    found = connection.execute(_insert(connection), rows).all() if rows else ()
+    ids = {(row.context_id, row.position): row.id for row in found}
+    return [
+        _find_stored(connection, context_id, new)
+        if place is None or (message_id := ids.get((context_id, place))) is None
+        else _return_stored(connection, context_id, message_id, new)
+        for (context_id, new), place in zip(given, places, strict=True)
+    ]
+
+
+def _take_positions(connection: Connection, context_ids: Sequence[int]) -> list[int | None]:
+    """Return a new position at the end of its context for each; None where the context is gone."""
+    following: dict[int, Iterator[int]] = {}
+    wanted = Counter(context_ids)
+    for count in set(wanted.values()):
+        same = [context_id for context_id, number in wanted.items() if number == count]
+        taken = connection.execute(_TAKE_POSITIONS, {"contexts": same, "count": count})
+        following |= {row.id: iter(range(row.last_position - count + 1, row.last_position + 1)) for row in taken}
+    return [next(following[context_id]) if context_id in following else None for context_id in context_ids]
+
+
+def _values(connection: Connection, context_id: int, new: NewMessage, position: int) -> dict[str, Any]:
+    """Return the columns of a message, and store its files."""
     author = storable_author(new.author)
-    created_at = new.created_at.astimezone(UTC)
-    held = encode_references(new.references) if new.references else NOTHING
-    values = {
-        "context": context_id,
+    return {
+        "context_id": context_id,
+        "position": position,
         "role": new.role.value,
-        "text": text,
+        "text": storable(new.text),
         "attachments": [store_attachment(connection, context_id, each) for each in new.attachments] or None,
         "author_platform": author and author.platform,
         "author_id": author and author.id,
         "author_name": author and author.name,
-        "created_at": created_at,
+        "created_at": new.created_at.astimezone(UTC),
         "token_count": new.token_count,
         "token_encoding": new.token_encoding,
         "external_id": new.external_id,
         "event_id": new.event_id,
         "answers_turn_id": new.answers_turn_id,
         "own_text": None if new.own_text is None else storable(new.own_text),
-        "said_by_others": held,
+        "said_by_others": encode_references(new.references) if new.references else NOTHING,
         "is_all_own": new.is_all_own,
     }
-    connection.execute(_TAKE_POSITION, {"context": context_id})
-    message_id = connection.execute(_insert(connection), values).scalar_one_or_none()
-    if message_id is None:
-        return _find_stored(connection, context_id, new)
+
+
+def _return_stored(connection: Connection, context_id: int, message_id: int, new: NewMessage) -> Message:
+    """Return a message whose row is stored, and store what it holds of others."""
     if new.references:
         insert_references(connection, context_id, message_id, new.references)
     return Message(
         message_id,
         new.role,
-        text,
+        storable(new.text),
         new.attachments,
-        author,
-        created_at,
+        storable_author(new.author),
+        new.created_at.astimezone(UTC),
         new.token_count,
         new.external_id,
-        references=decode_references(held) if new.references else (),
+        references=decode_references(encode_references(new.references)) if new.references else (),
         is_all_own=new.is_all_own,
     )
 

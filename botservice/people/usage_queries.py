@@ -13,7 +13,7 @@ from botservice.people.queries import PERSON_NAMES, person_parts
 from botservice.people.usage import ModelCall, Payer, Strangers, UsageBy, UsageLine, day_of, period_start
 from botservice.storage.database import Connection
 from botservice.storage.postgres_advisory_locks import lock_space
-from botservice.storage.statements import of_each_database, upserting
+from botservice.storage.statements import execute_each, of_each_database, upserting
 from botservice.storage.tables.access import (
     budget_notices,
     budget_rates,
@@ -42,9 +42,25 @@ def _add(insert: Callable[..., Any]) -> Any:
 
 def record_call(connection: Connection, payer: Payer, call: ModelCall, now: datetime) -> None:
     """Add a call to the use of its day."""
-    whose = {"context_id": payer.context_id, "person": payer.person, "chat": payer.chat, "model": call.model}
-    taken = {name: getattr(call, name) for name in _TAKEN}
-    connection.execute(_add(connection), {"day": day_of(now), "calls": 1, **whose, **taken})
+    record_calls(connection, [(payer, call, now)])
+
+
+def record_calls(connection: Connection, calls: Sequence[tuple[Payer, ModelCall, datetime]]) -> None:
+    """Add calls to the use of their days."""
+    rows = [
+        {
+            "day": day_of(now),
+            "calls": 1,
+            "context_id": payer.context_id,
+            "person": payer.person,
+            "chat": payer.chat,
+            "model": call.model,
+            **{name: getattr(call, name) for name in _TAKEN},
+        }
+        for payer, call, now in calls
+    ]
+    if rows:
+        execute_each(connection, _add(connection), rows)
 
 
 def list_usage(

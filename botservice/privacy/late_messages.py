@@ -77,9 +77,10 @@ def note_words(
         take_note(connection, FORGOTTEN, _name_of_message(context_id, each), now)
 
 
-def read_notes(connection: Connection, context_id: int, heard: Sequence[LateMessage | None]) -> dict[str, datetime]:
-    """Return when the names in a message were forgotten."""
-    return read_noted(connection, {name for each in heard if each is not None for name in each.names(context_id)})
+def read_notes(connection: Connection, heard: Sequence[tuple[int, LateMessage | None]]) -> dict[str, datetime]:
+    """Return when the names in messages were forgotten, each with its context."""
+    names = {name for context_id, each in heard if each is not None for name in each.names(context_id)}
+    return read_noted(connection, names)
 
 
 def erase_returning(

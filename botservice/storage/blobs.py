@@ -4,14 +4,14 @@ import functools
 import hashlib
 import logging
 import re
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Final
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Engine, delete, func, select, update
 
 from botservice.core.errors import StorageError
 from botservice.storage.chunks import chunks
-from botservice.storage.statements import of_each_database
+from botservice.storage.statements import execute_each, of_each_database
 from botservice.storage.tables.conversations import blobs
 
 if TYPE_CHECKING:
@@ -39,12 +39,24 @@ def with_cipher(engine: Engine, cipher: "Cipher | None") -> Engine:
 
 def store_blob(connection: Connection, context_id: int, data: bytes) -> str:
     """Keep data once in its context and return its SHA-256 digest; encrypted, where the storage has a key."""
-    digest = digest_of(data)
+    return store_blobs(connection, [(context_id, data)])[0]
+
+
+def store_blobs(connection: Connection, given: Sequence[tuple[int, bytes]]) -> list[str]:
+    """Keep data, each once in its context, and return the digests (see `store_blob`)."""
     cipher = _cipher_of(connection)
-    kept = data if cipher is None else cipher.encrypt(data)
-    values = {"context_id": context_id, "sha256": digest, "data": kept, "is_encrypted": cipher is not None}
-    connection.execute(_insert(connection), values)
-    return digest
+    rows: list[dict[str, Any]] = [
+        {
+            "context_id": context_id,
+            "sha256": digest_of(data),
+            "data": data if cipher is None else cipher.encrypt(data),
+            "is_encrypted": cipher is not None,
+        }
+        for context_id, data in given
+    ]
+    if rows:
+        execute_each(connection, _insert(connection), rows)
+    return [row["sha256"] for row in rows]
 
 
 def read_blobs(connection: Connection, context_id: int, digests: Collection[str]) -> dict[str, bytes]:

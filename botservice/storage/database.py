@@ -5,7 +5,7 @@ import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -50,6 +50,7 @@ from botservice.storage.writer import Fence, SortKey, Writer
 if TYPE_CHECKING:
     from botservice.storage.encryption import Cipher
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 _MOST_QUESTIONS = 4
@@ -246,6 +247,15 @@ class Storage:
             raise StorageUnavailable("the storage is not open")
         self.activity.note()
         return self._writer.issue(operation, **how)
+
+    def issue_for(
+        self, subject: S, operation: Callable[[Connection, Sequence[S]], Sequence[T]], **how: Any
+    ) -> "asyncio.Future[T]":
+        """Issue a write that is done once for all subjects of a commit (see `Writer.issue_for`)."""
+        if self._readers is None:
+            raise StorageUnavailable("the storage is not open")
+        self.activity.note()
+        return self._writer.issue_for(subject, operation, **how)
 
     def now(self) -> datetime:
         """Get the current time, aware: by the clock of the Postgres server, which all replicas share."""

@@ -1,11 +1,11 @@
 """Statements of the two databases: what they say differently, and what is handed to their drivers as it is."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, CursorResult, Executable, Table
 
 from botservice.storage.failures import as_sqlalchemy_error
 
@@ -33,6 +33,11 @@ def upserting(table: Table, *keys: str) -> Callable[[Connection], Any]:
 
 def _replacing(new: Any, keys: Sequence[str], changed: Sequence[str]) -> Any:
     return new.on_conflict_do_update(index_elements=keys, set_={name: new.excluded[name] for name in changed})
+
+
+def execute_each(connection: Connection, statement: Executable, rows: Sequence[Mapping[str, Any]]) -> CursorResult[Any]:
+    """Execute a statement that returns no rows once for each of some rows of parameters, all of them at once."""
+    return connection.execute(statement, rows[0] if len(rows) == 1 else rows)
 
 
 def run_text(connection: Connection, text: str, **options: Any) -> None:

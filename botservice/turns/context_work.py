@@ -6,7 +6,7 @@
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -52,7 +52,7 @@ from botservice.turns.edits_and_deletions import (
 from botservice.turns.failed_turns import FailedTurns
 from botservice.turns.inbox import GATHERING
 from botservice.turns.merging_contexts import move_here
-from botservice.turns.outbox import Outbox, StoredStream, find_next_delivery
+from botservice.turns.outbox import Outbox, SendResult, StoredStream, find_next_delivery
 from botservice.turns.question_parts import NewParts, QuestionParts
 from botservice.turns.records import find_next_turn, find_turn
 from botservice.turns.refusing import end_refused
@@ -120,11 +120,13 @@ class StartedTurn:
 
     Attributes:
         controls: What has not taken effect: the wish that it stop, and changes of messages that it may begin with.
+        is_all: Whether its context has nothing else to do.
     """
 
     turn: Turn
     context: AgentContext
     controls: Controls
+    is_all: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +235,10 @@ class ContextWork:
             return None
 
     async def do(self, work: Work, claim: Claim) -> bool:
-        """Do one thing; return whether something else may be done now."""
+        """Do one thing; return whether something else may be there to be done now."""
         match work:
             case PendingDelivery(delivery, context_keys):
-                return await self.outbox.send(context_keys, delivery, claim)
+                return await self.outbox.send(context_keys, delivery, claim) is not SendResult.LATER
             case Stopped(stops):
                 await self._controls.stop_all(claim, stops)
                 self.expect(claim.context_id)
@@ -253,7 +255,8 @@ class ContextWork:
                 await self._parts.join(work, claim)
             case StartedTurn(turn):
                 with in_turn(turn.identity):
-                    await self._work_on(turn, work, claim)
+                    is_over = await self._work_on(turn, work, claim)
+                return not (is_over and work.is_all)
             case Unreadable(turn, reason):
                 with in_turn(turn.identity):
                     await self._failed_turns.try_later(turn, claim, self._transports[turn.transport], reason, None)
@@ -268,13 +271,14 @@ class ContextWork:
         may_end_processes = turn.attempts >= SUSPICIOUS_BEGINNINGS and turn.attempts >= self.beginnings_not_yet
         return not self.is_closing and not may_end_processes and turn.transport in self._transports
 
-    async def _work_on(self, turn: Turn, work: StartedTurn, claim: Claim) -> None:
+    async def _work_on(self, turn: Turn, work: StartedTurn, claim: Claim) -> bool:
+        """Work on a turn; return whether it is answered, and all of its answer sent."""
         transport = self._transports[turn.transport]
         if turn.is_open:
             await self._starter.recall(turn, work.context, transport)
         try:
             if await self._is_ready(turn, work, claim, transport):
-                await self._run(turn, work, claim, transport)
+                return await self._run(turn, work, claim, transport)
         except TurnWaiting:
             logger.info("turn.waits")
         except TurnGrew:
@@ -301,6 +305,7 @@ class ContextWork:
         except Exception as error:
             logger.exception("turn.failed")
             await self._failed_turns.try_later(turn, claim, transport, type(error).__name__, work.context.language)
+        return False
 
     async def _is_ready(self, turn: Turn, work: StartedTurn, claim: Claim, transport: Transport) -> bool:
         """Begin a turn, or attend to it if it waits; return whether the agent is to work on it now."""
@@ -314,7 +319,8 @@ class ContextWork:
         self.expect(claim.context_id)  # a command may have decided what another turn waits with
         return False
 
-    async def _run(self, turn: Turn, work: StartedTurn, claim: Claim, transport: Transport) -> None:
+    async def _run(self, turn: Turn, work: StartedTurn, claim: Claim, transport: Transport) -> bool:
+        """Answer a turn and send the first message of its answer; return whether that was all of it."""
         record = StoredStream(self._storage, turn, claim, self._clock)
         shown = transport.live(work.context.context_keys, turn.events, record)
         live = None if shown is None else adopt(Live, shown)
@@ -340,8 +346,10 @@ class ContextWork:
             del self.runs[claim.context_id]
             if live is not None:
                 await live.close()
-        if run.begun is not None and self.outbox.may_send(turn.platform):
-            await self.outbox.send(work.context.context_keys, run.begun, claim, has_begun=True)
+        if run.begun is None or not self.outbox.may_send(turn.platform):
+            return False
+        result = await self.outbox.send(work.context.context_keys, run.begun, claim, has_begun=True)
+        return result is SendResult.OVER and run.begun.is_all
 
     async def _is_stopped(self, turn: Turn, work: StartedTurn) -> bool:
         """Return whether a person who may has stopped a turn since its question was asked."""
@@ -392,9 +400,10 @@ class ContextWork:
         found = self._find_due(connection, context_id, controls, turn, is_any_waiting=there.waiting is not None)
         if found is not None:
             return found
+        is_all = (there.owes, there.control, there.waiting) == (None, None, None)
         if turn is None:
             return find_stale(controls, self._clock()) if controls.changes else None
-        return self._find_turn(connection, turn, controls) if is_ready else self._wait_for(turn)
+        return self._find_turn(connection, turn, controls, is_all=is_all) if is_ready else self._wait_for(turn)
 
     def _find_due(
         self, connection: Connection, context_id: int, controls: Controls, turn: Turn | None, *, is_any_waiting: bool
@@ -452,11 +461,13 @@ class ContextWork:
         delivery = fairest if fairest is not None and is_due(fairest, now) else first
         return PendingDelivery(delivery, keys) if is_due(delivery, now) else NotDueYet(delivery.due_at)
 
-    def _find_turn(self, connection: Connection, turn: Turn, controls: Controls) -> Work | None:
+    def _find_turn(self, connection: Connection, turn: Turn, controls: Controls, *, is_all: bool) -> Work | None:
         """Return the next turn, or first what else its question has come as; None while more of that is to come."""
         begun = self._claimed_turn(connection, turn, controls)
-        if turn.is_alone or not isinstance(begun, StartedTurn):
+        if not isinstance(begun, StartedTurn):
             return begun
+        if turn.is_alone:
+            return replace(begun, is_all=is_all)
         parts = self._parts.find(connection, turn, begun.context)
         if parts is None:
             return begun

@@ -23,7 +23,7 @@ from botservice.storage.activity import in_background
 from botservice.storage.database import Storage
 from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED
-from botservice.storage.tables.conversations import events, turns
+from botservice.storage.tables.conversations import contexts, events, turns
 from botservice.texts.formatted import say
 from botservice.turns.deciding import Decider, Decision, decide_now
 from botservice.turns.parsing_decisions import order_of
@@ -43,21 +43,19 @@ MAX_OWN_TURNS = 10  # beyond so many that wait in a context, messages share turn
 MAX_JOINED = 50  # and no turn is shared by more than so many, or no prompt could hold it
 
 _COUNT_WAITING = (
-    select(func.count())
-    .select_from(turns)
-    .where(TURN_IS_OPEN, turns.c.context_id == bindparam("context_id"), TURN_IS_QUEUED)
+    select(func.count()).select_from(turns).where(TURN_IS_OPEN, turns.c.context_id == contexts.c.id, TURN_IS_QUEUED)
 )
-_NEW_TURN = ("context_id", "transport", "status", "order_key", "due_at", "created_at")
-# One statement on the accepting path: a turn of its own, where the context does not have enough of them.
+_NEW_TURN = ("transport", "status", "order_key", "due_at", "created_at")
+# One statement on the accepting path: a turn of its own, where its context is there and does not have enough of them.
 _INSERT_OWN_TURN = (
     insert(turns)
     .from_select(
-        _NEW_TURN,
-        select(*(bindparam(name, type_=turns.c[name].type) for name in _NEW_TURN)).where(
-            _COUNT_WAITING.scalar_subquery() < MAX_OWN_TURNS
+        ["context_id", *_NEW_TURN],
+        select(contexts.c.id, *(bindparam(name, type_=turns.c[name].type) for name in _NEW_TURN)).where(
+            contexts.c.key_hash == bindparam("key_hash"), _COUNT_WAITING.scalar_subquery() < MAX_OWN_TURNS
         ),
     )
-    .returning(turns.c.id)
+    .returning(turns.c.id, turns.c.context_id)
 )
 _LAST_WAITING = (
     select(turns.c.id)
@@ -240,19 +238,12 @@ class Inbox:
             return 0
         keyed = [(event, ContextKeys.of(event.context_keys)) for event in inbound]
         keyed.sort(key=lambda pair: (pair[1].digest, pair[0].order_key))
-        now = self._clock()
-
-        def store(connection: Connection) -> list[tuple[int, EventKind]]:
-            found = [(insert_event(connection, transport, keys, event, now), event.kind) for event, keys in keyed]
-            new = [(context_id, kind) for context_id, kind in found if context_id is not None]
-            if not self._storage.is_sqlite:
-                told = (Wakeup(context_id, kind, not self._work.has(transport, context_id)) for context_id, kind in new)
-                notify_replicas(connection, told)
-            return new
-
+        inbound_together = _Inbound(transport, keyed, self._clock(), self._work)
         messages = sum(event.kind is EventKind.MESSAGE for event in inbound)
         with self._pressure.taking(messages, sum(len(event.raw) for event in inbound)):
-            accepted = await self._storage.write(store, sort_key=(keyed[0][1].digest, keyed[0][0].key))
+            accepted = await self._storage.issue_for(
+                inbound_together, _store_all, sort_key=(keyed[0][1].digest, keyed[0][0].key)
+            )
         for context_id, kind in accepted:
             self._wake_here(transport, context_id, kind)
         return len(accepted)
@@ -306,14 +297,41 @@ class Inbox:
             self._wake(context_id, kind)
 
 
+@dataclass(frozen=True, slots=True)
+class _Inbound:
+    """Events that a transport hands in together, with the keys of their contexts."""
+
+    transport: str
+    keyed: Sequence[tuple[InboundEvent, ContextKeys]]
+    now: datetime
+    work: LocalWork
+
+
+def _store_all(connection: Connection, given: Sequence[_Inbound]) -> list[list[tuple[int, EventKind]]]:
+    """Store events, and tell the other processes; return the contexts and kinds of those that were new."""
+    accepted: list[list[tuple[int, EventKind]]] = []
+    told: list[Wakeup] = []
+    for each in given:
+        found = [(insert_event(connection, each.transport, keys, event, each.now), event) for event, keys in each.keyed]
+        new = [(context_id, event.kind) for context_id, event in found if context_id is not None]
+        told += [Wakeup(context_id, kind, not each.work.has(each.transport, context_id)) for context_id, kind in new]
+        accepted.append(new)
+    notify_replicas(connection, told)
+    return accepted
+
+
 def insert_event(
     connection: Connection, transport: str, keys: ContextKeys, event: InboundEvent, now: datetime
 ) -> int | None:
     """Store an event and the turn that will answer it; return its context, or None if it is known already."""
-    context_id = find_or_insert_context(connection, keys, now)
     turn_id, is_own_turn = None, False
-    if event.kind is EventKind.MESSAGE:
-        turn_id, is_own_turn = _find_or_insert_turn(connection, context_id, transport, event, now)
+    own = _insert_own_turn(connection, keys, transport, event, now) if event.kind is EventKind.MESSAGE else None
+    if own is not None:
+        (turn_id, context_id), is_own_turn = own, True
+    else:
+        context_id = find_or_insert_context(connection, keys, now)
+        if event.kind is EventKind.MESSAGE:
+            turn_id, is_own_turn = _find_or_insert_turn(connection, context_id, transport, event, now)
     values = {
         "key": event.key,
         "context_id": context_id,
@@ -354,23 +372,38 @@ def _find_or_insert_turn(
     gathering = _gather(connection, context_id, event, now)
     if gathering is not None:
         return gathering, False
-    due_at = now + GATHERING if event.is_incomplete or event.group_key is not None else now
-    values = {
-        "context_id": context_id,
-        "transport": transport,
-        "status": TurnStatus.QUEUED.value,
-        "order_key": event.order_key,
-        "due_at": due_at,
-        "created_at": now,
-    }
-    own = connection.execute(_INSERT_OWN_TURN, values).scalar_one_or_none()
-    if own is not None:
-        return int(own), True
     sought = {"context": context_id, "transport": transport, "order_key": event.order_key}
     shared = connection.execute(_LAST_WAITING, sought).scalar_one_or_none()
     if shared is not None and _join(connection, shared):
         return int(shared), False
+    due_at = _due_at(event, now)
     return insert_turn(connection, context_id, transport, now, order_key=event.order_key, due_at=due_at), True
+
+
+def _insert_own_turn(
+    connection: Connection, keys: ContextKeys, transport: str, event: InboundEvent, now: datetime
+) -> tuple[int, int] | None:
+    """Store a turn for a message and return it with its context.
+
+    Returns:
+        None where the context is not there, or has enough turns, or where the message is a part of another one.
+    """
+    if event.group_key is not None:
+        return None
+    values = {
+        "key_hash": keys.digest,
+        "transport": transport,
+        "status": TurnStatus.QUEUED.value,
+        "order_key": event.order_key,
+        "due_at": _due_at(event, now),
+        "created_at": now,
+    }
+    row = connection.execute(_INSERT_OWN_TURN, values).one_or_none()
+    return None if row is None else (row.id, row.context_id)
+
+
+def _due_at(event: InboundEvent, now: datetime) -> datetime:
+    return now + GATHERING if event.is_incomplete or event.group_key is not None else now
 
 
 def _join(connection: Connection, turn_id: int) -> bool:

@@ -86,8 +86,8 @@ async def join_running(
         join_turns(connection, turn, parts)
         if tell is not None:
             tell(connection)
-        stored = store_spoken(connection, context.id, spoken, now)
-        notes = read_notes(connection, context.id, spoken.heard)
+        [stored] = store_spoken(connection, [(context.id, spoken, now)])
+        notes = read_notes(connection, [(context.id, heard) for heard in spoken.heard])
         return bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
 
     gone: list[bool] = []

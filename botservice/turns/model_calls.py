@@ -17,7 +17,7 @@ from botservice.conversation.prompt_log import PromptLog
 from botservice.conversation.steps import MemoryStep
 from botservice.core.errors import LLMError
 from botservice.llm.chat import ChatMessage, ToolSchema
-from botservice.storage.statements import of_each_database
+from botservice.storage.statements import execute_each, of_each_database
 from botservice.storage.tables.conversations import turn_figures, turns
 from botservice.telemetry.logs import redact
 from botservice.turns.person_waits import select_person_wait
@@ -318,6 +318,19 @@ def _add(insert: Callable[..., Any]) -> Any:
 
 def add_figures(connection: Connection, turn_id: int, figures: Figures, now: datetime) -> None:
     """Add to the figures of a turn, which has worked until now; nothing happens where it was forgotten."""
-    values: dict[str, Any] = {name: getattr(figures, name) for name in _COLUMNS}
-    values["tools"] = "".join(f" {name} " for name in figures.tools)
-    connection.execute(_add(connection), {**values, "turn": turn_id, "now": (now - _EPOCH) // _MICROSECOND})
+    add_all_figures(connection, [(turn_id, figures, now)])
+
+
+def add_all_figures(connection: Connection, given: Sequence[tuple[int, Figures, datetime]]) -> None:
+    """Add to the figures of turns (see `add_figures`)."""
+    rows = [
+        {
+            **{name: getattr(figures, name) for name in _COLUMNS},
+            "tools": "".join(f" {name} " for name in figures.tools),
+            "turn": turn_id,
+            "now": (now - _EPOCH) // _MICROSECOND,
+        }
+        for turn_id, figures, now in given
+    ]
+    if rows:
+        execute_each(connection, _add(connection), rows)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from enum import Enum, auto
 from functools import partial
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.ranges import is_of
+from botservice.storage.statements import execute_each
 from botservice.storage.tables.conditions import DELIVERY_IS_MESSAGE, DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.telemetry.measuring import Sending, TurnIdentity, in_turn, measured, turn_now
@@ -50,7 +52,7 @@ _FINISH_OWN_TRY = _FINISH.where(
     deliveries.c.status == DeliveryStatus.ATTEMPTING.value, deliveries.c.attempts == bindparam("tries")
 )
 _NAME_STREAM = _UPDATE.where(deliveries.c.external_id.is_(None))
-_INSERT = insert(deliveries).returning(deliveries.c.id)
+_INSERT = insert(deliveries).returning(deliveries.c.id, sort_by_parameter_order=True)
 _replaced = deliveries.alias("replaced")
 # What stands in the place of another message goes out after that one: by then its id is known.
 _REPLACED = select(_replaced.c.external_id).where(_replaced.c.id == deliveries.c.replaces).scalar_subquery()
@@ -80,8 +82,8 @@ NEXT: Final = (
     .limit(1)
 )
 _OWED = (
-    select(deliveries.c.id, deliveries.c.turn_id, deliveries.c.kind, deliveries.c.status, deliveries.c.external_id)
-    .where(DELIVERY_IS_OWED, is_of(deliveries, bindparam("context")))
+    select(*deliveries.c["id", "context_id", "turn_id", "kind", "status", "external_id"])
+    .where(DELIVERY_IS_OWED, deliveries.c.context_id.in_(bindparam("contexts", expanding=True)))
     .order_by(deliveries.c.id)
 )
 
@@ -96,6 +98,14 @@ class _Sent:
     def is_of(self, delivery: Delivery) -> bool:
         """Return whether a delivery owes this very message; behind it there may be others in the same row."""
         return json.dumps(self.payload, sort_keys=True) == json.dumps(delivery.payload, sort_keys=True)
+
+
+class SendResult(Enum):
+    """What became of a delivery: it is over, others are to be sent in its place, or it is tried again later."""
+
+    OVER = auto()
+    MORE = auto()
+    LATER = auto()
 
 
 class Outbox:
@@ -129,8 +139,8 @@ class Outbox:
 
     async def send(
         self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim, *, has_begun: bool = False
-    ) -> bool:
-        """Send the first delivery that a context owes; return whether that is over, and not to be tried again later.
+    ) -> SendResult:
+        """Send the first delivery that a context owes; return what became of it.
 
         Args:
             has_begun: Whether it is stored as on its way already.
@@ -138,7 +148,7 @@ class Outbox:
         self._under_way[delivery.transport] += 1
         try:
             is_owed = has_begun or await self._begin(delivery, claim)
-            return not is_owed or await self._go_on(context_keys, delivery, claim)
+            return await self._go_on(context_keys, delivery, claim) if is_owed else SendResult.OVER
         finally:
             self._under_way[delivery.transport] -= 1
 
@@ -151,8 +161,8 @@ class Outbox:
             sort_key=(claim.context_id,),
         )
 
-    async def _go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> bool:
-        """Send a delivery that is stored as on its way; return whether that is over."""
+    async def _go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> SendResult:
+        """Send a delivery that is stored as on its way; return what became of it."""
         if delivery.kind is DeliveryKind.UNPLANNED:
             return await self._plan(delivery, claim)
         now = self._clock
@@ -171,6 +181,7 @@ class Outbox:
             raise  # it was not sent
         except DeliveryInstead as other:
             await self._go_on_with(delivery, claim, other.payloads)
+            return SendResult.MORE
         except DeliveryError as error:
             age = (now() - (delivery.created_at or now())).total_seconds()
             wait = delivery_delay(self._retries, error, delivery.attempts + 1, age)
@@ -180,7 +191,7 @@ class Outbox:
             )
             if wait is not None:
                 await self._put_off(delivery, claim, timedelta(seconds=wait), str(error))
-                return False
+                return SendResult.LATER
             await self._set(delivery, claim, status=DeliveryStatus.FAILED, finished_at=now(), error=str(error))
         except Exception as error:
             logger.exception("delivery.failed", extra={"delivery": delivery.id, "turn": delivery.turn_id})
@@ -190,17 +201,17 @@ class Outbox:
         else:
             sent = self._sent[delivery.id] = _Sent(delivery.payload, external_id)
             return await self._note_sent(delivery, claim, sent)
-        return True
+        return SendResult.OVER
 
-    async def _plan(self, delivery: Delivery, claim: Claim) -> bool:
-        """Have the platform's messages made of a program's own words, for the next look to send; return True."""
+    async def _plan(self, delivery: Delivery, claim: Claim) -> SendResult:
+        """Have the platform's messages made of a program's own words, for the next look to send."""
         find = partial(find_message, context_id=claim.context_id, message_id=_message_of(delivery.payload))
         message = await self._storage.read(find)
         now = self._clock()
         if message is None:
             reason = "its message was deleted"
             await self._set(delivery, claim, status=DeliveryStatus.FAILED, finished_at=now, error=reason)
-            return True
+            return SendResult.OVER
         buttons = read_buttons(delivery.payload.get(OFFERED))
         try:
             payloads = self._transports[delivery.transport].plan(replace(message, buttons=buttons), ())
@@ -208,28 +219,30 @@ class Outbox:
             logger.exception("delivery.failed", extra={"delivery": delivery.id, "turn": delivery.turn_id})
             reason = type(error).__name__
             await self._set(delivery, claim, status=DeliveryStatus.FAILED, finished_at=now, error=reason)
-            return True
+            return SendResult.OVER
         if payloads:
             await self._go_on_with(delivery, claim, payloads, kind=DeliveryKind.MESSAGE.value)
         else:
             await self._set(delivery, claim, status=DeliveryStatus.DELIVERED, finished_at=now)
-        return True
+        return SendResult.MORE
 
-    async def _note_sent(self, delivery: Delivery, claim: Claim, sent: _Sent) -> bool:
-        """Store that a message was sent, and return True; where that fails, it is known and not sent again."""
-        if rest := _behind(delivery.payload):
+    async def _note_sent(self, delivery: Delivery, claim: Claim, sent: _Sent) -> SendResult:
+        """Store that a message was sent; where that fails, it is known and not sent again."""
+        rest = _behind(delivery.payload)
+        if rest:
             await self._go_on_with(delivery, claim, rest, external_id=None, replaces=None)
         else:
             done = {"external_id": sent.external_id or delivery.external_id, "finished_at": self._clock()}
+            row = {"row": delivery.id, "status": DeliveryStatus.DELIVERED.value, **done}
             try:
-                await self._set(delivery, claim, status=DeliveryStatus.DELIVERED, **done)
+                await self._storage.issue_for(row, _note_delivered, fence=claim, sort_key=(claim.context_id,))
             except (ClaimLost, StorageUnavailable):  # before another process has the conversation
-                own = {"row": delivery.id, "tries": delivery.attempts + 1, "status": DeliveryStatus.DELIVERED.value}
-                await self._storage.write(lambda connection: connection.execute(_FINISH_OWN_TRY, own | done))
+                own = {**row, "tries": delivery.attempts + 1}
+                await self._storage.write(lambda connection: connection.execute(_FINISH_OWN_TRY, own))
         if "file" in delivery.payload:  # a browser fetches its files later, by their address
             await self._release_archive(delivery.turn_id)
         self._sent.pop(delivery.id, None)
-        return True
+        return SendResult.MORE if rest else SendResult.OVER
 
     async def _release_archive(self, turn_id: int) -> None:
         """Delete an archive that a person has asked for once their platform has it."""
@@ -295,7 +308,7 @@ class StoredStream:
         )
 
         def write(connection: Connection) -> tuple[int, str | None]:
-            known = _find_stream(_find_owed(connection, self._turn.context_id), self._turn.id)
+            known = _find_stream(_find_owed(connection, [self._turn.context_id]), self._turn.id)
             if known is not None:
                 return known.id, known.external_id
             return connection.execute(new).scalar_one(), None
@@ -315,54 +328,88 @@ class StoredStream:
 
 def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> None:
     """Store the deliveries of an answer. An open stream of the turn becomes its first message."""
-    _write(connection, turn, payloads, now, _find_owed(connection, turn.context_id), has_begun=False)
+    owe(connection, turn, payloads, now)
 
 
 def owe(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> list[Delivery]:
     """Store the deliveries of a message, and return them in order."""
-    return _write(connection, turn, payloads, now, _find_owed(connection, turn.context_id), has_begun=False)
+    return _write(connection, [_New(turn, payloads, now, _find_owed(connection, [turn.context_id]))])[0]
 
 
-def begin_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> Delivery | None:
-    """Store the deliveries of an answer, and return the first one, for the caller to send at once.
+def begin_deliveries(
+    connection: Connection, answers: Sequence[tuple[Turn, Sequence[Payload], datetime]]
+) -> list[Delivery | None]:
+    """Store the deliveries of answers, and return for each the first one, for the caller to send at once.
 
     It counts as on its way from this commit on. None if the context owes something older, which comes first.
     """
-    if turn.transport == API and not payloads:
-        return None
-    owed = _find_owed(connection, turn.context_id)
-    is_next = not any(row.kind in _TO_BE_SENT for row in owed)
-    new = _write(connection, turn, payloads, now, owed, has_begun=is_next)
-    return new[0] if new and is_next else None
+    context_ids = {turn.context_id for turn, payloads, _ in answers if turn.transport != API or payloads}
+    owed = _find_owed(connection, list(context_ids)) if context_ids else ()
+    new: list[_New] = []
+    for turn, payloads, now in answers:
+        of_context = [row for row in owed if row.context_id == turn.context_id]
+        is_next = not any(row.kind in _TO_BE_SENT for row in of_context)
+        new.append(_New(turn, payloads, now, of_context, has_begun=is_next))
+    written = _write(connection, new)
+    return [rows[0] if rows and each.has_begun else None for each, rows in zip(new, written, strict=True)]
 
 
-def _write(
-    connection: Connection,
-    turn: Turn,
-    payloads: Sequence[Payload],
-    now: datetime,
-    owed: Sequence[Any],
-    *,
-    has_begun: bool,
-) -> list[Delivery]:
-    """Store messages and return them; has_begun: the first of them is on its way."""
-    stream = _find_stream(owed, turn.id)
-    new: list[Delivery] = []
-    for payload in payloads:
-        values = _values(payload, now, is_sent=has_begun and not new)
-        external_id = None
-        if stream is not None and stream.external_id is not None and not new:
-            row_id, external_id = stream.id, stream.external_id
-            connection.execute(_UPDATE, {"row": row_id, **values})
-        else:
-            of_turn = {"context_id": turn.context_id, "turn_id": turn.id, "transport": turn.platform}
-            row_id = connection.execute(_INSERT, {**values, **of_turn, "created_at": now}).scalar_one()
-        kind, shown = DeliveryKind.MESSAGE, values["payload"]
-        new.append(Delivery(row_id, turn.id, turn.platform, kind, shown, 0, now, external_id, created_at=now))
-    if stream is not None and (stream.external_id is None or not new):
-        cut_off = {"status": DeliveryStatus.FAILED.value, "error": "cut off", "finished_at": now}
-        connection.execute(_UPDATE, {"row": stream.id, **cut_off})
-    return new
+@dataclass(frozen=True, slots=True)
+class _New:
+    """Messages of a turn that are about to be stored.
+
+    Attributes:
+        owed: What its context owes until now.
+        has_begun: Whether the first of them is on its way.
+    """
+
+    turn: Turn
+    payloads: Sequence[Payload]
+    now: datetime
+    owed: Sequence[Any]
+    has_begun: bool = False
+
+
+def _write(connection: Connection, given: Sequence[_New]) -> list[list[Delivery]]:
+    """Store the messages of turns and return them."""
+    rows: list[dict[str, Any]] = []
+    written: list[list[tuple[int | None, str | None, Payload]]] = []
+    for new in given:
+        stream = _find_stream(new.owed, new.turn.id)
+        of_turn = {"context_id": new.turn.context_id, "turn_id": new.turn.id, "transport": new.turn.platform}
+        shown: list[tuple[int | None, str | None, Payload]] = []
+        for payload in new.payloads:
+            values = _values(payload, new.now, is_sent=new.has_begun and not shown)
+            if stream is not None and stream.external_id is not None and not shown:
+                connection.execute(_UPDATE, {"row": stream.id, **values})
+                shown.append((stream.id, stream.external_id, values["payload"]))
+            else:
+                rows.append({**values, **of_turn, "created_at": new.now})
+                shown.append((None, None, values["payload"]))
+        if stream is not None and (stream.external_id is None or not shown):
+            cut_off = {"status": DeliveryStatus.FAILED.value, "error": "cut off", "finished_at": new.now}
+            connection.execute(_UPDATE, {"row": stream.id, **cut_off})
+        written.append(shown)
+    ids = iter(connection.execute(_INSERT, rows).scalars().all() if rows else ())
+    return [
+        [
+            _pending(new, next(ids) if row_id is None else row_id, external_id, payload)
+            for row_id, external_id, payload in shown
+        ]
+        for new, shown in zip(given, written, strict=True)
+    ]
+
+
+def _pending(new: _New, row_id: int, external_id: str | None, payload: Payload) -> Delivery:
+    turn, kind, is_all = new.turn, DeliveryKind.MESSAGE, len(new.payloads) == 1
+    of_row = (row_id, turn.id, turn.platform, kind, payload, 0, new.now, external_id)
+    return Delivery(*of_row, created_at=new.now, is_all=is_all)
+
+
+def _note_delivered(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> Sequence[None]:
+    """Store that messages were sent."""
+    execute_each(connection, _FINISH, rows)
+    return [None] * len(rows)
 
 
 def _values(payload: Payload, now: datetime, *, is_sent: bool) -> dict[str, Any]:
@@ -433,8 +480,8 @@ def _behind(payload: Payload) -> Sequence[Payload]:
     return behind if isinstance(behind, list) else ()
 
 
-def _find_owed(connection: Connection, context_id: int) -> Sequence[Any]:
-    return connection.execute(_OWED, {"context": context_id}).all()
+def _find_owed(connection: Connection, context_ids: Sequence[int]) -> Sequence[Any]:
+    return connection.execute(_OWED, {"contexts": context_ids}).all()
 
 
 def _find_stream(owed: Sequence[Any], turn_id: int) -> Any | None:

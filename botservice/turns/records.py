@@ -1,6 +1,6 @@
 """Reading and writing the tables of events and turns."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
 
 from botservice.core.errors import TurnGrew
+from botservice.storage.statements import execute_each
 from botservice.storage.tables.conditions import (
     DELIVERY_IS_OWED,
     EVENT_IS_UNHANDLED,
@@ -23,8 +24,8 @@ from botservice.turns.turn import EventKind, Outcome, StoredEvent, Turn, TurnSta
 _UPDATE_TURN = update(turns).where(turns.c.id == bindparam("turn"))
 _COUNT_BEGINNING = _UPDATE_TURN.values(attempts=turns.c.attempts + 1)
 _COUNT_FAILURE = _UPDATE_TURN.values(failures=turns.c.failures + 1)
-_BEGIN_FIRST = _COUNT_BEGINNING.where(TURN_IS_OPEN, turns.c.joined_events == bindparam("joined")).returning(turns.c.id)
-_INSERT_TURN = insert(turns).returning(turns.c.id)
+_BEGIN_FIRST = _COUNT_BEGINNING.where(TURN_IS_OPEN, turns.c.joined_events == bindparam("joined"))
+_INSERT_TURN = insert(turns).returning(turns.c.id, sort_by_parameter_order=True)
 _TURNS = select(
     turns.c.id,
     turns.c.context_id,
@@ -42,10 +43,18 @@ _TURNS = select(
 ).where(turns.c.context_id == bindparam("context"))
 # In the order of the index of open turns: by their ids, SQLite goes through all the turns of a chat.
 _RUNNING_TURN = _TURNS.where(TURN_IS_OPEN, TURN_IS_RUNNING).order_by(turns.c.order_key, turns.c.id).limit(1)
-_NEXT_TURN = (
-    _TURNS.where(TURN_IS_OPEN, or_(TURN_IS_RUNNING, turns.c.transport.in_(bindparam("transports", expanding=True))))
+_next = (
+    _TURNS.add_columns(func.count().over().label("number"))
+    .where(TURN_IS_OPEN, or_(TURN_IS_RUNNING, turns.c.transport.in_(bindparam("transports", expanding=True))))
     .order_by(turns.c.status.desc(), turns.c.order_key, turns.c.id)  # running comes after queued in the alphabet
-    .limit(2)
+    .limit(1)
+    .subquery("next")
+)
+_EVENT = [column.label(f"event_{column.name}") for column in events.c["id", "key", "raw", "received_at", "group_key"]]
+_NEXT_TURN = (
+    select(_next, *_EVENT)
+    .outerjoin_from(_next, events, events.c.turn_id == _next.c.id)
+    .order_by(events.c.order_key, events.c.id)
 )
 _QUEUED_TURNS = (
     _TURNS.where(TURN_IS_OPEN, TURN_IS_QUEUED, turns.c.transport == bindparam("transport"))
@@ -55,13 +64,9 @@ _QUEUED_TURNS = (
 )
 _TURN = _TURNS.where(turns.c.id == bindparam("turn"))
 _NEWEST_TURN = _TURNS.where(turns.c.started_at.is_not(None)).order_by(turns.c.id.desc()).limit(1)
-_EVENTS_OF_TURN = (
-    select(events.c.id, events.c.key, events.c.raw, events.c.received_at, events.c.group_key)
-    .where(events.c.turn_id == bindparam("turn"))
-    .order_by(events.c.order_key, events.c.id)
-)
+_EVENTS_OF_TURN = select(*_EVENT).where(events.c.turn_id == bindparam("turn")).order_by(events.c.order_key, events.c.id)
 _NEWEST_MESSAGES = (
-    select(events.c.id, events.c.key, events.c.raw, events.c.received_at, events.c.group_key, events.c.transport)
+    select(*_EVENT, events.c.transport)
     .where(
         events.c.context_id == bindparam("context"), events.c.kind == EventKind.MESSAGE.value, events.c.raw.is_not(None)
     )
@@ -107,13 +112,25 @@ def insert_turn(
     status: TurnStatus = TurnStatus.QUEUED,
     **columns: Any,
 ) -> int:
-    """Store a turn and return its id; one that is running counts as begun now.
+    """Store a turn and return its id (see `turn_row`)."""
+    return insert_turns(connection, [turn_row(context_id, transport, now, status=status, **columns)])[0]
+
+
+def insert_turns(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Store turns, whose rows have the same columns, and return their ids."""
+    return list(connection.execute(_INSERT_TURN, rows).scalars()) if rows else []
+
+
+def turn_row(
+    context_id: int, transport: str, now: datetime, *, status: TurnStatus = TurnStatus.QUEUED, **columns: Any
+) -> dict[str, Any]:
+    """Return the row of a new turn; one that is running counts as begun now.
 
     Args:
         columns: What the row has besides: order_key, due_at, keeps_steps, system_prompt.
     """
     is_running = status is TurnStatus.RUNNING
-    values = {
+    return {
         "context_id": context_id,
         "transport": transport,
         "status": status.value,
@@ -125,7 +142,6 @@ def insert_turn(
         "keeps_steps": False,
         **columns,
     }
-    return int(connection.execute(_INSERT_TURN, values).scalar_one())
 
 
 def mark_running(
@@ -146,14 +162,28 @@ def mark_running(
     Raises:
         TurnGrew: it has other messages now, or was dropped.
     """
-    values: dict[str, Any] = {"turn": turn_id, "status": TurnStatus.RUNNING.value}
-    if not is_first:
-        connection.execute(_COUNT_BEGINNING, values)
-        return
-    values |= {"started_at": now, "joined": joined_events, "system_prompt": system_prompt}
-    begun = connection.execute(_BEGIN_FIRST, values)
-    if begun.one_or_none() is None:
-        raise TurnGrew(f"turn {turn_id} is not any more what was read")
+    if is_first:
+        begin_turns(connection, [(turn_id, joined_events, system_prompt, now)])
+    else:
+        connection.execute(_COUNT_BEGINNING, {"turn": turn_id, "status": TurnStatus.RUNNING.value})
+
+
+def begin_turns(connection: Connection, read: Sequence[tuple[int, int, str | None, datetime]]) -> None:
+    """Mark turns running that begin for the first time.
+
+    Args:
+        read: Of each its id, how many events it had beside the first, the digest of its system prompt, and the moment.
+
+    Raises:
+        TurnGrew: one has other messages now, or was dropped.
+    """
+    running = {"status": TurnStatus.RUNNING.value}
+    rows = [
+        {**running, "turn": turn_id, "joined": joined, "system_prompt": prompt, "started_at": now}
+        for turn_id, joined, prompt, now in read
+    ]
+    if rows and execute_each(connection, _BEGIN_FIRST, rows).rowcount != len(rows):
+        raise TurnGrew(f"turn {', '.join(str(turn_id) for turn_id, *_ in read)} is not any more what was read")
 
 
 def note_step(connection: Connection, turn_id: int, *, steps_taken: int, last_step_number: int) -> None:
@@ -183,8 +213,21 @@ def finish_turn(
     error: str | None = None,
 ) -> None:
     """End a turn."""
-    values = {"turn": turn_id, "status": status.value, "outcome": outcome.value, "finished_at": now, "error": error}
-    connection.execute(_UPDATE_TURN, values)
+    finish_turns(connection, [(turn_id, now)], outcome, status=status, error=error)
+
+
+def finish_turns(
+    connection: Connection,
+    ended: Sequence[tuple[int, datetime]],
+    outcome: Outcome,
+    *,
+    status: TurnStatus = TurnStatus.DONE,
+    error: str | None = None,
+) -> int:
+    """End turns, each at its moment; return how many of them are there."""
+    end = {"status": status.value, "outcome": outcome.value, "error": error}
+    rows = [{"turn": turn_id, **end, "finished_at": now} for turn_id, now in ended]
+    return execute_each(connection, _UPDATE_TURN, rows).rowcount if rows else 0
 
 
 def postpone_turn(
@@ -231,7 +274,10 @@ def find_next_turn(connection: Connection, context_id: int, transports: Collecti
     """
     sought = {"context": context_id, "transports": list(transports)}
     rows = connection.execute(_NEXT_TURN, sought).all()
-    return replace(_read_turn(connection, rows[0]), is_alone=len(rows) == 1) if rows else None
+    if not rows:
+        return None
+    turn = _as_turn(rows[0], [row for row in rows if row.event_id is not None])
+    return replace(turn, is_alone=rows[0].number == 1)
 
 
 def find_queued_turns(connection: Connection, context_id: int, transport: str, *, but: int) -> Iterator[Turn]:
@@ -297,11 +343,14 @@ def find_newest_messages(connection: Connection, context_id: int, most: int) -> 
 
 
 def _read_event(row: Any) -> StoredEvent:
-    return StoredEvent(row.id, row.key, row.raw or b"", row.received_at, row.group_key)
+    return StoredEvent(row.event_id, row.event_key, row.event_raw or b"", row.event_received_at, row.event_group_key)
 
 
 def _read_turn(connection: Connection, row: Any) -> Turn:
-    found = connection.execute(_EVENTS_OF_TURN, {"turn": row.id}).all()
+    return _as_turn(row, connection.execute(_EVENTS_OF_TURN, {"turn": row.id}).all())
+
+
+def _as_turn(row: Any, found: Sequence[Any]) -> Turn:
     return Turn(
         row.id,
         row.context_id,

@@ -1,7 +1,8 @@
 """Storing the changes of a turn's memory and metadata, and its answer, under its claim."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -10,29 +11,64 @@ from sqlalchemy import Connection, bindparam, select
 from botservice.agent.agent import FinishAction
 from botservice.conversation.context import AgentContext
 from botservice.conversation.items import MemoryItem
+from botservice.conversation.metadata_changes import MetadataChanges
 from botservice.conversation.queries import write_metadata
 from botservice.conversation.readable import readable
+from botservice.conversation.step_records import StepChanges, apply_all
 from botservice.core.errors import ClaimLost
 from botservice.core.messages import Button, Message, Role, is_blank
 from botservice.core.quoting import quote_in_markdown
 from botservice.history.chat_history import count_text
-from botservice.history.queries import insert_message
+from botservice.history.queries import insert_message, insert_messages
 from botservice.history.rows import NewMessage
 from botservice.llm.chat import FinishReason
 from botservice.storage.claims import Claim
 from botservice.storage.tables.conversations import turns
 from botservice.texts import in_language
 from botservice.turns.outbox import begin_deliveries, write_deliveries
-from botservice.turns.records import finish_turn
+from botservice.turns.records import finish_turn, finish_turns
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Delivery, Outcome, Turn
+from botservice.turns.usage_recorder import PaidCall, write_usage
 
 T = TypeVar("T")
 Also = Callable[[Connection, Sequence[int]], T]
 """Writes something in the same transaction; takes the ids of the rows that steps were added as."""
 
 # Locked, so that forgetting it at this moment waits: the turn goes first, and then what it wrote.
-_TURN = select(turns.c.id).where(turns.c.id == bindparam("turn")).with_for_update(read=True, key_share=True)
+_TURNS = (
+    select(turns.c.id)
+    .where(turns.c.id.in_(bindparam("turns", expanding=True)))
+    .with_for_update(read=True, key_share=True)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnAnswer:
+    """The answer of a turn, to be stored with the turn's end.
+
+    Attributes:
+        used: What the model took for it.
+        prepare: Writes what few answers have; returns other payloads, or None for these.
+    """
+
+    turn: Turn
+    new: NewMessage
+    payloads: Sequence[Payload]
+    now: datetime
+    used: Sequence[PaidCall]
+    prepare: Callable[[Connection], Sequence[Payload] | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Save:
+    """What has changed in a context, and what is written in the same transaction."""
+
+    context: AgentContext
+    changes: StepChanges
+    metadata: MetadataChanges | None
+    also: Also[Any] | None
+    answer: TurnAnswer | None
 
 
 class Saver:
@@ -52,7 +88,7 @@ class Saver:
             ClaimLost: another process works on the context.
             InvalidField: something that is no item was put among the steps, or no JSON into the metadata.
         """
-        await self._write(None, None, opened)
+        await self._write(None, None, None, opened)
 
     async def save_with(
         self, also: Also[T], then: Callable[[T], object] | None = None, opened: MemoryItem | None = None
@@ -62,21 +98,24 @@ class Saver:
         Args:
             then: Called with what `also` returned as soon as it is committed, also where the caller was cancelled.
         """
-        await self._write(also, then, opened)
+        await self._write(also, None, then, opened)
 
-    async def _write(self, also: Also[T] | None, then: Callable[[T], object] | None, opened: MemoryItem | None) -> None:
+    async def save_answer(self, answer: TurnAnswer, then: Callable[[tuple[Message, Delivery | None]], object]) -> None:
+        """Store what changed with the answer, which ends the turn (see `save_with`)."""
+        await self._write(None, answer, then, None)
+
+    async def _write(
+        self,
+        also: Also[Any] | None,
+        answer: TurnAnswer | None,
+        then: Callable[[Any], object] | None,
+        opened: MemoryItem | None,
+    ) -> None:
         context = self._context
         changes = context.records.changes(context.memory.steps, opened)
         metadata = context.changed_metadata()
-        if not changes and metadata is None and also is None:
+        if not changes and metadata is None and also is None and answer is None:
             return
-
-        def operation(connection: Connection) -> tuple[list[int], T | None]:
-            _check_turn(connection, context.turn_id)
-            row_ids = context.records.apply(connection, changes)
-            if metadata is not None:
-                write_metadata(connection, context.id, metadata)
-            return row_ids, None if also is None else also(connection, row_ids)
 
         def confirm(written: tuple[list[int], Any]) -> None:
             row_ids, result = written
@@ -86,7 +125,10 @@ class Saver:
             if then is not None:
                 then(result)
 
-        writing = context.storage.issue(operation, fence=self._claim, sort_key=(context.id,), is_waited_for=True)
+        save = _Save(context, changes, metadata, also, answer)
+        writing = context.storage.issue_for(
+            save, _save_all, fence=self._claim, sort_key=(context.id,), is_waited_for=True
+        )
         try:
             written = await writing
         except asyncio.CancelledError:
@@ -95,14 +137,33 @@ class Saver:
         confirm(written)
 
 
-def _check_turn(connection: Connection, turn_id: int | None) -> None:
-    """Return if the turn that is worked on still exists: what was forgotten meanwhile must not be written back.
+def _save_all(connection: Connection, saves: Sequence[_Save]) -> list[tuple[list[int], Any]]:
+    """Write what has changed in contexts; return for each the ids of added steps, and what else was written."""
+    answers = [each.answer for each in saves if each.answer is not None]
+    _finish_turns(connection, answers)
+    going_on = {each.context.turn_id for each in saves if each.answer is None and each.context.turn_id is not None}
+    _check_turns(connection, going_on)
+    of_records = [(each.context.records, each.changes) for each in saves]
+    row_ids = apply_all(connection, [(records, changes, records.turn_id) for records, changes in of_records])
+    for each in saves:
+        if each.metadata is not None:
+            write_metadata(connection, each.context.id, each.metadata)
+    answered = iter(_write_answers(connection, answers))
+    return [
+        (ids, next(answered) if each.answer is not None else None if each.also is None else each.also(connection, ids))
+        for each, ids in zip(saves, row_ids, strict=True)
+    ]
+
+
+def _check_turns(connection: Connection, turn_ids: Collection[int]) -> None:
+    """Return if the turns that are worked on still exist: what was forgotten meanwhile must not be written back.
 
     Raises:
-        ClaimLost: it does not.
+        ClaimLost: one does not.
     """
-    if turn_id is not None and connection.execute(_TURN, {"turn": turn_id}).one_or_none() is None:
-        raise ClaimLost(f"turn {turn_id} was forgotten while it was worked on")
+    found = connection.execute(_TURNS, {"turns": list(turn_ids)}).scalars().all() if turn_ids else ()
+    if gone := set(turn_ids).difference(found):
+        raise ClaimLost(f"turn {', '.join(map(str, gone))} was forgotten while it was worked on")
 
 
 async def new_answer(turn_id: int, action: FinishAction, now: datetime, language: str | None = None) -> NewMessage:
@@ -132,14 +193,27 @@ def preview(new: NewMessage, buttons: Sequence[Button] = (), language: str | Non
     return Message(*said, buttons=tuple(buttons), language=language)
 
 
-def write_answer(
-    connection: Connection, turn: Turn, new: NewMessage, payloads: Sequence[Payload], now: datetime
-) -> tuple[Message, Delivery | None]:
-    """Store an answer and end its turn; return it with the message that is to be sent now, if one is."""
-    message = insert_message(connection, turn.context_id, new)
-    begun = begin_deliveries(connection, turn, payloads, now)
-    finish_turn(connection, turn.id, now, Outcome.ANSWERED)
-    return message, begun
+def _finish_turns(connection: Connection, answers: Sequence[TurnAnswer]) -> None:
+    """End the turns of answers, before anything else is written of them.
+
+    Raises:
+        ClaimLost: one was forgotten meanwhile.
+    """
+    finished = finish_turns(connection, [(each.turn.id, each.now) for each in answers], Outcome.ANSWERED)
+    if finished != len(answers):
+        raise ClaimLost(f"turn {', '.join(str(each.turn.id) for each in answers)} was forgotten while it was worked on")
+
+
+def _write_answers(connection: Connection, answers: Sequence[TurnAnswer]) -> list[tuple[Message, Delivery | None]]:
+    """Store answers; return each with the message that is to be sent now, if one is."""
+    write_usage(connection, [used for each in answers for used in each.used])
+    prepared = [None if each.prepare is None else each.prepare(connection) for each in answers]
+    messages = insert_messages(connection, [(each.turn.context_id, each.new) for each in answers])
+    sent = [
+        (each.turn, each.payloads if other is None else other, each.now)
+        for each, other in zip(answers, prepared, strict=True)
+    ]
+    return list(zip(messages, begin_deliveries(connection, sent), strict=True))
 
 
 def write_stopped(

@@ -1,6 +1,6 @@
 """Storing questions: a turn begins, and what it is asked enters history and memory, in one transaction."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NoReturn
@@ -8,30 +8,29 @@ from typing import Any, NoReturn
 from sqlalchemy import Connection
 
 from botservice.conversation.context import AgentContext
+from botservice.conversation.step_records import StepChanges, apply_all
 from botservice.conversation.steps import TaskStep
 from botservice.core.errors import TurnGrew
 from botservice.core.messages import Author, InboundMessage, Message, Role
 from botservice.core.references import write_out
 from botservice.history.chat_history import count_text
-from botservice.history.queries import insert_message
+from botservice.history.queries import insert_messages
 from botservice.history.rows import NewMessage
 from botservice.people.queries import ensure_identity, note_audience
 from botservice.privacy.late_messages import LateMessage, erase_returning, read_notes
 from botservice.privacy.turn_queries import erase_event
-from botservice.storage.blobs import store_blob
+from botservice.storage.blobs import store_blobs
 from botservice.storage.claims import Claim
 from botservice.storage.orphaned_files import loosen_all_files, sweep_files
 from botservice.turns.hook_events import limit_tools
 from botservice.turns.message_parts import show_earlier
-from botservice.turns.records import finish_turn, insert_turn, mark_running
+from botservice.turns.records import begin_turns, finish_turns, insert_turns, turn_row
 from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import Saver
 from botservice.turns.transport import Transport
 from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus, tell_end
 
 Inbound = tuple[StoredEvent | None, InboundMessage]
-BeginTurn = Callable[[Connection, str | None], int]
-"""Begins a turn that goes by a system prompt, which is the blob with this digest, and returns the turn's id."""
 
 Said = tuple[StoredEvent, InboundMessage]
 
@@ -59,15 +58,7 @@ async def store_question(
     if any(event is not None and event.group_key for event, _ in inbound):
         await show_earlier(context.storage, turn, claim, inbound, transport, now)
 
-    def begin(connection: Connection, system_prompt: str | None) -> int:
-        mark_running(
-            connection, turn.id, now, is_first=True, joined_events=turn.joined_events, system_prompt=system_prompt
-        )
-        if not is_addressed:
-            finish_turn(connection, turn.id, now, Outcome.LISTENED)
-        return turn.id
-
-    await _save(context, claim, inbound, options.agent.prompt, now, begin, is_told=is_told, also=also)
+    await _save(context, claim, inbound, options.agent.prompt, now, turn, is_told=is_told, also=also)
     if not is_addressed:
         tell_end(turn, Outcome.LISTENED, now)
     return is_addressed
@@ -89,20 +80,8 @@ async def store_api_question(
     """
     now = options.clock()
     is_told = is_told or not options.callbacks.is_empty
-
-    def begin(connection: Connection, system_prompt: str | None) -> int:
-        return insert_turn(
-            connection,
-            context.id,
-            API,
-            now,
-            status=TurnStatus.RUNNING,
-            keeps_steps=keeps_steps,
-            system_prompt=system_prompt,
-        )
-
-    how: dict[str, Any] = {"keeps_steps": keeps_steps, "is_told": is_told}
-    turn_id = await _save(context, claim, [(None, message)], options.agent.prompt, now, begin, **how)
+    row = turn_row(context.id, API, now, status=TurnStatus.RUNNING, keeps_steps=keeps_steps)
+    turn_id = await _save(context, claim, [(None, message)], options.agent.prompt, now, row, is_told=is_told)
     return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps, created_at=now)
 
 
@@ -122,46 +101,51 @@ async def store_task(
         also: What is stored in the same transaction, before anything else.
     """
     now = options.clock()
-
-    def begin(connection: Connection, system_prompt: str | None) -> int:
-        return insert_turn(
-            connection, context.id, transport, now, status=TurnStatus.RUNNING, system_prompt=system_prompt
-        )
-
-    await _save(context, claim, [(None, message)], options.agent.prompt, now, begin, is_told=True, also=also)
+    row = turn_row(context.id, transport, now, status=TurnStatus.RUNNING)
+    await _save(context, claim, [(None, message)], options.agent.prompt, now, row, is_told=True, also=also)
 
 
-async def _save(  # noqa: PLR0913 - what the three ways to begin a turn differ in
+@dataclass(frozen=True, slots=True)
+class _Beginning:
+    """A turn that begins, and what it is asked.
+
+    Attributes:
+        turn: The turn, or the row of a new one.
+        prompt: What the agent is told to be; empty where it is not asked.
+        also: What is stored in the same transaction, before anything else.
+    """
+
+    context: AgentContext
+    turn: Turn | Mapping[str, Any]
+    spoken: "Spoken"
+    prompt: str
+    changes: StepChanges
+    now: datetime
+    also: Callable[[Connection], None] | None
+
+
+async def _save(
     context: AgentContext,
     claim: Claim,
     inbound: Sequence[Inbound],
     prompt: str,
     now: datetime,
-    begin: BeginTurn,
+    turn: Turn | Mapping[str, Any],
     *,
     is_told: bool,
     also: Callable[[Connection], None] | None = None,
-    keeps_steps: bool = False,
 ) -> int:
     spoken = await read_spoken(inbound, now)
     prompt = context.system_prompt_for(prompt)
     context.looking_at = next((each.looking_at for _, each in reversed(inbound) if each.looking_at), None)
+    keeps_steps = not isinstance(turn, Turn) and turn["keeps_steps"]
     context.begin_turn(prompt, task_of(spoken.asked) if spoken.is_addressed else None, keeps_steps=keeps_steps)
     put_in = {id(step) for step in context.unsaved_steps()}
     changes = context.records.changes([step for step in context.memory.steps if id(step) not in put_in])
 
-    def write(connection: Connection) -> tuple[int, list[Message], list[int], bool]:
-        if also is not None:
-            also(connection)
-        turn_id = begin(connection, _store_prompt(connection, context.id, prompt if spoken.is_addressed else ""))
-        stored = store_spoken(connection, context.id, spoken, now)
-        notes = read_notes(connection, context.id, spoken.heard)
-        row_ids = context.records.apply(connection, changes, turn_id)
-        is_gone = bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
-        return turn_id, stored, row_ids, is_gone
-
-    turn_id, stored, row_ids, is_gone = await context.storage.write(
-        write, fence=claim, sort_key=(context.id,), is_told=is_told
+    beginning = _Beginning(context, turn, spoken, prompt if spoken.is_addressed else "", changes, now, also)
+    turn_id, stored, row_ids, is_gone = await context.storage.issue_for(
+        beginning, _begin_all, fence=claim, sort_key=(context.id,), is_told=is_told
     )
     if is_gone:
         await clear_forgotten(context, turn_id)
@@ -172,6 +156,50 @@ async def _save(  # noqa: PLR0913 - what the three ways to begin a turn differ i
     if put_in or context.changed_metadata() is not None:  # after the turn's own task, which is known by coming first
         await Saver(context, claim).save()
     return turn_id
+
+
+def _begin_all(
+    connection: Connection, beginnings: Sequence[_Beginning]
+) -> list[tuple[int, list[Message], list[int], bool]]:
+    """Begin turns.
+
+    Returns:
+        For each its id, the messages that were stored, the ids of added steps, and whether a message is forgotten.
+    """
+    for each in beginnings:
+        if each.also is not None:
+            each.also(connection)
+    turn_ids = _begin_turns(connection, beginnings)
+    stored = store_spoken(connection, [(each.context.id, each.spoken, each.now) for each in beginnings])
+    notes = read_notes(connection, [(each.context.id, heard) for each in beginnings for heard in each.spoken.heard])
+    of_records = zip(beginnings, turn_ids, strict=True)
+    row_ids = apply_all(connection, [(each.context.records, each.changes, turn_id) for each, turn_id in of_records])
+    is_gone = [
+        bool(notes) and erase_returning(connection, each.context.id, each.spoken.heard, kept, notes, each.now)
+        for each, kept in zip(beginnings, stored, strict=True)
+    ]
+    return list(zip(turn_ids, stored, row_ids, is_gone, strict=True))
+
+
+def _begin_turns(connection: Connection, beginnings: Sequence[_Beginning]) -> list[int]:
+    """Store new turns, and mark the others running; return the ids of all."""
+    prompts = [(each.context.id, each.prompt.encode("utf-8", "replace")) for each in beginnings if each.prompt]
+    digests = iter(store_blobs(connection, prompts))
+    told = [(each, next(digests) if each.prompt else None) for each in beginnings]
+    begin_turns(
+        connection,
+        [
+            (turn.id, turn.joined_events, prompt, each.now)
+            for each, prompt in told
+            if isinstance(turn := each.turn, Turn)
+        ],
+    )
+    unanswered = [each for each in beginnings if not each.spoken.is_addressed]
+    ended = [(turn.id, each.now) for each in unanswered if isinstance(turn := each.turn, Turn)]
+    finish_turns(connection, ended, Outcome.LISTENED)
+    rows = [{**row, "system_prompt": prompt} for each, prompt in told if not isinstance(row := each.turn, Turn)]
+    new = iter(insert_turns(connection, rows))
+    return [each.turn.id if isinstance(each.turn, Turn) else next(new) for each in beginnings]
 
 
 async def clear_forgotten(context: AgentContext, turn_id: int) -> NoReturn:
@@ -233,11 +261,15 @@ async def read_spoken(inbound: Sequence[Inbound], now: datetime) -> Spoken:
     return Spoken(new, asked, heard, addressed=addressed, is_private=all(message.is_private for _, message in inbound))
 
 
-def store_spoken(connection: Connection, context_id: int, spoken: Spoken, now: datetime) -> list[Message]:
-    """Add messages to the history, and remember who was there."""
-    seen = [(each.author, ensure_identity(connection, each.author, now)) for each in spoken.new]
-    note_audience(connection, context_id, seen, is_private=spoken.is_private)
-    return [insert_message(connection, context_id, each) for each in spoken.new]
+def store_spoken(connection: Connection, given: Sequence[tuple[int, Spoken, datetime]]) -> list[list[Message]]:
+    """Add messages to the histories of their contexts, and remember who was there."""
+    for context_id, spoken, now in given:
+        seen = [(each.author, ensure_identity(connection, each.author, now)) for each in spoken.new]
+        note_audience(connection, context_id, seen, is_private=spoken.is_private)
+    stored = iter(
+        insert_messages(connection, [(context_id, new) for context_id, spoken, _ in given for new in spoken.new])
+    )
+    return [[next(stored) for _ in spoken.new] for _, spoken, _ in given]
 
 
 def _note_asker(context: AgentContext, addressed: Sequence[Message]) -> None:
@@ -250,11 +282,6 @@ def _note_asker(context: AgentContext, addressed: Sequence[Message]) -> None:
 
 def _heard(event: StoredEvent | None, new: NewMessage) -> LateMessage | None:
     return None if event is None else LateMessage(event.id, event.received_at, new.author, new.references)
-
-
-def _store_prompt(connection: Connection, context_id: int, prompt: str) -> str | None:
-    """Store the system prompt once per context; return the blob's digest, or None for an empty one."""
-    return store_blob(connection, context_id, prompt.encode("utf-8", "replace")) if prompt else None
 
 
 async def _new_message(message: InboundMessage, event: StoredEvent | None, now: datetime) -> NewMessage:

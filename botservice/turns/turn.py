@@ -185,6 +185,7 @@ class Delivery:
         attempts: How often it was tried before; above 0, an earlier try may have arrived.
         created_at: Since when it is owed; None if it is shown with another one.
         turn_created_at: When its turn was accepted, where that is known.
+        is_all: Whether it is all of an answer that was just stored.
     """
 
     id: int
@@ -199,6 +200,7 @@ class Delivery:
     is_replacing: bool = False
     created_at: datetime | None = None
     turn_created_at: datetime | None = None
+    is_all: bool = False
     confirm: Callable[[], Awaitable[None]] = field(default=_is_sure, compare=False, repr=False)
 
 

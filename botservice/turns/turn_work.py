@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -27,7 +28,7 @@ from botservice.turns.open_step import OpenStep
 from botservice.turns.records import note_failure, note_step
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import files_for_answer
-from botservice.turns.saving import Saver, new_answer, preview
+from botservice.turns.saving import Saver, TurnAnswer, new_answer, preview
 from botservice.turns.spoken_answers import speak
 from botservice.turns.sub_agents import SubAgents, SubWork
 from botservice.turns.suspending import Suspension
@@ -279,20 +280,19 @@ class TurnWork(AgentLoop):
         is_limited = self._options.budgets.has_limits and bool(payloads)
         warning, warned = await self._plan_warning(shown, payloads) if is_limited else (None, payloads)
 
-        def write_answer(connection: Connection, _: Sequence[int]) -> tuple[Message, Delivery | None]:
-            self._bill.write(connection, now)
+        def prepare(connection: Connection) -> Sequence[Payload]:
             if rests_on_others(action):
                 note_untrusted(connection, self.context.id)
             if speech is not None:
                 self._bill.write_speech(connection, speech, now)
             is_due = warning is not None and self._bill.is_due(connection, warning, now)
-            sent = warned if is_due else payloads
-            message, delivery = saving.write_answer(connection, self._turn, new, sent, now)
-            return replace(message, buttons=shown.buttons) if shown.buttons else message, delivery
+            return warned if is_due else payloads
 
+        is_plain = speech is None and warning is None and not rests_on_others(action)
+        answer = TurnAnswer(self._turn, new, payloads, now, self._bill.used(now), None if is_plain else prepare)
         self.memory.steps.append(step)
         try:
-            await self._saver.save_with(write_answer, self._take_answer)
+            await self._saver.save_answer(answer, partial(self._take_answer, buttons=shown.buttons))
         finally:
             if self.answer is None:  # it is not stored: nothing was answered
                 self.memory.steps[:] = [each for each in self.memory.steps if each is not step]
@@ -317,9 +317,10 @@ class TurnWork(AgentLoop):
         aside = Message(None, Role.SYSTEM, line.plain, created_at=shown.created_at, formatted=line)
         return warning, [*payloads, *self._plan_deliveries(aside)]
 
-    def _take_answer(self, written: tuple[Message, Delivery | None]) -> None:
+    def _take_answer(self, written: tuple[Message, Delivery | None], buttons: tuple[Button, ...]) -> None:
         self._bill.confirm()
-        self.answer, self.begun = written
+        message, self.begun = written
+        self.answer = replace(message, buttons=buttons) if buttons else message
 
     async def _call_back(self, step: MemoryStep) -> None:
         """Show a stored step to the callbacks, and store what they change."""

@@ -1,9 +1,10 @@
 """Billing the model calls of a turn: reserved before they are made, settled with what they took."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -16,12 +17,12 @@ from botservice.core.policies import Scope, Unit
 from botservice.llm.asking import count_searches
 from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.llm.tokens import count_aside, counter_for
-from botservice.people.budgets import Reservation, Standing, nearly_used_text
+from botservice.people.budgets import Budgets, Reservation, Standing, nearly_used_text
 from botservice.people.usage import ModelCall, Payer
 from botservice.people.usage_queries import record_call
 from botservice.storage.blobs import store_blob
 from botservice.telemetry.measuring import take_paid
-from botservice.turns.model_calls import ModelAttempts, add_figures
+from botservice.turns.model_calls import Figures, ModelAttempts, add_all_figures, add_figures
 from botservice.turns.run_options import RunOptions
 from botservice.turns.spoken_answers import Speech
 from botservice.turns.turn import Turn
@@ -34,6 +35,34 @@ _UNSEEN_PROMPT_TOKENS = 8_000  # of an agent that does not say what it sends
 def models_of(agent: Agent) -> Sequence[str]:
     """Return the names of the models that may answer an agent, the first one first."""
     return ("unknown",) if agent.llm is None else agent.llm.models
+
+
+@dataclass(frozen=True, slots=True)
+class PaidCall:
+    """What a model call of a turn took.
+
+    Attributes:
+        after: Writes something after it.
+    """
+
+    budgets: Budgets
+    turn_id: int
+    payer: Payer
+    call: ModelCall
+    figures: Figures
+    now: datetime
+    after: Callable[[Connection], None] | None
+
+
+def write_usage(connection: Connection, used: Sequence[PaidCall]) -> None:
+    """Store what model calls took, in the transaction that stores what came of them."""
+    for budgets in {each.budgets for each in used}:
+        own = [(each.turn_id, each.payer, each.call, each.now) for each in used if each.budgets is budgets]
+        budgets.settle_all(connection, own)
+    add_all_figures(connection, [(each.turn_id, each.figures, each.now) for each in used])
+    for each in used:
+        if each.after is not None:
+            each.after(connection)
 
 
 class UsageRecorder:
@@ -118,18 +147,16 @@ class UsageRecorder:
 
     def write(self, connection: Connection, now: datetime) -> None:
         """Store what the last call took, in the transaction that stores what came of it."""
-        if self._call is None:
-            return
-        payer, call = self._payer_now(), self._call
-        if self._budgets.has_limits:
-            self._budgets.settle(connection, self._turn.id, payer, call, now)
-        else:
-            record_call(connection, payer, call, now)
-        used = {name: getattr(call, name) for name in ("input_tokens", "output_tokens", "cached_tokens", "cost")}
-        figures = replace(self.attempts.figures(), calls=1, model=call.model, **used)
-        add_figures(connection, self._turn.id, figures, now)
-        if self._reservation is not None:
-            self._warn_owner(connection, payer, now)
+        write_usage(connection, self.used(now))
+
+    def used(self, now: datetime) -> Sequence[PaidCall]:
+        """Return what the last call took, if there was one."""
+        call = self._call
+        if call is None:
+            return ()
+        payer = self._payer_now()
+        after = None if self._reservation is None else partial(self._warn_owner, payer=payer, now=now)
+        return (PaidCall(self._budgets, self._turn.id, payer, call, self._figures(call), now, after),)
 
     def _warn_owner(self, connection: Connection, payer: Payer, now: datetime) -> None:
         """Log that a budget of the whole service is nearly used, once in its period."""
@@ -137,6 +164,10 @@ class UsageRecorder:
             if standing.scope is Scope.SERVICE and self._budgets.note(connection, payer, standing, now):
                 facts = {"unit": standing.limit.unit.value, "period": standing.limit.period.value}
                 logger.warning("budget.nearly_used", extra=facts)
+
+    def _figures(self, call: ModelCall) -> Figures:
+        used = {name: getattr(call, name) for name in ("input_tokens", "output_tokens", "cached_tokens", "cost")}
+        return replace(self.attempts.figures(), calls=1, model=call.model, **used)
 
     def write_failed(self, connection: Connection) -> None:
         """Store that the model was asked without success."""

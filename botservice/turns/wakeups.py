@@ -3,12 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, bindparam, func, literal_column, select
+from sqlalchemy import ARRAY, Connection, Text, bindparam, func, literal_column, select
 
 from botservice.storage.postgres_listener import CHANNEL
 from botservice.turns.turn import EventKind
 
-_NOTIFY = select(func.pg_notify(literal_column(CHANNEL), bindparam("payload")))
+_PAYLOAD = func.unnest(bindparam("payloads", type_=ARRAY(Text))).column_valued("payload")
+_NOTIFY = select(func.pg_notify(literal_column(CHANNEL), _PAYLOAD))
 _NOBODY = "open"
 
 
@@ -51,5 +52,6 @@ class Wakeup:
 def notify_replicas(connection: Connection, wakeups: Iterable[Wakeup]) -> None:
     """Notify every replica on the same Postgres of new work, when this transaction commits."""
     if connection.dialect.name == "postgresql":
-        for wakeup in dict.fromkeys(wakeups):
-            connection.execute(_NOTIFY, {"payload": wakeup.encode()})
+        payloads = list(dict.fromkeys(wakeup.encode() for wakeup in wakeups))
+        if payloads:
+            connection.execute(_NOTIFY, {"payloads": payloads})

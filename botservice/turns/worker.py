@@ -387,7 +387,7 @@ class Worker:
             is_enough = done is not None and (gives_way or not isinstance(work, PendingDelivery))
             if place is not lane or (is_enough and lane.waiting):
                 return place
-            if not await self._context_work.do(work, claim):
+            if not await self._context_work.do(work, claim) and claim.context_id not in self._again:
                 return None
             done = work
 

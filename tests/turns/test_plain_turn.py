@@ -49,6 +49,11 @@ class Counting(Storage):
         self.told.append(how.get("is_told", True))
         return super().issue(operation, **how)
 
+    def issue_for(self, subject, operation, **how):
+        self.log.append("write")
+        self.told.append(how.get("is_told", True))
+        return super().issue_for(subject, operation, **how)
+
 
 class Passed:
     """The modules of the package that are entered within the block, in any thread that begins within it or runs it."""

@@ -13,7 +13,7 @@ from turns.messenger import Messenger, office
 from botservice import AgentContext, Storage, StorageUnavailable
 from botservice.storage.limits import StorageLimits
 from botservice.storage.tables.conversations import deliveries
-from botservice.turns.outbox import Outbox
+from botservice.turns.outbox import Outbox, SendResult
 
 UNAVAILABLE = "worker.storage_unavailable"
 CUT_OFF = (
@@ -93,9 +93,9 @@ async def test_what_was_noted_as_sent_after_it_was_read_as_owed_is_not_sent_agai
         context = await AgentContext.get_or_create(storage, context_keys)
         claim = await storage.claims.try_claim(context.id)
         outbox = Outbox(storage, {messenger.name: messenger}, storage.now)
-        is_over = await outbox.send(context_keys, replace(delivery, attempts=1), claim)
+        result = await outbox.send(context_keys, replace(delivery, attempts=1), claim)
         await storage.claims.release(claim)
-    assert is_over
+    assert result is SendResult.OVER
     assert messenger.visible["1"] == ["one"]
 
 
