@@ -310,13 +310,18 @@ class _Inbound:
 def _store_all(connection: Connection, given: Sequence[_Inbound]) -> list[list[tuple[int, EventKind]]]:
     """Store events, and tell the other processes; return the contexts and kinds of those that were new."""
     accepted: list[list[tuple[int, EventKind]]] = []
-    told: list[Wakeup] = []
     for each in given:
         found = [(insert_event(connection, each.transport, keys, event, each.now), event) for event, keys in each.keyed]
-        new = [(context_id, event.kind) for context_id, event in found if context_id is not None]
-        told += [Wakeup(context_id, kind, not each.work.has(each.transport, context_id)) for context_id, kind in new]
-        accepted.append(new)
-    notify_replicas(connection, told)
+        accepted.append([(context_id, event.kind) for context_id, event in found if context_id is not None])
+    if connection.dialect.name == "postgresql":
+        notify_replicas(
+            connection,
+            (
+                Wakeup(context_id, kind, not each.work.has(each.transport, context_id))
+                for each, new in zip(given, accepted, strict=True)
+                for context_id, kind in new
+            ),
+        )
     return accepted
 
 
