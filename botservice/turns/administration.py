@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, literal_column, select, update
+from sqlalchemy import bindparam, delete, insert, literal_column, select, update
 
 from botservice.core.errors import BotServiceError, StorageError
 from botservice.history.queries import delete_rows
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_IS_OWED, TURN_IS_OPEN, TURN_IS_SET_ASIDE
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, prompt_log, steps, turns
 from botservice.storage.tables.waiting import pending_calls

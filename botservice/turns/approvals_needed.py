@@ -9,7 +9,6 @@ from copy import deepcopy
 from typing import Any, Final
 
 from pydantic_core import to_jsonable_python
-from sqlalchemy import Connection
 
 from botservice.agent.tool import Tool
 from botservice.agent.tool_signature import ArgumentsError
@@ -17,6 +16,7 @@ from botservice.agent.tool_threads import run_in_thread
 from botservice.conversation.context import AgentContext
 from botservice.core.arguments import is_async
 from botservice.core.messages import ToolCall
+from botservice.storage.database import Connection
 from botservice.turns.grants import find_grants, is_all_said_by
 
 logger = logging.getLogger(__name__)

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
 from typing import Final, Protocol
 
-from sqlalchemy import Connection
-
 from botservice.conversation.context import AgentContext
 from botservice.core.capabilities import Capabilities
 from botservice.core.formatted_text import FormattedText, Span
@@ -16,6 +14,7 @@ from botservice.people.access import Access
 from botservice.people.access_values import AccessRole
 from botservice.people.budgets import Budgets
 from botservice.storage.claims import Claim
+from botservice.storage.database import Connection
 from botservice.texts import date_in_language, in_language, number_in_language
 from botservice.texts.formatted import Value, say, time
 from botservice.turns.turn import Turn

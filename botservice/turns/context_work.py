@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.agent.isolation import may_be_one_message
@@ -32,7 +32,7 @@ from botservice.core.errors import (
 from botservice.people.budgets import used_up_text
 from botservice.privacy.cleaning import clean_chat
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.ranges import is_of
 from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_IS_OWED, EVENT_IS_UNHANDLED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, events, turns

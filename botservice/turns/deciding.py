@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Author
 from botservice.people.access_queries import read_names
 from botservice.people.names import person_name
 from botservice.people.queries import ensure_identity
+from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import contexts
 from botservice.texts.formatted import below, code, say
 from botservice.turns.grants import grant_tool, is_named

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection, Row, bindparam, func, select, text, update
+from sqlalchemy import bindparam, func, select, text, update
 
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage
@@ -17,7 +17,7 @@ from botservice.history.chat_history import count_text
 from botservice.history.queries import change_message, delete_message, find_stored
 from botservice.history.rows import NewWords
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Row, Storage
 from botservice.storage.tables.conditions import EVENT_IS_EXTERNAL, EVENT_IS_UNHANDLED
 from botservice.storage.tables.conversations import events
 from botservice.turns.transport import ReadEvent

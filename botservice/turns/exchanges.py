@@ -3,12 +3,13 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, exists, func, or_, select
+from sqlalchemy import Select, bindparam, exists, func, or_, select
 
 from botservice.core.messages import Message
 from botservice.history.queries import delete_rows, find_window, select_messages
 from botservice.history.rows import read_messages
 from botservice.people.names import HOOKS
+from botservice.storage.database import Connection
 from botservice.storage.references import written_text_of
 from botservice.storage.tables.conversations import events, messages, steps, turns
 from botservice.turns.notices import take_back

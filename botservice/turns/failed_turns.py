@@ -4,10 +4,8 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from sqlalchemy import Connection
-
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import say
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, postpone_turn

@@ -4,13 +4,11 @@ import asyncio
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection
-
 from botservice.agent.tool_executor import ToolOutcome, describe_failure, outcome_of
 from botservice.agent.tool_outputs import OutputError
 from botservice.conversation.context import AgentContext
 from botservice.core.errors import BotServiceError, InvalidField
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.turns import journal
 from botservice.turns.deciding import Decider, carry_out
 from botservice.turns.parsing_decisions import DecisionRequest

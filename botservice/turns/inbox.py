@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NoReturn
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context, find_or_insert_context
@@ -20,7 +20,7 @@ from botservice.core.messages import Author, InboundMessage
 from botservice.people.access import Access
 from botservice.people.access_values import AccessRole
 from botservice.storage.activity import in_background
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED
 from botservice.storage.tables.conversations import contexts, events, turns

@@ -1,8 +1,8 @@
 """Which events had files that were being read when their process ended."""
 
-from sqlalchemy import Connection, bindparam, update
+from sqlalchemy import bindparam, update
 
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conversations import events
 
 _BEGIN = (

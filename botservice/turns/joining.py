@@ -7,13 +7,13 @@ that belong together become one: before the first of them begins, or while it wa
 
 from collections.abc import Sequence
 
-from sqlalchemy import Connection, bindparam, exists, select
+from sqlalchemy import bindparam, exists, select
 
 from botservice.conversation.context import AgentContext
 from botservice.conversation.steps import PlanningStep
 from botservice.privacy.late_messages import erase_returning, read_notes
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.inbox import MAX_JOINED
 from botservice.turns.records import find_queued_turns, join_turns

@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, insert, select, update
 
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.conversation.field_codec import decode, dumps, encode, loads
+from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import tool_calls
 from botservice.turns.buttons import read_buttons, write_buttons
 

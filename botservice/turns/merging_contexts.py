@@ -6,12 +6,12 @@ import logging
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import delete, func, select, update
 
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context, read_context_keys, rename_context
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conversations import (
     blobs,
     contexts,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import BigInteger, Connection, Integer, Text, bindparam, case, func, select, type_coerce
+from sqlalchemy import BigInteger, Integer, Text, bindparam, case, func, select, type_coerce
 from sqlalchemy.types import TypeEngine
 
 from botservice.agent.agent import ModelReply
@@ -17,6 +17,7 @@ from botservice.conversation.prompt_log import PromptLog
 from botservice.conversation.steps import MemoryStep
 from botservice.core.errors import LLMError
 from botservice.llm.chat import ChatMessage, ToolSchema
+from botservice.storage.database import Connection
 from botservice.storage.statements import execute_each, of_each_database
 from botservice.storage.tables.conversations import turn_figures, turns
 from botservice.telemetry.logs import redact

@@ -1,9 +1,9 @@
 """Finding the newest turn, or the newest one that failed."""
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from botservice.core.errors import StorageError
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conversations import turns
 from botservice.turns.turn import Outcome, TurnStatus
 

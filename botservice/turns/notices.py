@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 
 from botservice.people.names import HOOKS
+from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.outbox import content_columns
 from botservice.turns.transport import Payload

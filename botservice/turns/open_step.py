@@ -5,8 +5,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import NoReturn
 
-from sqlalchemy import Connection
-
 from botservice.agent.agent import Action, rests_on_others
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome, find_too_many
@@ -17,6 +15,7 @@ from botservice.conversation.tool_calls import WITHDRAWN
 from botservice.core.errors import TurnWaiting
 from botservice.core.messages import ToolCall
 from botservice.storage.claims import Claim
+from botservice.storage.database import Connection
 from botservice.turns import journal
 from botservice.turns.approvals_needed import find_to_ask, gives_untrusted
 from botservice.turns.model_calls import Interruption, WorkCut, record_answer, record_prompt

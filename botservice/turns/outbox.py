@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any, Final
 
 from cachetools import LRUCache
-from sqlalchemy import Connection, CursorResult, bindparam, case, exists, func, insert, literal, null, select, update
+from sqlalchemy import CursorResult, bindparam, case, exists, func, insert, literal, null, select, update
 
 from botservice.core.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
 from botservice.history.queries import find_message
 from botservice.privacy.export_queries import release_export
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.orphaned_files import sweep_files
 from botservice.storage.ranges import is_of
 from botservice.storage.statements import execute_each

@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.conversation.context import AgentContext
 from botservice.core.errors import ClaimLost, StorageUnavailable, TurnGrew
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.turns.failed_turns import FailedTurns
 from botservice.turns.joining import find_parts, join_queued, join_running, may_begin_again
 from botservice.turns.run_options import RunOptions

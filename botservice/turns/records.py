@@ -5,9 +5,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import bindparam, delete, func, insert, or_, select, update
 
 from botservice.core.errors import TurnGrew
+from botservice.storage.database import Connection
 from botservice.storage.statements import execute_each
 from botservice.storage.tables.conditions import (
     DELIVERY_IS_OWED,

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
+from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import refused_forms
 
 _REFUSED: Final = select(refused_forms.c.form).where(refused_forms.c.context_id == bindparam("context"))

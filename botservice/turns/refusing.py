@@ -4,14 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection
-
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Message, Role
 from botservice.core.quoting import shortened
 from botservice.people.access_values import Notice, Ruling
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import line, quoted, say
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from botservice.agent.agent import FinishAction
 from botservice.conversation.context import AgentContext
@@ -19,7 +19,7 @@ from botservice.history.queries import insert_message
 from botservice.people.budgets import Standing
 from botservice.people.usage import Payer
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conversations import contexts
 from botservice.turns.outbox import write_deliveries
 from botservice.turns.records import finish_turn, insert_turn

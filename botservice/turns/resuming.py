@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, update
+from sqlalchemy import bindparam, update
 
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.conversation.context import AgentContext
 from botservice.conversation.tool_calls import DENIED, EXPIRED
 from botservice.core.errors import ClaimLost
 from botservice.core.messages import ToolCall
+from botservice.storage.database import Connection
 from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns import journal

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from botservice.agent.agent import FinishAction
 from botservice.conversation.context import AgentContext
@@ -23,6 +23,7 @@ from botservice.history.queries import insert_message, insert_messages
 from botservice.history.rows import NewMessage
 from botservice.llm.chat import FinishReason
 from botservice.storage.claims import Claim
+from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import turns
 from botservice.texts import in_language
 from botservice.turns.outbox import begin_deliveries, write_deliveries

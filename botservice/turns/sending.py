@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.images import as_attachment
@@ -23,7 +23,7 @@ from botservice.history.queries import find_answer, insert_message
 from botservice.history.rows import NewMessage
 from botservice.people.access import Access
 from botservice.people.names import chat_name, is_chat_name, transport_of
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conversations import contexts, deliveries, events
 from botservice.storage.tables.people import identities

@@ -6,13 +6,11 @@ Between the moment at which one was accepted and this one, an owner may have tak
 import logging
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection
-
 from botservice.conversation.queries import read_context_keys
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.turns.edits_and_deletions import (
     Controls,
     DueChanges,

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NoReturn
 
-from sqlalchemy import Connection
-
 from botservice.conversation.context import AgentContext
 from botservice.conversation.step_records import StepChanges, apply_all
 from botservice.conversation.steps import TaskStep
@@ -21,6 +19,7 @@ from botservice.privacy.late_messages import LateMessage, erase_returning, read_
 from botservice.privacy.turn_queries import erase_event
 from botservice.storage.blobs import store_blobs
 from botservice.storage.claims import Claim
+from botservice.storage.database import Connection
 from botservice.storage.orphaned_files import loosen_all_files, sweep_files
 from botservice.turns.hook_events import limit_tools
 from botservice.turns.message_parts import show_earlier

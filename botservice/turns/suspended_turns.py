@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, select
+from sqlalchemy import bindparam, select
 
 from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import read_context_keys
@@ -14,7 +14,7 @@ from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import Author, InboundMessage, Message, ToolCall
 from botservice.people.names import person_name
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.people import identities
 from botservice.turns.approval_message import ApprovalRequest, show_question
 from botservice.turns.edits_and_deletions import PendingControl

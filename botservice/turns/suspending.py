@@ -5,14 +5,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection
-
 from botservice.agent.tool import Later, Tool
 from botservice.conversation.context import AgentContext
 from botservice.conversation.reminder import known_zone
 from botservice.conversation.reminder_queries import find_time_zone
 from botservice.core.errors import ApprovalPending, ResultPending, TurnWaiting
 from botservice.core.messages import Author, Message, Role, ToolCall, storable
+from botservice.storage.database import Connection
 from botservice.texts.formatted import code, say
 from botservice.turns.approval_message import ApprovalRequest, group, show_question
 from botservice.turns.grants import is_named

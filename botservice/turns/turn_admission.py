@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from sqlalchemy import Connection, bindparam, update
+from sqlalchemy import bindparam, update
 
 from botservice.conversation.context import AgentContext
 from botservice.core.messages import InboundMessage
@@ -18,7 +18,7 @@ from botservice.people.usage import Payer
 from botservice.privacy.note_queries import may_use, use_right
 from botservice.privacy.rights import Right, right_of
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conversations import events
 from botservice.texts.formatted import say
 from botservice.turns.edits_and_deletions import Controls

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from sqlalchemy import Connection
-
 from botservice.conversation.context import AgentContext
 from botservice.conversation.reminder import known_zone
 from botservice.conversation.reminder_queries import find_time_zone
@@ -15,7 +13,7 @@ from botservice.core.messages import Author, InboundMessage, Message
 from botservice.history.queries import read_messages_of_events
 from botservice.privacy.rights import right_of
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import say
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.edits_and_deletions import Controls, as_changed, mark_handled

@@ -6,8 +6,6 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from sqlalchemy import Connection
-
 from botservice.agent.agent import Action, AgentTool, FinishAction, ModelReply, rests_on_others
 from botservice.agent.tool_threads import run_in_thread
 from botservice.conversation.context import AgentContext
@@ -20,6 +18,7 @@ from botservice.core.messages import Button, Message, Role, is_blank
 from botservice.people.budgets import Standing
 from botservice.people.names import is_guest
 from botservice.storage.claims import Claim
+from botservice.storage.database import Connection
 from botservice.turns import saving
 from botservice.turns.agent_loop import AgentLoop, AskAgent, T
 from botservice.turns.buttons import offered_buttons

@@ -3,8 +3,9 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import Connection, and_, bindparam, exists, func, select, text, update
+from sqlalchemy import and_, bindparam, exists, func, select, text, update
 
+from botservice.storage.database import Connection
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.turns.outbox import NEXT, read_delivery

@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 
-from sqlalchemy import Connection
-
 from botservice.agent.agent import Agent
 from botservice.agent.prompt import count_tokens
 from botservice.conversation.context import AgentContext
@@ -21,6 +19,7 @@ from botservice.people.budgets import Budgets, Reservation, Standing, nearly_use
 from botservice.people.usage import ModelCall, Payer
 from botservice.people.usage_queries import record_call
 from botservice.storage.blobs import store_blob
+from botservice.storage.database import Connection
 from botservice.telemetry.measuring import take_paid
 from botservice.turns.model_calls import Figures, ModelAttempts, add_all_figures, add_figures
 from botservice.turns.run_options import RunOptions

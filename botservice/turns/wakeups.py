@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import ARRAY, Connection, Text, bindparam, func, literal_column, select
+from sqlalchemy import ARRAY, Text, bindparam, func, literal_column, select
 
+from botservice.storage.database import Connection
 from botservice.storage.postgres_listener import CHANNEL
 from botservice.turns.turn import EventKind
 

@@ -8,14 +8,12 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final
 
-from sqlalchemy import Connection
-
 from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage
 from botservice.storage.activity import in_background
 from botservice.storage.claims import Claim
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.turns.command_parsing import Commands, NoCommands
 from botservice.turns.context_work import ContextWork, PendingDelivery, StartedTurn, Work
 from botservice.turns.due_contexts import DueContext, What, find_due_contexts
