@@ -30,7 +30,7 @@ from botservice.llm.chat import ChatResponse
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.due_contexts import put_off
 from botservice.turns.inbox import Inbox, insert_event
-from botservice.turns.records import insert_turn
+from botservice.turns.queries import insert_turn
 from botservice.turns.retry_policies import DELIVERY_RETRIES
 from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent, TurnStatus

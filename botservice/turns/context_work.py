@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from sqlalchemy import bindparam, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.agent.isolation import may_be_one_message
@@ -33,10 +32,6 @@ from botservice.people.budgets import used_up_text
 from botservice.privacy.cleaning import clean_chat
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
-from botservice.storage.ranges import is_of
-from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_IS_OWED, EVENT_IS_UNHANDLED, TURN_IS_OPEN
-from botservice.storage.tables.conversations import deliveries, events, turns
-from botservice.storage.tables.waiting import pending_calls
 from botservice.telemetry.measuring import in_turn
 from botservice.turns.agent_run import AgentRun
 from botservice.turns.command_parsing import Commands
@@ -53,8 +48,8 @@ from botservice.turns.failed_turns import FailedTurns
 from botservice.turns.inbox import GATHERING
 from botservice.turns.merging_contexts import move_here
 from botservice.turns.outbox import Outbox, SendResult, StoredStream, find_next_delivery
+from botservice.turns.queries import find_kinds_of_work, find_next_turn, find_turn
 from botservice.turns.question_parts import NewParts, QuestionParts
-from botservice.turns.records import find_next_turn, find_turn
 from botservice.turns.refusing import end_refused
 from botservice.turns.reminder_scheduler import ReminderScheduler
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPICIOUS_BEGINNINGS, beginnings_not_yet
@@ -72,18 +67,6 @@ logger = logging.getLogger(__name__)
 _CUT_OFF: Final = "it was cut off too often, or what it had done was forgotten"
 _A_WHILE = timedelta(seconds=1)
 
-# What there is at all, in one look: most contexts have one thing to do, and what that is is read then.
-_CONTEXT: Any = bindparam("context")
-_OWES = select(deliveries.c.id).where(DELIVERY_IS_OWED, is_of(deliveries, _CONTEXT))
-_CONTROL = select(events.c.id).where(EVENT_IS_UNHANDLED, events.c.context_id == _CONTEXT)
-_TURN = select(turns.c.id).where(TURN_IS_OPEN, turns.c.context_id == _CONTEXT)
-_WAITING = select(pending_calls.c.id).where(CALL_IS_OPEN, is_of(pending_calls, _CONTEXT))
-_LOOK: Final = select(
-    _OWES.limit(1).scalar_subquery().label("owes"),
-    _CONTROL.limit(1).scalar_subquery().label("control"),
-    _TURN.limit(1).scalar_subquery().label("turn"),
-    _WAITING.limit(1).scalar_subquery().label("waiting"),
-)
 _NO_CONTROLS: Final = Controls()
 
 
@@ -383,7 +366,7 @@ class ContextWork:
 
     def _find_next(self, connection: Connection, *, context_id: int, gives_way: bool) -> Work | None:
         """Return the next work: a stop first, then a message to send, a change, and a turn; None if there is none."""
-        there = connection.execute(_LOOK, {"context": context_id}).all()[0]
+        there = find_kinds_of_work(connection, context_id)
         delivery = find_next_delivery(connection, context_id, self._transports) if there.owes else None
         controls = find_controls(connection, context_id, self._transports) if there.control else _NO_CONTROLS
         turn = find_next_turn(connection, context_id, self._transports) if there.turn else None

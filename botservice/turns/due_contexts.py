@@ -43,8 +43,8 @@ from botservice.storage.tables.conditions import (
 )
 from botservice.storage.tables.conversations import deliveries, events, messages, reminders, turns
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.due_conditions import due_by, due_by_a_wrong_clock_in, due_in
 from botservice.turns.edits_and_deletions import PATIENCE
+from botservice.turns.queries import due_by, due_by_a_wrong_clock_in, due_in
 from botservice.turns.turn import set_due
 
 _MOST_RESENDS: Final = 1000  # at one look: more than there is room for in a lane

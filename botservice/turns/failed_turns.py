@@ -8,7 +8,7 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import say
 from botservice.turns.outbox import write_deliveries
-from botservice.turns.records import finish_turn, postpone_turn
+from botservice.turns.queries import finish_turn, postpone_turn
 from botservice.turns.refusing import plan_notice
 from botservice.turns.resuming import put_off
 from botservice.turns.retry_policies import TURN_RETRIES, turn_delay

@@ -12,7 +12,7 @@ from botservice.storage.database import Connection, Storage
 from botservice.turns import journal
 from botservice.turns.deciding import Decider, carry_out
 from botservice.turns.parsing_decisions import DecisionRequest
-from botservice.turns.records import find_running_turn
+from botservice.turns.queries import find_running_turn
 from botservice.turns.turn import EventKind
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
 from botservice.turns.waiting_records import decide_call, find_of_context

@@ -27,7 +27,7 @@ from botservice.storage.tables.conversations import contexts, events, turns
 from botservice.texts.formatted import say
 from botservice.turns.deciding import Decider, Decision, decide_now
 from botservice.turns.parsing_decisions import order_of
-from botservice.turns.records import count_waiting, insert_turn
+from botservice.turns.queries import count_waiting, insert_turn
 from botservice.turns.run_options import Clock
 from botservice.turns.turn import EventKind, InboundEvent, Share, TurnStatus, set_due
 from botservice.turns.wakeups import Wakeup, notify_replicas

@@ -16,7 +16,7 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.inbox import MAX_JOINED
-from botservice.turns.records import find_queued_turns, join_turns
+from botservice.turns.queries import find_queued_turns, join_turns
 from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import Saver
 from botservice.turns.storing_questions import Spoken, clear_forgotten, read_spoken, store_spoken, task_of

@@ -19,7 +19,7 @@ from botservice.storage.database import Connection
 from botservice.turns import journal
 from botservice.turns.approvals_needed import find_to_ask, gives_untrusted
 from botservice.turns.model_calls import Interruption, WorkCut, record_answer, record_prompt
-from botservice.turns.records import note_step
+from botservice.turns.queries import note_step
 from botservice.turns.resuming import Settled, go_on, has_open, wait_again
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import CallRunner, close_step, stopped_outcomes

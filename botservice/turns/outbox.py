@@ -26,8 +26,8 @@ from botservice.storage.tables.conditions import DELIVERY_IS_MESSAGE, DELIVERY_I
 from botservice.storage.tables.conversations import deliveries, turns
 from botservice.telemetry.measuring import Sending, TurnIdentity, in_turn, measured, turn_now
 from botservice.turns.buttons import read_buttons
-from botservice.turns.due_conditions import when_due_was_set
 from botservice.turns.due_contexts import put_off
+from botservice.turns.queries import when_due_was_set
 from botservice.turns.retry_policies import DELIVERY_RETRIES, RetryPolicy, delivery_delay
 from botservice.turns.transport import BUTTONS, OF_MESSAGE, OFFERED, THEN, Payload, Transport
 from botservice.turns.turn import API, Delivery, DeliveryKind, DeliveryStatus, Turn, set_due

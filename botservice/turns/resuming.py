@@ -16,7 +16,7 @@ from botservice.storage.database import Connection
 from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns import journal
-from botservice.turns.records import set_waiting
+from botservice.turns.queries import set_waiting
 from botservice.turns.suspending import waiting_of
 from botservice.turns.turn import API, set_due
 from botservice.turns.waiting_calls import PendingCall, PendingKind, PendingStatus, WaitingCall

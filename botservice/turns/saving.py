@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import bindparam, select
-
 from botservice.agent.agent import FinishAction
 from botservice.conversation.context import AgentContext
 from botservice.conversation.items import MemoryItem
@@ -24,10 +22,9 @@ from botservice.history.rows import NewMessage
 from botservice.llm.chat import FinishReason
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
-from botservice.storage.tables.conversations import turns
 from botservice.texts import in_language
 from botservice.turns.outbox import begin_deliveries, write_deliveries
-from botservice.turns.records import finish_turn, finish_turns
+from botservice.turns.queries import finish_turn, finish_turns, lock_turns
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Delivery, Outcome, Turn
 from botservice.turns.usage_recorder import PaidCall, write_usage
@@ -35,13 +32,6 @@ from botservice.turns.usage_recorder import PaidCall, write_usage
 T = TypeVar("T")
 Also = Callable[[Connection, Sequence[int]], T]
 """Writes something in the same transaction; takes the ids of the rows that steps were added as."""
-
-# Locked, so that forgetting it at this moment waits: the turn goes first, and then what it wrote.
-_TURNS = (
-    select(turns.c.id)
-    .where(turns.c.id.in_(bindparam("turns", expanding=True)))
-    .with_for_update(read=True, key_share=True)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +152,7 @@ def _check_turns(connection: Connection, turn_ids: Collection[int]) -> None:
     Raises:
         ClaimLost: one does not.
     """
-    found = connection.execute(_TURNS, {"turns": list(turn_ids)}).scalars().all() if turn_ids else ()
+    found = lock_turns(connection, turn_ids)
     if gone := set(turn_ids).difference(found):
         raise ClaimLost(f"turn {', '.join(map(str, gone))} was forgotten while it was worked on")
 

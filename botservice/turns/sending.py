@@ -28,7 +28,7 @@ from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conversations import contexts, deliveries, events
 from botservice.storage.tables.people import identities
 from botservice.turns.buttons import write_buttons
-from botservice.turns.records import finish_turn, insert_turn
+from botservice.turns.queries import finish_turn, insert_turn
 from botservice.turns.transport import OF_MESSAGE, OFFERED
 from botservice.turns.turn import API, DeliveryKind, DeliveryStatus, Outcome, set_due
 from botservice.turns.wakeups import Wakeup, notify_replicas

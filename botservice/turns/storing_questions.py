@@ -23,7 +23,7 @@ from botservice.storage.database import Connection
 from botservice.storage.orphaned_files import loosen_all_files, sweep_files
 from botservice.turns.hook_events import limit_tools
 from botservice.turns.message_parts import show_earlier
-from botservice.turns.records import begin_turns, finish_turns, insert_turns, turn_row
+from botservice.turns.queries import begin_turns, finish_turns, insert_turns, turn_row
 from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import Saver
 from botservice.turns.transport import Transport

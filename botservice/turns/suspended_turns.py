@@ -20,7 +20,7 @@ from botservice.turns.approval_message import ApprovalRequest, show_question
 from botservice.turns.edits_and_deletions import PendingControl
 from botservice.turns.grants import is_named
 from botservice.turns.notices import owe_in_place
-from botservice.turns.records import find_turn
+from botservice.turns.queries import find_turn
 from botservice.turns.resuming import expire
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Payload, Transport

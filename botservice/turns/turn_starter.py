@@ -20,7 +20,7 @@ from botservice.turns.edits_and_deletions import Controls, as_changed, mark_hand
 from botservice.turns.hook_events import limit_tools
 from botservice.turns.message_parts import find_earlier, read_meant
 from botservice.turns.outbox import write_deliveries
-from botservice.turns.records import finish_turn, mark_running
+from botservice.turns.queries import finish_turn, mark_running
 from botservice.turns.run_options import RunOptions
 from botservice.turns.storing_questions import Inbound, Said, language_of, store_question
 from botservice.turns.transport import Transport

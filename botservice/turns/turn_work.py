@@ -24,7 +24,7 @@ from botservice.turns.agent_loop import AgentLoop, AskAgent, T
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.model_calls import Interruption, WorkCut, ask_model, record_answer, record_prompt
 from botservice.turns.open_step import OpenStep
-from botservice.turns.records import note_failure, note_step
+from botservice.turns.queries import note_failure, note_step
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import files_for_answer
 from botservice.turns.saving import Saver, TurnAnswer, new_answer, preview

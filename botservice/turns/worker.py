@@ -18,7 +18,7 @@ from botservice.turns.command_parsing import Commands, NoCommands
 from botservice.turns.context_work import ContextWork, PendingDelivery, StartedTurn, Work
 from botservice.turns.due_contexts import DueContext, What, find_due_contexts
 from botservice.turns.hook_events import HookEvents
-from botservice.turns.records import find_stops
+from botservice.turns.queries import find_stops
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import NoTransport, Transport

@@ -16,7 +16,7 @@ from botservice.people.budgets import Budgets
 from botservice.people.queries import ensure_identity
 from botservice.people.usage import Payer
 from botservice.people.usage_queries import record_call
-from botservice.turns.records import insert_turn
+from botservice.turns.queries import insert_turn
 
 Run = Callable[..., tuple[int, str, str]]
 

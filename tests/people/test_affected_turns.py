@@ -18,7 +18,7 @@ from botservice.history.rows import NewMessage
 from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.privacy.turn_queries import turns_of
 from botservice.storage.tables.conversations import events, messages, turns
-from botservice.turns.records import insert_turn
+from botservice.turns.queries import insert_turn
 from botservice.turns.turn import TurnStatus
 
 BOB = Author("messenger", "bob")

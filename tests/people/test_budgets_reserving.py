@@ -16,7 +16,7 @@ from botservice.people.budgets import Budgets
 from botservice.people.queries import ensure_identity, join_identities
 from botservice.people.usage import ModelCall, Payer, UsageBy
 from botservice.people.usage_queries import list_usage, record_call
-from botservice.turns.records import finish_turn, insert_turn
+from botservice.turns.queries import finish_turn, insert_turn
 from botservice.turns.turn import Outcome, TurnStatus
 
 NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)

@@ -38,7 +38,7 @@ from botservice.storage.tables.conversations import messages, steps, turns
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.slack import feedback
 from botservice.turns.administration import list_turns, retry_turn
-from botservice.turns.records import insert_turn
+from botservice.turns.queries import insert_turn
 
 MARK = "zx81marker"
 LONG = f"My diary of {MARK}: " + "so it was and so it will be, " * 40

@@ -20,7 +20,7 @@ from botservice.history.rows import NewMessage
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.privacy.forgotten import Forgotten
 from botservice.storage.tables.conversations import steps, turns
-from botservice.turns.records import insert_turn
+from botservice.turns.queries import insert_turn
 from botservice.turns.turn import TurnStatus
 
 ALICE, BOB = Author("telegram", "1", "Alice"), Author("telegram", "2", "Bob")

@@ -25,7 +25,7 @@ from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.storage.tables.conversations import blobs, deliveries, turns
 from botservice.storage.tables.people import exports
 from botservice.turns.outbox import Outbox, find_next_delivery
-from botservice.turns.records import insert_turn
+from botservice.turns.queries import insert_turn
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ from botservice.background.maintenance import Maintenance
 from botservice.history.queries import delete_rows
 from botservice.storage.orphaned_files import _delete_orphans, _find_orphans, loosen_all_files, sweep_files
 from botservice.storage.tables.conversations import blobs, loose_files, turns
-from botservice.turns.records import insert_turn
+from botservice.turns.queries import insert_turn
 from botservice.turns.turn import TurnStatus
 
 PICTURE = Attachment("image/png", data=b"a picture" * 100)

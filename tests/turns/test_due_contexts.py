@@ -16,7 +16,7 @@ from botservice.storage.claims import Claim
 from botservice.storage.tables.conversations import deliveries, reminders, turns
 from botservice.turns.due_contexts import _DUE, DueContext, What, find_due_contexts, put_off
 from botservice.turns.inbox import insert_event
-from botservice.turns.records import insert_turn
+from botservice.turns.queries import insert_turn
 from botservice.turns.turn import EventKind, InboundEvent, TurnStatus
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -38,7 +38,7 @@ from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.administration import retry_turn
 from botservice.turns.handing_in import decide
-from botservice.turns.records import find_stops
+from botservice.turns.queries import find_stops
 from botservice.turns.turn import EventKind, InboundEvent
 from botservice.turns.waiting_records import find_open
 

@@ -21,8 +21,9 @@ from botservice.conversation.queries import find_context, read_context_keys
 from botservice.core.messages import is_blank
 from botservice.people.names import HOOKS, transport_of
 from botservice.storage.database import Connection
-from botservice.turns.hook_events import HookEvent, place_in_line
+from botservice.turns.hook_events import HookEvent
 from botservice.turns.inbox import Inbox, find_event, let_go_of_key
+from botservice.turns.queries import place_in_line
 from botservice.turns.sending import check_let_in, event_key, find_chat
 from botservice.turns.turn import InboundEvent
 from transports.api.hooks_file import Hook, HookAction, read_hooks

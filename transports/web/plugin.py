@@ -13,7 +13,7 @@ from botservice.core.policies import WebAccess
 from botservice.service import AgentService
 from botservice.telemetry.metrics import Metrics
 from botservice.transport_plugins import TransportPlugin, TransportSetup, load_plugins
-from botservice.turns.records import measure_backlog
+from botservice.turns.queries import measure_backlog
 from botservice.turns.run_options import utc_now
 from botservice.turns.transport import Transport
 from transports.files.documents import build_reading

@@ -1,16 +1,18 @@
-"""Reading and writing the tables of events and turns."""
+"""Every statement that changes or finds a turn: beginning, steps, end, and what comes next."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Table, bindparam, delete, func, insert, or_, select, update
 
-from botservice.core.errors import TurnGrew
-from botservice.storage.database import Connection
+from botservice.core.errors import StorageError, TurnGrew
+from botservice.storage.database import Connection, Storage
+from botservice.storage.ranges import is_of
 from botservice.storage.statements import execute_each
 from botservice.storage.tables.conditions import (
+    CALL_IS_OPEN,
     DELIVERY_IS_OWED,
     EVENT_IS_UNHANDLED,
     TURN_IS_OPEN,
@@ -18,8 +20,34 @@ from botservice.storage.tables.conditions import (
     TURN_IS_RUNNING,
 )
 from botservice.storage.tables.conversations import deliveries, events, turns
-from botservice.turns.due_conditions import when_due_was_set
-from botservice.turns.turn import EventKind, Outcome, StoredEvent, Turn, TurnStatus, set_due
+from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.turn import AT_ONCE, EventKind, Outcome, StoredEvent, Turn, TurnStatus, set_due
+
+
+def when_due_was_set(table: Table) -> ColumnElement[datetime]:
+    """Return the column to select as due_set_at."""
+    return _was_set(table).label("due_set_at")
+
+
+def due_in(table: Table) -> ColumnElement[bool]:
+    """Return the condition that something is due at its time, of the parameters of `due_by`: an index finds it."""
+    is_past: ColumnElement[bool] = table.c.due_at <= bindparam("due_by")
+    return is_past
+
+
+def due_by_a_wrong_clock_in(table: Table) -> ColumnElement[bool]:
+    """Return the condition that its time was set while the clock was ahead: whatever is open has to be looked at."""
+    return _was_set(table) > bindparam("due_ahead")
+
+
+def due_by(now: datetime) -> dict[str, datetime]:
+    """Return the parameters of these conditions, which together are what `is_due` says of rows that are read."""
+    return {"due_by": now, "due_ahead": now + AT_ONCE}
+
+
+def _was_set(table: Table) -> ColumnElement[datetime]:
+    return func.coalesce(table.c.due_set_at, table.c.created_at)
+
 
 # Statements are made once: making one again for every call takes SQLAlchemy longer than running it.
 _UPDATE_TURN = update(turns).where(turns.c.id == bindparam("turn"))
@@ -376,3 +404,74 @@ def _name_of(joined: Sequence[Turn]) -> str:
     names = {event.group_key for event in members}
     name = names.pop() if len(names) == 1 else None
     return name or f"together:{min(event.id for event in members)}"
+
+
+async def find_newest_turn(storage: Storage, context_id: int | None, *, is_failed: bool) -> tuple[int, int]:
+    """Return the conversation and the number of the newest turn, or of the newest that failed or was set aside.
+
+    Args:
+        context_id: In which conversation; None for any.
+
+    Raises:
+        StorageError: there is none.
+    """
+    query = select(turns.c.context_id, turns.c.id).where(turns.c.context_id.is_not(None)).limit(1)
+    if context_id is None:
+        query = query.order_by(turns.c.id.desc())
+    else:  # not "equal", and ordered by both: Postgres would go through the turns of all contexts otherwise
+        query = query.where(turns.c.context_id.between(context_id, context_id))
+        query = query.order_by(turns.c.context_id.desc(), turns.c.id.desc())
+    if is_failed:
+        query = query.where((turns.c.outcome == Outcome.FAILED.value) | (turns.c.status == TurnStatus.SET_ASIDE.value))
+
+    def read(connection: Connection) -> tuple[int, int] | None:
+        row = connection.execute(query).one_or_none()
+        return None if row is None else (row.context_id, row.id)
+
+    found = await storage.read(read, is_long=True)
+    if found is None:
+        where = "" if context_id is None else f" in context {context_id}"
+        raise StorageError(f"no turn has failed{where}" if is_failed else f"there is no turn{where}")
+    return found
+
+
+_LOCK_TURNS = (
+    select(turns.c.id)
+    .where(turns.c.id.in_(bindparam("turns", expanding=True)))
+    .with_for_update(read=True, key_share=True)
+)
+
+
+def lock_turns(connection: Connection, turn_ids: Collection[int]) -> Sequence[int]:
+    """Return which of some turns there are, locked: forgetting one waits, since the turn goes before what it wrote."""
+    return connection.execute(_LOCK_TURNS, {"turns": list(turn_ids)}).scalars().all() if turn_ids else ()
+
+
+_LAST_OPEN = select(func.max(turns.c.order_key)).where(TURN_IS_OPEN, turns.c.context_id == bindparam("context"))
+
+
+def place_in_line(connection: Connection, context_id: int) -> int:
+    """Return an order key behind everything that waits in a context, and before what is asked later."""
+    return connection.execute(_LAST_OPEN, {"context": context_id}).scalar_one() or 0
+
+
+_CONTEXT: Any = bindparam("context")
+_OWES = select(deliveries.c.id).where(DELIVERY_IS_OWED, is_of(deliveries, _CONTEXT))
+_CONTROL = select(events.c.id).where(EVENT_IS_UNHANDLED, events.c.context_id == _CONTEXT)
+_OPEN_TURN = select(turns.c.id).where(TURN_IS_OPEN, turns.c.context_id == _CONTEXT)
+_OPEN_CALL = select(pending_calls.c.id).where(CALL_IS_OPEN, is_of(pending_calls, _CONTEXT))
+_LOOK = select(
+    _OWES.limit(1).scalar_subquery().label("owes"),
+    _CONTROL.limit(1).scalar_subquery().label("control"),
+    _OPEN_TURN.limit(1).scalar_subquery().label("turn"),
+    _OPEN_CALL.limit(1).scalar_subquery().label("waiting"),
+)
+
+
+def find_kinds_of_work(connection: Connection, context_id: int) -> Any:
+    """Return what there is to do in a context at all, in one look; most have one thing, which is read then.
+
+    Returns:
+        A row with `owes` (a delivery), `control`, `turn` and `waiting` (a call), each an id or None.
+    """
+    return connection.execute(_LOOK, {"context": context_id}).one()
