@@ -46,7 +46,7 @@ def approve(
 ) -> None:
     """Grant access; a newcomer is notified in their chat."""
     from botservice.people.access_values import AccessRole
-    from botservice.turns.notices import owe_in_turn
+    from botservice.turns.delivery_queries import owe_in_turn
 
     gate = _access()
     role = AccessRole.OWNER if owner else AccessRole.MEMBER

@@ -15,7 +15,7 @@ from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted, line, quoted
 from botservice.texts.formatted import code as code_span
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
-from botservice.turns.notices import owe_in_turn
+from botservice.turns.delivery_queries import owe_in_turn
 
 _LONGEST_NAME: Final = 40
 _KINDS: Final = {SubjectKind.PERSON: "access.person", SubjectKind.CHAT: "access.chat"}

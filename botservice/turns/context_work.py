@@ -35,6 +35,7 @@ from botservice.storage.database import Connection, Storage
 from botservice.telemetry.measuring import in_turn
 from botservice.turns.agent_run import AgentRun
 from botservice.turns.command_parsing import Commands
+from botservice.turns.delivery_queries import find_fairest_delivery, find_next_delivery
 from botservice.turns.due_contexts import put_off
 from botservice.turns.edits_and_deletions import (
     Controls,
@@ -47,7 +48,7 @@ from botservice.turns.edits_and_deletions import (
 from botservice.turns.failed_turns import FailedTurns
 from botservice.turns.inbox import GATHERING
 from botservice.turns.merging_contexts import move_here
-from botservice.turns.outbox import Outbox, SendResult, StoredStream, find_next_delivery
+from botservice.turns.outbox import Outbox, SendResult, StoredStream
 from botservice.turns.queries import find_kinds_of_work, find_next_turn, find_turn
 from botservice.turns.question_parts import NewParts, QuestionParts
 from botservice.turns.refusing import end_refused
@@ -59,7 +60,6 @@ from botservice.turns.suspended_turns import SuspendedTurns
 from botservice.turns.transport import Live, Transport
 from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
 from botservice.turns.turn_starter import TurnStarter
-from botservice.turns.unsent_parts import find_fairest_delivery
 from botservice.turns.waiting_records import find_due_turn
 
 logger = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from botservice.people.names import HOOKS
 from botservice.storage.database import Connection
 from botservice.storage.references import written_text_of
 from botservice.storage.tables.conversations import events, messages, steps, turns
-from botservice.turns.notices import take_back
+from botservice.turns.delivery_queries import take_back
 from botservice.turns.turn import API, Outcome, error_id
 
 _ATTEMPTED = (Outcome.ANSWERED.value, Outcome.STOPPED.value, Outcome.FAILED.value)

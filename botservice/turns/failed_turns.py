@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import say
-from botservice.turns.outbox import write_deliveries
+from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.queries import finish_turn, postpone_turn
 from botservice.turns.refusing import plan_notice
 from botservice.turns.resuming import put_off

@@ -7,14 +7,12 @@ that belong together become one: before the first of them begins, or while it wa
 
 from collections.abc import Sequence
 
-from sqlalchemy import bindparam, exists, select
-
 from botservice.conversation.context import AgentContext
 from botservice.conversation.steps import PlanningStep
 from botservice.privacy.late_messages import erase_returning, read_notes
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
-from botservice.storage.tables.conversations import deliveries
+from botservice.turns.delivery_queries import is_shown
 from botservice.turns.inbox import MAX_JOINED
 from botservice.turns.queries import find_queued_turns, join_turns
 from botservice.turns.run_options import RunOptions
@@ -23,8 +21,6 @@ from botservice.turns.storing_questions import Spoken, clear_forgotten, read_spo
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn
 from botservice.turns.turn_admission import TurnAdmission
-
-_IS_SHOWN = select(exists().where(deliveries.c.turn_id == bindparam("turn")))
 
 
 def find_parts(connection: Connection, turn: Turn, transport: Transport) -> list[Turn]:
@@ -41,7 +37,7 @@ def find_parts(connection: Connection, turn: Turn, transport: Transport) -> list
             count += queued.joined_events + 1
             parts.append(queued)
             known.extend(queued.events)
-    return [] if parts and connection.execute(_IS_SHOWN, {"turn": turn.id}).scalar_one() else parts
+    return [] if parts and is_shown(connection, turn.id) else parts
 
 
 def may_begin_again(context: AgentContext) -> bool:

@@ -3,16 +3,15 @@
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 from cachetools import LRUCache
-from sqlalchemy import CursorResult, bindparam, case, exists, func, insert, literal, null, select, update
 
 from botservice.core.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
 from botservice.history.queries import find_message
@@ -20,72 +19,26 @@ from botservice.privacy.export_queries import release_export
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.storage.orphaned_files import sweep_files
-from botservice.storage.ranges import is_of
-from botservice.storage.statements import execute_each
-from botservice.storage.tables.conditions import DELIVERY_IS_MESSAGE, DELIVERY_IS_OWED
-from botservice.storage.tables.conversations import deliveries, turns
 from botservice.telemetry.measuring import Sending, TurnIdentity, in_turn, measured, turn_now
 from botservice.turns.buttons import read_buttons
+from botservice.turns.delivery_queries import (
+    begin_delivery,
+    change_delivery,
+    content_columns,
+    find_or_insert_stream,
+    name_stream,
+    note_delivered,
+    note_own_try_delivered,
+)
 from botservice.turns.due_contexts import put_off
-from botservice.turns.queries import when_due_was_set
 from botservice.turns.retry_policies import DELIVERY_RETRIES, RetryPolicy, delivery_delay
 from botservice.turns.transport import BUTTONS, OF_MESSAGE, OFFERED, THEN, Payload, Transport
-from botservice.turns.turn import API, Delivery, DeliveryKind, DeliveryStatus, Turn, set_due
+from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus, Turn, set_due
 
 logger = logging.getLogger(__name__)
 
-_TO_BE_SENT: Final = (DeliveryKind.MESSAGE, DeliveryKind.UNPLANNED)
 Clock = Callable[[], datetime]
 _MOST_REMEMBERED = 10_000  # messages of which it could not be stored that they were sent
-
-_UPDATE = update(deliveries).where(deliveries.c.id == bindparam("row"))
-# Whoever lost the conversation may have noted meanwhile that its message was sent.
-_BEGIN = _UPDATE.where(DELIVERY_IS_OWED).values(status=DeliveryStatus.ATTEMPTING.value).returning(deliveries.c.id)
-# What was forgotten while it was owed is not kept once it is sent.
-_IS_FORGOTTEN = exists().where(turns.c.id == deliveries.c.turn_id, turns.c.compacted_at.is_not(None))
-_FINISH = _UPDATE.values(
-    payload=case((_IS_FORGOTTEN, literal({}, deliveries.c.payload.type)), else_=deliveries.c.payload),
-    buttons=case((_IS_FORGOTTEN, null()), else_=deliveries.c.buttons),
-)
-# Without the right to a conversation: nobody has tried to send it since.
-_FINISH_OWN_TRY = _FINISH.where(
-    deliveries.c.status == DeliveryStatus.ATTEMPTING.value, deliveries.c.attempts == bindparam("tries")
-)
-_NAME_STREAM = _UPDATE.where(deliveries.c.external_id.is_(None))
-_INSERT = insert(deliveries).returning(deliveries.c.id, sort_by_parameter_order=True)
-_replaced = deliveries.alias("replaced")
-# What stands in the place of another message goes out after that one: by then its id is known.
-_REPLACED = select(_replaced.c.external_id).where(_replaced.c.id == deliveries.c.replaces).scalar_subquery()
-_ACCEPTED = select(turns.c.created_at).where(turns.c.id == deliveries.c.turn_id).scalar_subquery()
-NEXT: Final = (
-    select(
-        deliveries.c.id,
-        deliveries.c.turn_id,
-        deliveries.c.transport,
-        deliveries.c.kind,
-        deliveries.c.payload,
-        deliveries.c.attempts,
-        deliveries.c.due_at,
-        func.coalesce(deliveries.c.external_id, _REPLACED).label("external_id"),
-        deliveries.c.replaces,
-        deliveries.c.created_at,
-        _ACCEPTED.label("turn_created_at"),
-        when_due_was_set(deliveries),
-    )
-    .where(
-        DELIVERY_IS_OWED,
-        is_of(deliveries, bindparam("context")),
-        deliveries.c.transport.in_(bindparam("transports", expanding=True)),
-        DELIVERY_IS_MESSAGE,
-    )
-    .order_by(deliveries.c.id)
-    .limit(1)
-)
-_OWED = (
-    select(*deliveries.c["id", "context_id", "turn_id", "kind", "status", "external_id"])
-    .where(DELIVERY_IS_OWED, deliveries.c.context_id.in_(bindparam("contexts", expanding=True)))
-    .order_by(deliveries.c.id)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +107,8 @@ class Outbox:
 
     async def _begin(self, delivery: Delivery, claim: Claim) -> bool:
         """Mark a delivery as on its way; return whether it is still owed: it may be forgotten or delivered by now."""
-        values = {"row": delivery.id, "attempts": delivery.attempts + 1}
         return await self._storage.write(
-            lambda connection: connection.execute(_BEGIN, values).one_or_none() is not None,
+            lambda connection: begin_delivery(connection, delivery.id, delivery.attempts + 1),
             fence=claim,
             sort_key=(claim.context_id,),
         )
@@ -235,10 +187,10 @@ class Outbox:
             done = {"external_id": sent.external_id or delivery.external_id, "finished_at": self._clock()}
             row = {"row": delivery.id, "status": DeliveryStatus.DELIVERED.value, **done}
             try:
-                await self._storage.issue_for(row, _note_delivered, fence=claim, sort_key=(claim.context_id,))
+                await self._storage.issue_for(row, note_delivered, fence=claim, sort_key=(claim.context_id,))
             except (ClaimLost, StorageUnavailable):  # before another process has the conversation
                 own = {**row, "tries": delivery.attempts + 1}
-                await self._storage.write(lambda connection: connection.execute(_FINISH_OWN_TRY, own))
+                await self._storage.write(lambda connection: note_own_try_delivered(connection, own))
         if "file" in delivery.payload:  # a browser fetches its files later, by their address
             await self._release_archive(delivery.turn_id)
         self._sent.pop(delivery.id, None)
@@ -264,17 +216,15 @@ class Outbox:
         again = {"row": delivery.id, "status": DeliveryStatus.PENDING.value, "error": error, **set_due(now + wait, now)}
 
         def write(connection: Connection) -> None:
-            connection.execute(_UPDATE, again)
+            change_delivery(connection, again)
             put_off(connection, claim.context_id, now + wait, now)
 
         await self._storage.write(write, fence=claim, sort_key=(claim.context_id,))
 
     async def _set(self, delivery: Delivery, claim: Claim, *, status: DeliveryStatus, **values: Any) -> None:
-        statement = _FINISH if "finished_at" in values else _UPDATE
+        change = {"row": delivery.id, "status": status.value, **values}
         await self._storage.write(
-            lambda connection: connection.execute(statement, {"row": delivery.id, "status": status.value, **values}),
-            fence=claim,
-            sort_key=(claim.context_id,),
+            lambda connection: change_delivery(connection, change), fence=claim, sort_key=(claim.context_id,)
         )
 
 
@@ -295,23 +245,9 @@ class StoredStream:
     async def opening(self) -> str | None:
         """Commit the intent; return the id of the message that an earlier process opened for this turn, if it did."""
         now = self._clock()
-        new = _INSERT.values(
-            context_id=self._turn.context_id,
-            turn_id=self._turn.id,
-            transport=self._turn.platform,
-            kind=DeliveryKind.STREAM.value,
-            status=DeliveryStatus.ATTEMPTING.value,
-            payload={},
-            attempts=1,
-            due_at=now,
-            created_at=now,
-        )
 
         def write(connection: Connection) -> tuple[int, str | None]:
-            known = _find_stream(_find_owed(connection, [self._turn.context_id]), self._turn.id)
-            if known is not None:
-                return known.id, known.external_id
-            return connection.execute(new).scalar_one(), None
+            return find_or_insert_stream(connection, self._turn, now)
 
         self._row_id, external_id = await self._storage.write(write, fence=self._claim)
         return external_id
@@ -320,140 +256,10 @@ class StoredStream:
         """Commit the platform's id of the message."""
         change = {"row": self._row_id, "external_id": external_id}
         try:
-            await self._storage.write(lambda connection: connection.execute(_UPDATE, change), fence=self._claim)
+            await self._storage.write(lambda connection: change_delivery(connection, change), fence=self._claim)
         except (ClaimLost, StorageUnavailable):  # whoever goes on with the turn replaces it
-            await self._storage.write(lambda connection: connection.execute(_NAME_STREAM, change))
+            await self._storage.write(lambda connection: name_stream(connection, change))
             raise
-
-
-def write_deliveries(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> None:
-    """Store the deliveries of an answer. An open stream of the turn becomes its first message."""
-    owe(connection, turn, payloads, now)
-
-
-def owe(connection: Connection, turn: Turn, payloads: Sequence[Payload], now: datetime) -> list[Delivery]:
-    """Store the deliveries of a message, and return them in order."""
-    return _write(connection, [_New(turn, payloads, now, _find_owed(connection, [turn.context_id]))])[0]
-
-
-def begin_deliveries(
-    connection: Connection, answers: Sequence[tuple[Turn, Sequence[Payload], datetime]]
-) -> list[Delivery | None]:
-    """Store the deliveries of answers, and return for each the first one, for the caller to send at once.
-
-    It counts as on its way from this commit on. None if the context owes something older, which comes first.
-    """
-    context_ids = {turn.context_id for turn, payloads, _ in answers if turn.transport != API or payloads}
-    owed = _find_owed(connection, list(context_ids)) if context_ids else ()
-    new: list[_New] = []
-    for turn, payloads, now in answers:
-        of_context = [row for row in owed if row.context_id == turn.context_id]
-        is_next = not any(row.kind in _TO_BE_SENT for row in of_context)
-        new.append(_New(turn, payloads, now, of_context, has_begun=is_next))
-    written = _write(connection, new)
-    return [rows[0] if rows and each.has_begun else None for each, rows in zip(new, written, strict=True)]
-
-
-@dataclass(frozen=True, slots=True)
-class _New:
-    """Messages of a turn that are about to be stored.
-
-    Attributes:
-        owed: What its context owes until now.
-        has_begun: Whether the first of them is on its way.
-    """
-
-    turn: Turn
-    payloads: Sequence[Payload]
-    now: datetime
-    owed: Sequence[Any]
-    has_begun: bool = False
-
-
-def _write(connection: Connection, given: Sequence[_New]) -> list[list[Delivery]]:
-    """Store the messages of turns and return them."""
-    rows: list[dict[str, Any]] = []
-    written: list[list[tuple[int | None, str | None, Payload]]] = []
-    for new in given:
-        stream = _find_stream(new.owed, new.turn.id)
-        of_turn = {"context_id": new.turn.context_id, "turn_id": new.turn.id, "transport": new.turn.platform}
-        shown: list[tuple[int | None, str | None, Payload]] = []
-        for payload in new.payloads:
-            values = _values(payload, new.now, is_sent=new.has_begun and not shown)
-            if stream is not None and stream.external_id is not None and not shown:
-                connection.execute(_UPDATE, {"row": stream.id, **values})
-                shown.append((stream.id, stream.external_id, values["payload"]))
-            else:
-                rows.append({**values, **of_turn, "created_at": new.now})
-                shown.append((None, None, values["payload"]))
-        if stream is not None and (stream.external_id is None or not shown):
-            cut_off = {"status": DeliveryStatus.FAILED.value, "error": "cut off", "finished_at": new.now}
-            connection.execute(_UPDATE, {"row": stream.id, **cut_off})
-        written.append(shown)
-    ids = iter(connection.execute(_INSERT, rows).scalars().all() if rows else ())
-    return [
-        [
-            _pending(new, next(ids) if row_id is None else row_id, external_id, payload)
-            for row_id, external_id, payload in shown
-        ]
-        for new, shown in zip(given, written, strict=True)
-    ]
-
-
-def _pending(new: _New, row_id: int, external_id: str | None, payload: Payload) -> Delivery:
-    turn, kind, is_all = new.turn, DeliveryKind.MESSAGE, len(new.payloads) == 1
-    of_row = (row_id, turn.id, turn.platform, kind, payload, 0, new.now, external_id)
-    return Delivery(*of_row, created_at=new.now, is_all=is_all)
-
-
-def _note_delivered(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> Sequence[None]:
-    """Store that messages were sent."""
-    execute_each(connection, _FINISH, rows)
-    return [None] * len(rows)
-
-
-def _values(payload: Payload, now: datetime, *, is_sent: bool) -> dict[str, Any]:
-    """Return the columns of a message that is to be sent, or is on its way."""
-    return {
-        "kind": DeliveryKind.MESSAGE.value,
-        "status": DeliveryStatus.ATTEMPTING.value if is_sent else DeliveryStatus.PENDING.value,
-        **content_columns(payload),
-        "attempts": int(is_sent),
-        **set_due(now, now),
-    }
-
-
-def content_columns(payload: Payload) -> dict[str, Any]:
-    """Return the columns with the payload and its buttons, by which a press is understood."""
-    content = dict(payload)
-    buttons = content.pop(BUTTONS, None)
-    return {"payload": content, "buttons": buttons}
-
-
-def find_next_delivery(connection: Connection, context_id: int, transports: Collection[str]) -> Delivery | None:
-    """Return the first delivery of a context that is still owed; a stream that is open is its turn's."""
-    return read_delivery(connection.execute(NEXT, {"context": context_id, "transports": list(transports)}))
-
-
-def read_delivery(found: CursorResult[Any]) -> Delivery | None:
-    """Return the delivery that a query as `NEXT` has found."""
-    row = found.one_or_none()
-    if row is None:
-        return None
-    return Delivery(
-        row.id,
-        row.turn_id,
-        row.transport,
-        DeliveryKind(row.kind),
-        row.payload,
-        row.attempts,
-        row.due_at,
-        row.external_id,
-        row.due_set_at,
-        row.replaces is not None,
-        row.created_at,
-        row.turn_created_at,
-    )
 
 
 def _message_of(payload: Mapping[str, object]) -> int:
@@ -478,13 +284,3 @@ def _behind(payload: Payload) -> Sequence[Payload]:
     """Return the payloads to send right after a message."""
     behind = payload.get(THEN)
     return behind if isinstance(behind, list) else ()
-
-
-def _find_owed(connection: Connection, context_ids: Sequence[int]) -> Sequence[Any]:
-    return connection.execute(_OWED, {"contexts": context_ids}).all()
-
-
-def _find_stream(owed: Sequence[Any], turn_id: int) -> Any | None:
-    """Return the newest open stream of a turn."""
-    streams = (row for row in reversed(owed) if row.turn_id == turn_id and row.kind == DeliveryKind.STREAM.value)
-    return next((row for row in streams if row.status == DeliveryStatus.ATTEMPTING.value), None)

@@ -11,7 +11,7 @@ from botservice.people.access_values import Notice, Ruling
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import line, quoted, say
-from botservice.turns.outbox import write_deliveries
+from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.queries import finish_turn
 from botservice.turns.transport import Payload, Transport
 from botservice.turns.turn import Outcome, Turn, tell_end

@@ -21,7 +21,7 @@ from botservice.people.usage import Payer
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conversations import contexts
-from botservice.turns.outbox import write_deliveries
+from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.queries import finish_turn, insert_turn
 from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import new_answer, preview

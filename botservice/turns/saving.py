@@ -23,7 +23,7 @@ from botservice.llm.chat import FinishReason
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
 from botservice.texts import in_language
-from botservice.turns.outbox import begin_deliveries, write_deliveries
+from botservice.turns.delivery_queries import begin_deliveries, write_deliveries
 from botservice.turns.queries import finish_turn, finish_turns, lock_turns
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Delivery, Outcome, Turn

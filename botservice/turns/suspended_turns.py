@@ -17,9 +17,9 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.people import identities
 from botservice.turns.approval_message import ApprovalRequest, show_question
+from botservice.turns.delivery_queries import owe_in_place
 from botservice.turns.edits_and_deletions import PendingControl
 from botservice.turns.grants import is_named
-from botservice.turns.notices import owe_in_place
 from botservice.turns.queries import find_turn
 from botservice.turns.resuming import expire
 from botservice.turns.run_options import RunOptions

@@ -14,8 +14,8 @@ from botservice.core.messages import Author, Message, Role, ToolCall, storable
 from botservice.storage.database import Connection
 from botservice.texts.formatted import code, say
 from botservice.turns.approval_message import ApprovalRequest, group, show_question
+from botservice.turns.delivery_queries import owe
 from botservice.turns.grants import is_named
-from botservice.turns.outbox import owe
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Turn, set_due
 from botservice.turns.waiting_calls import PendingCall, PendingKind, PendingStatus

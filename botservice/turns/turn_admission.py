@@ -21,9 +21,9 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conversations import events
 from botservice.texts.formatted import say
+from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.edits_and_deletions import Controls
 from botservice.turns.message_parts import find_earlier, find_meant, read_meant
-from botservice.turns.outbox import write_deliveries
 from botservice.turns.refusing import plan_notice, refusal_text, unread_text
 from botservice.turns.run_options import RunOptions
 from botservice.turns.sending import is_let_in

@@ -23,7 +23,7 @@ from botservice.people.budgets import Budgets
 from botservice.people.usage import Payer
 from botservice.storage.tables.conversations import events, messages, reminders, turns
 from botservice.storage.tables.slack import feedback
-from botservice.turns.notices import owe_in_turn
+from botservice.turns.delivery_queries import owe_in_turn
 from transports.slack.interactions import write_feedback
 
 GROUP = -100500

@@ -26,7 +26,7 @@ from botservice.people.usage import ModelCall, Payer, UsageBy
 from botservice.people.usage_queries import list_usage, record_call
 from botservice.storage.tables.observing import observer_reservations
 from botservice.storage.tables.people import facts
-from botservice.turns.notices import owe_in_turn
+from botservice.turns.delivery_queries import owe_in_turn
 
 NOTHING = '{"notes": [], "facts": []}'
 

@@ -24,7 +24,8 @@ from botservice.privacy.export_queries import begin_export, note_export
 from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.storage.tables.conversations import blobs, deliveries, turns
 from botservice.storage.tables.people import exports
-from botservice.turns.outbox import Outbox, find_next_delivery
+from botservice.turns.delivery_queries import find_next_delivery
+from botservice.turns.outbox import Outbox
 from botservice.turns.queries import insert_turn
 
 pytestmark = pytest.mark.slow

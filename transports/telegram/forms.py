@@ -5,7 +5,7 @@ from collections.abc import Callable, Container, Hashable, Mapping
 from typing import ClassVar, Final
 
 from botservice.storage.database import Storage
-from botservice.turns.refused_forms import note_refused, refused_in
+from botservice.turns.delivery_queries import note_refused, refused_in
 from transports.common.refusals import Refusals
 
 logger = logging.getLogger(__name__)
