@@ -40,6 +40,7 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.telemetry.logs import redact
 from botservice.turns.agent_run import AgentRun
+from botservice.turns.call_queries import find_due_turn
 from botservice.turns.context_claims import ContextClaims, open_storage
 from botservice.turns.handing_in import decide, hand_in
 from botservice.turns.queries import (
@@ -57,7 +58,6 @@ from botservice.turns.sending import Sent, checked_words, prepare_message, send
 from botservice.turns.storing_questions import store_api_question
 from botservice.turns.transport import Live, Transport
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
-from botservice.turns.waiting_records import find_due_turn
 
 
 class AgentService:

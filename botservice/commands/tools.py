@@ -8,11 +8,11 @@ from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Button, Moment
 from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted, code, line
+from botservice.turns.call_queries import find_open
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 from botservice.turns.deciding import is_own
-from botservice.turns.grants import ToolGrant, find_grants, revoke_grants
+from botservice.turns.grant_queries import ToolGrant, find_grants, revoke_grants
 from botservice.turns.waiting_calls import PendingKind, WaitingCall
-from botservice.turns.waiting_records import find_open
 
 _MOST_BUTTONS: Final = 8
 _ASK: Final = re.compile(r"ask\s+([\w.-]{1,64})", re.IGNORECASE)

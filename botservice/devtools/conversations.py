@@ -15,9 +15,9 @@ from botservice.devtools.queries import check_context, list_context_rows, list_t
 from botservice.history.queries import list_messages
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage.database import Connection, Storage
+from botservice.turns.call_queries import find_of_context
 from botservice.turns.person_waits import work_seconds
 from botservice.turns.waiting_calls import WaitingCall, say_state
-from botservice.turns.waiting_records import find_of_context
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ the link and the account in the browser belong to one person.
 """
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -103,6 +103,14 @@ def identities_of(connection: Connection, person_id: int) -> list[Identity]:
     """Return the identities of a person, oldest first."""
     query = IDENTITIES.where(identities.c.person_id == person_id).order_by(identities.c.id)
     return [Identity(*row) for row in connection.execute(query)]
+
+
+_NAMES = select(identities.c.id, identities.c.name).where(identities.c.id.in_(bindparam("ids", expanding=True)))
+
+
+def list_names(connection: Connection, identity_ids: Sequence[int]) -> dict[int, str | None]:
+    """Return what identities are called."""
+    return {row.id: row.name for row in connection.execute(_NAMES, {"ids": identity_ids})} if identity_ids else {}
 
 
 def ids_of(person_id: int) -> Select[int]:

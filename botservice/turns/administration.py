@@ -14,10 +14,10 @@ from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_IS_OWED, TURN_IS_OPEN, TURN_IS_SET_ASIDE
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, prompt_log, steps, turns
 from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.call_queries import find_of_turn, withdraw_turn
 from botservice.turns.queries import finish_turn, reopen_turn
 from botservice.turns.turn import EventKind, Outcome, TurnStatus, set_due
 from botservice.turns.waiting_calls import PendingKind, PendingStatus
-from botservice.turns.waiting_records import find_of_turn, withdraw_turn
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
 _SHOWN = {

@@ -17,7 +17,7 @@ from botservice.conversation.context import AgentContext
 from botservice.core.arguments import is_async
 from botservice.core.messages import ToolCall
 from botservice.storage.database import Connection
-from botservice.turns.grants import find_grants, is_all_said_by
+from botservice.turns.grant_queries import find_grants, is_all_said_by
 
 logger = logging.getLogger(__name__)
 

@@ -34,6 +34,7 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.telemetry.measuring import in_turn
 from botservice.turns.agent_run import AgentRun
+from botservice.turns.call_queries import find_due_turn
 from botservice.turns.command_parsing import Commands
 from botservice.turns.delivery_queries import find_fairest_delivery, find_next_delivery
 from botservice.turns.due_contexts import put_off
@@ -60,7 +61,6 @@ from botservice.turns.suspended_turns import SuspendedTurns
 from botservice.turns.transport import Live, Transport
 from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
 from botservice.turns.turn_starter import TurnStarter
-from botservice.turns.waiting_records import find_due_turn
 
 logger = logging.getLogger(__name__)
 

@@ -4,22 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import bindparam, select
-
+from botservice.conversation.queries import read_is_shared
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Author
 from botservice.people.access_queries import read_names
 from botservice.people.names import person_name
 from botservice.people.queries import ensure_identity
 from botservice.storage.database import Connection
-from botservice.storage.tables.conversations import contexts
 from botservice.texts.formatted import below, code, say
-from botservice.turns.grants import grant_tool, is_named
+from botservice.turns.call_queries import decide_call, find_call, find_of_context, find_open
+from botservice.turns.grant_queries import grant_tool, is_named
 from botservice.turns.parsing_decisions import DecisionRequest
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
-from botservice.turns.waiting_records import decide_call, find_call, find_of_context, find_open
-
-_IS_SHARED = select(contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +141,7 @@ def is_own(connection: Connection, call: WaitingCall, author: Author | None) -> 
     """Return whether a person is the asker of a call: by this account, a linked one, or as the only one there."""
     asker = person_name(call.author)
     if not asker:
-        return not connection.execute(_IS_SHARED, {"context": call.context_id}).scalar_one_or_none()
+        return not read_is_shared(connection, call.context_id)
     return asker in read_names(connection, person_name(author))
 
 

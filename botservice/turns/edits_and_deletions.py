@@ -20,9 +20,9 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Row, Storage
 from botservice.storage.tables.conditions import EVENT_IS_EXTERNAL, EVENT_IS_UNHANDLED
 from botservice.storage.tables.conversations import events
+from botservice.turns.call_queries import withdraw_question
 from botservice.turns.transport import ReadEvent
 from botservice.turns.turn import EventKind, StoredEvent
-from botservice.turns.waiting_records import withdraw_question
 
 logger = logging.getLogger(__name__)
 

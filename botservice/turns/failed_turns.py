@@ -7,14 +7,13 @@ from datetime import datetime, timedelta
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import say
+from botservice.turns.call_queries import close_pending, lock_turn, put_off_waiting
 from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.queries import finish_turn, postpone_turn
 from botservice.turns.refusing import plan_notice
-from botservice.turns.resuming import put_off
 from botservice.turns.retry_policies import TURN_RETRIES, turn_delay
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Outcome, Turn, TurnStatus, tell_end
-from botservice.turns.waiting_records import close_pending, lock_turn
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ class FailedTurns:
 
         def postpone(connection: Connection) -> None:
             if lock_turn(connection, turn.id):  # none of its calls is to run because something else went wrong
-                put_off(connection, turn.id, now + pause, now)
+                put_off_waiting(connection, turn.id, now + pause, now)
                 postpone_turn(connection, turn.id, now, delay=pause, error=reason, status=TurnStatus.WAITING)
             else:
                 postpone_turn(connection, turn.id, now, delay=pause, error=reason)

@@ -9,13 +9,13 @@ from botservice.agent.tool_outputs import OutputError
 from botservice.conversation.context import AgentContext
 from botservice.core.errors import BotServiceError, InvalidField
 from botservice.storage.database import Connection, Storage
-from botservice.turns import journal
+from botservice.turns import call_queries
+from botservice.turns.call_queries import decide_call, find_of_context
 from botservice.turns.deciding import Decider, carry_out
 from botservice.turns.parsing_decisions import DecisionRequest
 from botservice.turns.queries import find_running_turn
 from botservice.turns.turn import EventKind
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
-from botservice.turns.waiting_records import decide_call, find_of_context
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
 _PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0, 2.0)
@@ -73,7 +73,7 @@ def _take(connection: Connection, context_id: int, name: str | int, outcome: Too
         return None
     if not call.is_waiting or not decide_call(connection, call, PendingStatus.HANDED_IN, now):
         return False
-    journal.write_ended(connection, call.step_id, call.call_index, outcome)
+    call_queries.write_ended(connection, call.step_id, call.call_index, outcome)
     notify_replicas(connection, [Wakeup(context_id, EventKind.DECISION, is_open=True)])
     return True
 

@@ -21,7 +21,7 @@ from botservice.storage.database import Connection
 from botservice.storage.statements import execute_each, of_each_database
 from botservice.storage.tables.conversations import turn_figures, turns
 from botservice.telemetry.logs import redact
-from botservice.turns.person_waits import select_person_wait
+from botservice.turns.call_queries import select_person_wait
 from botservice.turns.retry_policies import RetryPolicy, model_delay
 
 logger = logging.getLogger(__name__)

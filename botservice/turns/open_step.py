@@ -16,7 +16,7 @@ from botservice.core.errors import TurnWaiting
 from botservice.core.messages import ToolCall
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
-from botservice.turns import journal
+from botservice.turns import call_queries
 from botservice.turns.approvals_needed import find_to_ask, gives_untrusted
 from botservice.turns.model_calls import Interruption, WorkCut, record_answer, record_prompt
 from botservice.turns.queries import note_step
@@ -97,7 +97,7 @@ class OpenStep:
             if asked:
                 now, lasts = self._options.clock(), self._options.approval_lasts
                 return self._suspension.ask(connection, row_ids[-1], asked, tools, now, lasts)
-            journal.write_started(connection, context.id, row_ids[-1], range(len(action.tool_calls)))
+            call_queries.write_started(connection, context.id, row_ids[-1], range(len(action.tool_calls)))
             return None
 
         def take_note(waiting: TurnWaiting | None) -> None:
@@ -221,7 +221,7 @@ class OpenStep:
         def write(connection: Connection, _: Sequence[int]) -> TurnWaiting:
             for index, outcome in enumerate(outcomes):
                 if index not in later:
-                    journal.write_ended(connection, row_id, index, outcome)
+                    call_queries.write_ended(connection, row_id, index, outcome)
             return self._suspension.expect(connection, row_id, later, now)
 
         def take_note(waiting: TurnWaiting) -> None:
@@ -239,7 +239,7 @@ class OpenStep:
         is_untrusted = gives_untrusted(self.tools, step.tool_calls or ())
 
         def write(connection: Connection, _: Sequence[int]) -> None:
-            journal.delete_calls(connection, row_id)
+            call_queries.delete_calls(connection, row_id)
             if is_untrusted:
                 note_untrusted(connection, self._context.id)
 
@@ -250,14 +250,14 @@ class OpenStep:
         """Return what came of the calls of an open step at which a turn is stopped."""
         row_id = self._row_id(step)
         if not await self._context.storage.read(
-            lambda connection: journal.has_started(connection, row_id), is_short=True
+            lambda connection: call_queries.has_started(connection, row_id), is_short=True
         ):
             return [ToolOutcome(WITHDRAWN, error_type="RunInterrupted") for _ in step.tool_calls or ()]
         return stopped_outcomes(step, await self._read_ended(step))
 
     async def _read_ended(self, step: ActionStep) -> Mapping[int, ToolOutcome]:
         row_id = self._row_id(step)
-        return await self._context.storage.read(lambda connection: journal.read_ended(connection, row_id))
+        return await self._context.storage.read(lambda connection: call_queries.read_ended(connection, row_id))
 
     async def _end_live(self) -> None:
         """End the live display before the turn waits."""

@@ -4,32 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, func, select, type_coerce
-from sqlalchemy.sql.expression import or_
-
-from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.waiting_calls import PendingKind, WaitingCall
-
-_LATER = pending_calls.alias("later")
-_IS_APPROVAL = pending_calls.c.kind == PendingKind.APPROVAL.value
-
-
-def select_person_wait(turn_id: ColumnElement[Any]) -> ColumnElement[int]:
-    """Return the expression for how many microseconds a turn has waited for people.
-
-    The calls of a step are asked about at once, and the turn goes on when the last of them is decided.
-    """
-    ended, ended_later = pending_calls.c.decided_at, _LATER.c.decided_at
-    of_step = _LATER.c.turn_id == turn_id, _LATER.c.step_id == pending_calls.c.step_id
-    is_last = ~(
-        select(_LATER.c.id)
-        .where(*of_step, _LATER.c.kind == PendingKind.APPROVAL.value)
-        .where(or_(ended_later > ended, (ended_later == ended) & (_LATER.c.id > pending_calls.c.id)))
-        .exists()
-    )
-    waited = type_coerce(ended, BigInteger) - type_coerce(pending_calls.c.created_at, BigInteger)
-    whole = select(func.coalesce(func.sum(waited), 0))
-    return whole.where(pending_calls.c.turn_id == turn_id, _IS_APPROVAL, ended.is_not(None), is_last).scalar_subquery()
 
 
 def find_person_waits(waiting: Sequence[WaitingCall]) -> list[tuple[datetime, datetime]]:

@@ -5,11 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import bindparam, select
-
 from botservice.agent.agent import FinishAction
 from botservice.conversation.context import AgentContext
-from botservice.conversation.queries import note_untrusted, read_context_keys
+from botservice.conversation.queries import note_untrusted, read_context_keys, read_is_shared
 from botservice.conversation.reminder import Reminder, announce, ask, explain, say_late
 from botservice.conversation.reminder_queries import find_due, give_up_reminder, take_reminder
 from botservice.conversation.steps import FinalAnswerStep, TaskStep
@@ -20,7 +18,6 @@ from botservice.people.budgets import Standing
 from botservice.people.usage import Payer
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
-from botservice.storage.tables.conversations import contexts
 from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.queries import finish_turn, insert_turn
 from botservice.turns.run_options import RunOptions
@@ -30,8 +27,6 @@ from botservice.turns.transport import Transport
 from botservice.turns.turn import Outcome, Turn, TurnStatus
 
 logger = logging.getLogger(__name__)
-
-_AUDIENCE = select(contexts.c.context_keys, contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
 
 
 class _NotDueError(BotServiceError):
@@ -90,11 +85,10 @@ class ReminderScheduler:
             return True
 
         def read(connection: Connection) -> tuple[Mapping[str, str], bool]:
-            row = connection.execute(_AUDIENCE, {"context": reminder.context_id}).one()
-            return row.context_keys, row.is_shared
+            return read_context_keys(connection, reminder.context_id), read_is_shared(connection, reminder.context_id)
 
-        keys, is_shared = await self._storage.read(read)
-        message = InboundMessage(reminder.text, reminder.author, is_private=not is_shared)
+        keys, has_others = await self._storage.read(read)
+        message = InboundMessage(reminder.text, reminder.author, is_private=not has_others)
         return (await access.judge(self._storage, message, keys, self._options.clock())).is_admitted
 
     async def _find_limit(self, reminder: Reminder) -> Standing | None:

@@ -5,26 +5,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from sqlalchemy import bindparam, update
-
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.conversation.context import AgentContext
 from botservice.conversation.tool_calls import DENIED, EXPIRED
 from botservice.core.errors import ClaimLost
 from botservice.core.messages import ToolCall
 from botservice.storage.database import Connection
-from botservice.storage.tables.conditions import CALL_IS_OPEN
-from botservice.storage.tables.waiting import pending_calls
-from botservice.turns import journal
+from botservice.turns import call_queries
+from botservice.turns.call_queries import decide_call, find_of_turn, find_open, lock_turn, put_off_waiting, resume_turn
 from botservice.turns.queries import set_waiting
 from botservice.turns.suspending import waiting_of
-from botservice.turns.turn import API, set_due
+from botservice.turns.turn import API
 from botservice.turns.waiting_calls import PendingCall, PendingKind, PendingStatus, WaitingCall
-from botservice.turns.waiting_records import decide_call, find_of_turn, find_open, lock_turn, resume_turn
 
 _NOTHING_CAME: Final = "Error: no result came in time. Whether the call took effect is not known."
-
-_PUT_OFF = update(pending_calls).where(pending_calls.c.turn_id == bindparam("turn"), CALL_IS_OPEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +59,18 @@ def go_on(
     if any(each.status is PendingStatus.WITHDRAWN for each in pending):
         return Settled(is_withdrawn=True)
     check_decided(turn_id, pending, calls)
-    has_started = journal.has_started(connection, step_id)
+    has_started = call_queries.has_started(connection, step_id)
     given = {each.call_index: outcome for each in pending if (outcome := _outcome(each)) is not None}
     for index, outcome in given.items():
         if has_started:
-            journal.write_ended(connection, step_id, index, outcome)
+            call_queries.write_ended(connection, step_id, index, outcome)
         else:
-            journal.write_given(connection, context_id, step_id, index, outcome)
+            call_queries.write_given(connection, context_id, step_id, index, outcome)
     if not has_started:
         started = [index for index in range(len(calls)) if index not in given]
-        journal.write_started(connection, context_id, step_id, started)
+        call_queries.write_started(connection, context_id, step_id, started)
     resume_turn(connection, turn_id, now)
-    return Settled({**journal.read_ended(connection, step_id), **given})
+    return Settled({**call_queries.read_ended(connection, step_id), **given})
 
 
 def has_open(connection: Connection, turn_id: int) -> bool:
@@ -87,12 +81,7 @@ def has_open(connection: Connection, turn_id: int) -> bool:
 def wait_again(connection: Connection, turn_id: int, now: datetime) -> None:
     """Mark a turn whose calls still wait as waiting, and due at once."""
     set_waiting(connection, turn_id)
-    put_off(connection, turn_id, now, now)
-
-
-def put_off(connection: Connection, turn_id: int, until: datetime, now: datetime) -> None:
-    """Put a waiting turn off until a moment, unless one of its calls is decided before."""
-    connection.execute(_PUT_OFF, {"turn": turn_id, **set_due(until, now)})
+    put_off_waiting(connection, turn_id, now, now)
 
 
 async def check_none_waits(context: AgentContext) -> None:

@@ -17,7 +17,7 @@ from botservice.conversation.steps import ActionStep
 from botservice.core.errors import InvalidField
 from botservice.core.messages import Attachment, ToolCall
 from botservice.storage.claims import Claim
-from botservice.turns import journal
+from botservice.turns import call_queries
 from botservice.turns.buttons import offer_buttons
 from botservice.turns.transport import Live
 
@@ -107,7 +107,7 @@ class CallRunner:
         # The last result to come is stored with the step itself; one commit less for most steps.
         if not is_alone and len(self.outcomes) < len(calls) and outcome.later is None:
             await self._context.storage.write(
-                lambda connection: journal.write_ended(connection, self._row_id, index, outcome),
+                lambda connection: call_queries.write_ended(connection, self._row_id, index, outcome),
                 fence=self._claim,
                 sort_key=(self._context.id,),
             )

@@ -11,6 +11,7 @@ from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
+from botservice.turns.call_queries import withdraw_turn
 from botservice.turns.delivery_queries import drop_stopped
 from botservice.turns.edits_and_deletions import (
     Controls,
@@ -25,7 +26,6 @@ from botservice.turns.suspended_turns import SuspendedTurns
 from botservice.turns.transport import Transport
 from botservice.turns.turn import StoredEvent
 from botservice.turns.turn_admission import TurnAdmission
-from botservice.turns.waiting_records import withdraw_turn
 
 logger = logging.getLogger(__name__)
 

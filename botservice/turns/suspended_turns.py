@@ -4,8 +4,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import bindparam, select
-
 from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import read_context_keys
 from botservice.conversation.reminder import known_zone
@@ -13,24 +11,22 @@ from botservice.conversation.reminder_queries import find_time_zone
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import Author, InboundMessage, Message, ToolCall
 from botservice.people.names import person_name
+from botservice.people.queries import list_names
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
-from botservice.storage.tables.people import identities
 from botservice.turns.approval_message import ApprovalRequest, show_question
+from botservice.turns.call_queries import find_of_turn, find_open, lock_turn, note_told, put_back, withdraw_turn
 from botservice.turns.delivery_queries import owe_in_place
 from botservice.turns.edits_and_deletions import PendingControl
-from botservice.turns.grants import is_named
+from botservice.turns.grant_queries import is_named
 from botservice.turns.queries import find_turn
 from botservice.turns.resuming import expire
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Payload, Transport
 from botservice.turns.turn import Turn
 from botservice.turns.waiting_calls import WaitingCall
-from botservice.turns.waiting_records import find_of_turn, find_open, lock_turn, note_told, put_back, withdraw_turn
 
 logger = logging.getLogger(__name__)
-
-_NAMES = select(identities.c.id, identities.c.name).where(identities.c.id.in_(bindparam("ids", expanding=True)))
 
 
 class SuspendedTurns:
@@ -143,7 +139,7 @@ def _asked(call: WaitingCall, made: Sequence[ToolCall], names: Mapping[int, str 
 
 def _read_names(connection: Connection, calls: Sequence[WaitingCall]) -> dict[int, str | None]:
     ids = [each.decided_by for each in calls if each.decided_by is not None]
-    return {row.id: row.name for row in connection.execute(_NAMES, {"ids": ids})} if ids else {}
+    return list_names(connection, ids)
 
 
 def _plan(transport: Transport, shown: Message, turn: Turn) -> Payload | None:

@@ -14,12 +14,12 @@ from botservice.core.messages import Author, Message, Role, ToolCall, storable
 from botservice.storage.database import Connection
 from botservice.texts.formatted import code, say
 from botservice.turns.approval_message import ApprovalRequest, group, show_question
+from botservice.turns.call_queries import insert_pending, set_delivery, suspend_turn
 from botservice.turns.delivery_queries import owe
-from botservice.turns.grants import is_named
+from botservice.turns.grant_queries import is_named
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Turn, set_due
 from botservice.turns.waiting_calls import PendingCall, PendingKind, PendingStatus
-from botservice.turns.waiting_records import insert_pending, set_delivery, suspend_turn
 
 Plan = Callable[[Message], Sequence[Payload]]
 

@@ -22,6 +22,7 @@ from botservice.storage.database import Connection
 from botservice.turns import saving
 from botservice.turns.agent_loop import AgentLoop, AskAgent, T
 from botservice.turns.buttons import offered_buttons
+from botservice.turns.call_queries import close_pending
 from botservice.turns.model_calls import Interruption, WorkCut, ask_model, record_answer, record_prompt
 from botservice.turns.open_step import OpenStep
 from botservice.turns.queries import note_failure, note_step
@@ -35,7 +36,6 @@ from botservice.turns.thoughts import thinking_about
 from botservice.turns.transport import Live, Payload
 from botservice.turns.turn import Delivery, Turn, TurnStatus
 from botservice.turns.usage_recorder import UsageRecorder
-from botservice.turns.waiting_records import close_pending
 
 logger = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from botservice.agent.tool_executor import ToolOutcome
 from botservice.conversation.context import AgentContext
 from botservice.conversation.steps import ActionStep
 from botservice.turns.approvals_needed import find_to_ask
+from botservice.turns.call_queries import find_of_turn
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
-from botservice.turns.waiting_records import find_of_turn
 
 _UNAPPROVED: Final = (
     "Not made: this tool needs the word of a person by now, and nobody was asked about this call. "

@@ -4,7 +4,7 @@ import pytest
 
 from botservice import AgentContext, Button, tool
 from botservice.agent.tool_executor import ToolOutcome
-from botservice.turns import journal
+from botservice.turns import call_queries
 from botservice.turns.buttons import read_buttons
 from tests.turns.bots import add, call, make_service
 
@@ -53,8 +53,8 @@ async def test_buttons_survive_a_cut_between_their_tool_and_the_answer(context, 
 
 def test_a_call_that_ended_keeps_its_buttons_while_others_run():
     outcome = ToolOutcome("text", buttons=(YES, NO))
-    assert journal._read(journal._write(outcome)) == outcome
-    assert journal._read(journal._write(ToolOutcome("text"))) == ToolOutcome("text")
+    assert call_queries._read(call_queries._write(outcome)) == outcome
+    assert call_queries._read(call_queries._write(ToolOutcome("text"))) == ToolOutcome("text")
 
 
 def test_what_is_no_button_is_none():

@@ -26,9 +26,9 @@ from botservice.storage.tables.slack import (
     slack_titles,
 )
 from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.call_queries import find_open
 from botservice.turns.turn import DeliveryStatus, EventKind, Outcome
 from botservice.turns.waiting_calls import PendingKind
-from botservice.turns.waiting_records import find_open
 from transports.common.queries import are_owed, find_offered, has_arrived
 from transports.slack.inbound_events import SlackMessage, asker_of, stored_message
 

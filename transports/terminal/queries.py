@@ -6,7 +6,7 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, events, turns
-from botservice.turns.waiting_records import find_open
+from botservice.turns.call_queries import find_open
 
 _OPEN_TURN = select(turns.c.id).where(TURN_IS_OPEN, turns.c.context_id == bindparam("context")).limit(1)
 _OWED = select(deliveries.c.id).where(DELIVERY_IS_OWED, deliveries.c.context_id == bindparam("context")).limit(1)

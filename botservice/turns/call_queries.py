@@ -1,16 +1,19 @@
-"""How calls that wait lie in their table: the queries that own it."""
+"""Every statement of calls: those of an open step, and those that wait for a person or for a later result."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import bindparam, insert, or_, select, update
+from sqlalchemy import BigInteger, ColumnElement, bindparam, delete, func, insert, or_, select, type_coerce, update
 
+from botservice.agent.tool_executor import ToolOutcome
+from botservice.conversation.field_codec import decode, dumps, encode, loads
 from botservice.core.messages import Author
 from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conditions import CALL_IS_OPEN
-from botservice.storage.tables.conversations import deliveries, messages, turns
+from botservice.storage.tables.conversations import deliveries, messages, tool_calls, turns
 from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.turn import AT_ONCE, TurnStatus, set_due
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
 
@@ -207,3 +210,114 @@ def _read(row: Any) -> WaitingCall:
         row.told_at is not None,
         row.tool_digest,
     )
+
+
+# The calls of an open step: started before they run, ended with their result
+_STARTED = "started"
+_ENDED = "ended"
+
+_INSERT_STARTED = insert(tool_calls)
+_INSERT_GIVEN = insert(tool_calls)
+_OF_STEP = tool_calls.c.step_id == bindparam("step")
+_UPDATE_STARTED = update(tool_calls).where(_OF_STEP, tool_calls.c.call_index == bindparam("index"))
+_DELETE_STARTED = delete(tool_calls).where(_OF_STEP)
+
+
+def write_started(connection: Connection, context_id: int, step_id: int, indices: Sequence[int]) -> None:
+    """Take note that calls are about to run."""
+    rows = [
+        {"context_id": context_id, "step_id": step_id, "call_index": index, "status": _STARTED} for index in indices
+    ]
+    if rows:
+        connection.execute(_INSERT_STARTED, rows)
+
+
+def write_ended(connection: Connection, step_id: int, index: int, outcome: ToolOutcome) -> None:
+    """Take note of a call's result."""
+    connection.execute(
+        _UPDATE_STARTED, {"step": step_id, "index": index, "status": _ENDED, "result": _write_outcome(outcome)}
+    )
+
+
+def write_given(connection: Connection, context_id: int, step_id: int, index: int, outcome: ToolOutcome) -> None:
+    """Take note of the result of a call that was not made."""
+    row = {"context_id": context_id, "step_id": step_id, "call_index": index, "status": _ENDED}
+    connection.execute(_INSERT_GIVEN, {**row, "result": _write_outcome(outcome)})
+
+
+def has_started(connection: Connection, step_id: int) -> bool:
+    """Return whether any call of a step was about to run."""
+    return (
+        connection.execute(select(tool_calls.c.call_index).where(tool_calls.c.step_id == step_id)).first() is not None
+    )
+
+
+def delete_calls(connection: Connection, step_id: int) -> None:
+    """Drop the calls of a step that is closed: it has their results."""
+    connection.execute(_DELETE_STARTED, {"step": step_id})
+
+
+def read_ended(connection: Connection, step_id: int) -> Mapping[int, ToolOutcome]:
+    """Return the results of the calls that ended, by their place in the step."""
+    query = select(tool_calls.c.call_index, tool_calls.c.result).where(
+        tool_calls.c.step_id == step_id, tool_calls.c.status == _ENDED
+    )
+    return {row.call_index: _read_outcome(row.result) for row in connection.execute(query)}
+
+
+def _write_outcome(outcome: ToolOutcome) -> str:
+    fields: dict[str, Any] = {
+        "text": outcome.text,
+        "attachments": outcome.attachments,
+        "output": outcome.output,
+        "error_type": outcome.error_type,
+        "duration_seconds": outcome.duration_seconds,
+    }
+    if outcome.sub_run is not None:
+        fields["sub_run"] = outcome.sub_run
+    if outcome.buttons:
+        fields["buttons"] = write_buttons(outcome.buttons)
+    return dumps(encode(fields))
+
+
+def _read_outcome(text: str) -> ToolOutcome:
+    fields = decode(loads(text))
+    return ToolOutcome(
+        fields["text"],
+        tuple(fields["attachments"]),
+        fields["output"],
+        fields["error_type"],
+        fields["duration_seconds"],
+        read_buttons(fields.get("buttons")),
+        fields.get("sub_run"),
+    )
+
+
+_PUT_OFF = update(pending_calls).where(pending_calls.c.turn_id == bindparam("turn"), CALL_IS_OPEN)
+
+
+def put_off_waiting(connection: Connection, turn_id: int, until: datetime, now: datetime) -> None:
+    """Put a waiting turn off until a moment, unless one of its calls is decided before."""
+    connection.execute(_PUT_OFF, {"turn": turn_id, **set_due(until, now)})
+
+
+_LATER = pending_calls.alias("later")
+_IS_APPROVAL = pending_calls.c.kind == PendingKind.APPROVAL.value
+
+
+def select_person_wait(turn_id: ColumnElement[Any]) -> ColumnElement[int]:
+    """Return the expression for how many microseconds a turn has waited for people.
+
+    The calls of a step are asked about at once, and the turn goes on when the last of them is decided.
+    """
+    ended, ended_later = pending_calls.c.decided_at, _LATER.c.decided_at
+    of_step = _LATER.c.turn_id == turn_id, _LATER.c.step_id == pending_calls.c.step_id
+    is_last = ~(
+        select(_LATER.c.id)
+        .where(*of_step, _LATER.c.kind == PendingKind.APPROVAL.value)
+        .where(or_(ended_later > ended, (ended_later == ended) & (_LATER.c.id > pending_calls.c.id)))
+        .exists()
+    )
+    waited = type_coerce(ended, BigInteger) - type_coerce(pending_calls.c.created_at, BigInteger)
+    whole = select(func.coalesce(func.sum(waited), 0))
+    return whole.where(pending_calls.c.turn_id == turn_id, _IS_APPROVAL, ended.is_not(None), is_last).scalar_subquery()
