@@ -29,7 +29,8 @@ from botservice.core.errors import DeliveryError
 from botservice.llm.chat import ChatResponse
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.due_contexts import put_off
-from botservice.turns.inbox import Inbox, insert_event
+from botservice.turns.event_queries import insert_event
+from botservice.turns.inbox import Inbox
 from botservice.turns.queries import insert_turn
 from botservice.turns.retry_policies import DELIVERY_RETRIES
 from botservice.turns.run_options import RunOptions

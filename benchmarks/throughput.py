@@ -19,7 +19,8 @@ from pathlib import Path
 from botservice import FunctionsBasedAgent, InboundMessage, MessageWindowMessageSelector, Storage
 from botservice.conversation.callbacks import StepCallbacks
 from botservice.llm.chat import ChatResponse
-from botservice.turns.inbox import MAX_OWN_TURNS, Inbox
+from botservice.turns.event_queries import MAX_OWN_TURNS
+from botservice.turns.inbox import Inbox
 from botservice.turns.run_options import RunOptions
 from botservice.turns.turn import InboundEvent
 from botservice.turns.worker import Worker

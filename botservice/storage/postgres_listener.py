@@ -6,10 +6,10 @@ Nothing relies on it: a process that hears nothing finds out by looking, a littl
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from sqlalchemy import Engine
+from sqlalchemy import ARRAY, Connection, Engine, Text, bindparam, func, literal_column, select
 from sqlalchemy.exc import SQLAlchemyError
 
 from botservice.core.errors import StorageUnavailable
@@ -21,10 +21,18 @@ logger = logging.getLogger(__name__)
 CHANNEL = (
     "CASE current_schema() WHEN 'public' THEN 'botservice' ELSE 'botservice_' || left(md5(current_schema()), 12) END"
 )
+_PAYLOAD = func.unnest(bindparam("payloads", type_=ARRAY(Text))).column_valued("payload")
+_NOTIFY = select(func.pg_notify(literal_column(CHANNEL), _PAYLOAD))
 _PAUSE_SECONDS = 1.0
 
 Hear = Callable[[str], None]
 """Given what was said."""
+
+
+def notify(connection: Connection, payloads: Sequence[str]) -> None:
+    """Tell every listener something, when this transaction commits."""
+    if payloads:
+        connection.execute(_NOTIFY, {"payloads": payloads})
 
 
 class Listener:

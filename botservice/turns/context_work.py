@@ -46,8 +46,8 @@ from botservice.turns.edits_and_deletions import (
     find_due,
     find_stale,
 )
+from botservice.turns.event_queries import GATHERING
 from botservice.turns.failed_turns import FailedTurns
-from botservice.turns.inbox import GATHERING
 from botservice.turns.merging_contexts import move_here
 from botservice.turns.outbox import Outbox, SendResult, StoredStream
 from botservice.turns.queries import find_kinds_of_work, find_next_turn, find_turn

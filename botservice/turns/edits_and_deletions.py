@@ -5,11 +5,9 @@ whoever holds the context: a run that is under way goes on with what it was aske
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-
-from sqlalchemy import bindparam, func, select, text, update
 
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage
@@ -18,9 +16,8 @@ from botservice.history.queries import change_message, delete_message, find_stor
 from botservice.history.rows import NewWords
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Row, Storage
-from botservice.storage.tables.conditions import EVENT_IS_EXTERNAL, EVENT_IS_UNHANDLED
-from botservice.storage.tables.conversations import events
 from botservice.turns.call_queries import withdraw_question
+from botservice.turns.event_queries import find_newest_change, list_controls, mark_handled
 from botservice.turns.transport import ReadEvent
 from botservice.turns.turn import EventKind, StoredEvent
 
@@ -28,36 +25,6 @@ logger = logging.getLogger(__name__)
 
 # So long a change waits for a message that it has overtaken on the way.
 PATIENCE = timedelta(minutes=10)
-
-_IS_CHANGE = text(f"events.kind IN ('{EventKind.EDIT.value}', '{EventKind.DELETE.value}')")
-
-_CONTROLS = (
-    select(
-        events.c.id,
-        events.c.kind,
-        events.c.order_key,
-        events.c.transport,
-        events.c.external_id,
-        events.c.key,
-        events.c.raw,
-        events.c.received_at,
-        events.c.group_key,
-    )
-    .where(EVENT_IS_UNHANDLED, events.c.context_id == bindparam("context"))
-    .order_by(events.c.order_key)
-)
-_NEWEST = select(func.max(events.c.order_key)).where(
-    EVENT_IS_EXTERNAL,
-    _IS_CHANGE,
-    events.c.context_id == bindparam("context"),
-    events.c.external_id == bindparam("external"),
-)
-# What a control said is in the history then, or was never of use: whoever forgets it there need not look here.
-_HANDLE = (
-    update(events)
-    .where(events.c.id.in_(bindparam("ids", expanding=True)))
-    .values(handled_at=bindparam("now"), raw=None)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +89,7 @@ Judge = Callable[[PendingControl], Awaitable[bool]]
 
 def find_controls(connection: Connection, context_id: int, transports: Collection[str]) -> Controls:
     """Return the unhandled controls of a context; changes only of these transports."""
-    rows = connection.execute(_CONTROLS, {"context": context_id}).all()
+    rows = list_controls(connection, context_id)
     stops = [_read(row) for row in rows if row.kind == EventKind.STOP.value]
     changes = [_read(row) for row in rows if row.external_id is not None and row.transport in transports]
     moves = [_read(row) for row in rows if row.kind == EventKind.MOVE.value]
@@ -143,13 +110,6 @@ def find_stale(controls: Controls, now: datetime) -> DueChanges | None:
     """Return the changes whose message has not come in all the time that it had; None for none."""
     stale = tuple(each.event.id for each in controls.changes if each.event.received_at < now - PATIENCE)
     return DueChanges((), stale) if stale else None
-
-
-def mark_handled(connection: Connection, event_ids: Iterable[int], now: datetime) -> None:
-    """Mark controls as handled, and drop their content."""
-    ids = list(event_ids)
-    if ids:
-        connection.execute(_HANDLE, {"ids": ids, "now": now})
 
 
 async def apply_changes(
@@ -182,7 +142,7 @@ async def rewriting(
     words = await _words_of(message)
 
     def write(connection: Connection) -> None:
-        known = connection.execute(_NEWEST, {"context": context_id, "external": external_id}).scalar_one_or_none()
+        known = find_newest_change(connection, context_id, external_id)
         if known is None or known <= order_key:
             change_message(connection, context_id, external_id, words, now)
 
@@ -211,7 +171,7 @@ def _writer(
 ) -> Callable[[Connection], None]:
     def write(connection: Connection) -> None:
         mark_handled(connection, ids, now)
-        known = connection.execute(_NEWEST, {"context": context_id, "external": external_id}).scalar_one_or_none()
+        known = find_newest_change(connection, context_id, external_id)
         if known is not None and known > newest.order_key:
             return  # a newer one took effect before this one had come
         if newest.kind is EventKind.DELETE:

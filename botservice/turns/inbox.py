@@ -8,28 +8,24 @@ import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import NoReturn
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
-
 from botservice.conversation.context_keys import ContextKeys
-from botservice.conversation.queries import find_context, find_or_insert_context
+from botservice.conversation.queries import find_context
 from botservice.core.errors import InboxFull, StorageUnavailable
 from botservice.core.messages import Author, InboundMessage
 from botservice.people.access import Access
 from botservice.people.access_values import AccessRole
 from botservice.storage.activity import in_background
 from botservice.storage.database import Connection, Storage
-from botservice.storage.statements import of_each_database
-from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED
-from botservice.storage.tables.conversations import contexts, events, turns
 from botservice.texts.formatted import say
 from botservice.turns.deciding import Decider, Decision, decide_now
+from botservice.turns.event_queries import insert_event
 from botservice.turns.parsing_decisions import order_of
-from botservice.turns.queries import count_waiting, insert_turn
+from botservice.turns.queries import count_waiting
 from botservice.turns.run_options import Clock
-from botservice.turns.turn import EventKind, InboundEvent, Share, TurnStatus, set_due
+from botservice.turns.turn import EventKind, InboundEvent, Share
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
 logger = logging.getLogger(__name__)
@@ -38,63 +34,6 @@ MAX_WAITING = 10_000
 MAX_STORING = 1_000
 MAX_STORING_BYTES = 64 * 1024 * 1024
 _LOOK_SECONDS = 1.0
-GATHERING = timedelta(seconds=1.5)  # how long the rest of a message is waited for that looks incomplete
-MAX_OWN_TURNS = 10  # beyond so many that wait in a context, messages share turns
-MAX_JOINED = 50  # and no turn is shared by more than so many, or no prompt could hold it
-
-_COUNT_WAITING = (
-    select(func.count()).select_from(turns).where(TURN_IS_OPEN, turns.c.context_id == contexts.c.id, TURN_IS_QUEUED)
-)
-_NEW_TURN = ("transport", "status", "order_key", "due_at", "created_at")
-# One statement on the accepting path: a turn of its own, where its context is there and does not have enough of them.
-_INSERT_OWN_TURN = (
-    insert(turns)
-    .from_select(
-        ["context_id", *_NEW_TURN],
-        select(contexts.c.id, *(bindparam(name, type_=turns.c[name].type) for name in _NEW_TURN)).where(
-            contexts.c.key_hash == bindparam("key_hash"), _COUNT_WAITING.scalar_subquery() < MAX_OWN_TURNS
-        ),
-    )
-    .returning(turns.c.id, turns.c.context_id)
-)
-_LAST_WAITING = (
-    select(turns.c.id)
-    .where(
-        TURN_IS_OPEN,
-        turns.c.context_id == bindparam("context"),
-        TURN_IS_QUEUED,
-        turns.c.transport == bindparam("transport"),
-        turns.c.order_key <= bindparam("order_key"),
-    )
-    .order_by(turns.c.order_key.desc(), turns.c.id.desc())
-    .limit(1)
-)
-# While a process begins the turn, this waits for the outcome: what joins is read with it, or does not join.
-_JOIN_TURN = (
-    update(turns)
-    .where(turns.c.id == bindparam("turn"), TURN_IS_QUEUED, turns.c.joined_events < MAX_JOINED)
-    .values(joined_events=turns.c.joined_events + 1)
-    .returning(turns.c.id)
-)
-_UPDATE_TURN = update(turns).where(turns.c.id == bindparam("turn"))
-_LEAVE_TURN = _UPDATE_TURN.values(joined_events=turns.c.joined_events - 1)
-_insert_event = of_each_database(
-    lambda insert: insert(events).on_conflict_do_nothing(index_elements=["key"]).returning(events.c.id)
-)
-_GATHERING_TURN = (
-    select(turns.c.id)
-    .join(events, events.c.turn_id == turns.c.id)
-    .where(
-        TURN_IS_OPEN,
-        turns.c.context_id == bindparam("context"),
-        TURN_IS_QUEUED,
-        events.c.group_key == bindparam("group"),
-    )
-    .limit(1)
-)
-
-_BY_KEY = select(events.c.id, events.c.received_at).where(events.c.key == bindparam("key"))
-_LET_GO = update(events).where(events.c.id == bindparam("row")).values(key=bindparam("as_key"))
 
 Wake = Callable[[int, EventKind], None]
 """Called with the context and the kind of each new event, after its commit."""
@@ -323,106 +262,3 @@ def _store_all(connection: Connection, given: Sequence[_Inbound]) -> list[list[t
             ),
         )
     return accepted
-
-
-def insert_event(
-    connection: Connection, transport: str, keys: ContextKeys, event: InboundEvent, now: datetime
-) -> int | None:
-    """Store an event and the turn that will answer it; return its context, or None if it is known already."""
-    turn_id, is_own_turn = None, False
-    own = _insert_own_turn(connection, keys, transport, event, now) if event.kind is EventKind.MESSAGE else None
-    if own is not None:
-        (turn_id, context_id), is_own_turn = own, True
-    else:
-        context_id = find_or_insert_context(connection, keys, now)
-        if event.kind is EventKind.MESSAGE:
-            turn_id, is_own_turn = _find_or_insert_turn(connection, context_id, transport, event, now)
-    values = {
-        "key": event.key,
-        "context_id": context_id,
-        "turn_id": turn_id,
-        "transport": transport,
-        "kind": event.kind.value,
-        "order_key": event.order_key,
-        "group_key": event.group_key,
-        "external_id": event.external_id,
-        "raw": event.raw,
-        "received_at": now,
-    }
-    event_id = connection.execute(_insert_event(connection), values).scalar_one_or_none()
-    if event_id is not None:
-        return context_id
-    if is_own_turn:
-        connection.execute(delete(turns).where(turns.c.id == turn_id))
-    elif turn_id is not None:
-        connection.execute(_LEAVE_TURN, {"turn": turn_id})
-    return None
-
-
-def find_event(connection: Connection, key: str) -> tuple[int, datetime] | None:
-    """Return the id of the event with a key, and when it came."""
-    row = connection.execute(_BY_KEY, {"key": key}).one_or_none()
-    return None if row is None else (row.id, row.received_at)
-
-
-def let_go_of_key(connection: Connection, event_id: int, key: str) -> None:
-    """Have an event keep its key under another name, so that a new one may have it."""
-    connection.execute(_LET_GO, {"row": event_id, "as_key": f"{key}#{event_id}"})
-
-
-def _find_or_insert_turn(
-    connection: Connection, context_id: int, transport: str, event: InboundEvent, now: datetime
-) -> tuple[int, bool]:
-    """Return the turn that a message belongs to, and whether it was made for it."""
-    gathering = _gather(connection, context_id, event, now)
-    if gathering is not None:
-        return gathering, False
-    sought = {"context": context_id, "transport": transport, "order_key": event.order_key}
-    shared = connection.execute(_LAST_WAITING, sought).scalar_one_or_none()
-    if shared is not None and _join(connection, shared):
-        return int(shared), False
-    due_at = _due_at(event, now)
-    return insert_turn(connection, context_id, transport, now, order_key=event.order_key, due_at=due_at), True
-
-
-def _insert_own_turn(
-    connection: Connection, keys: ContextKeys, transport: str, event: InboundEvent, now: datetime
-) -> tuple[int, int] | None:
-    """Store a turn for a message and return it with its context.
-
-    Returns:
-        None where the context is not there, or has enough turns, or where the message is a part of another one.
-    """
-    if event.group_key is not None:
-        return None
-    values = {
-        "key_hash": keys.digest,
-        "transport": transport,
-        "status": TurnStatus.QUEUED.value,
-        "order_key": event.order_key,
-        "due_at": _due_at(event, now),
-        "created_at": now,
-    }
-    row = connection.execute(_INSERT_OWN_TURN, values).one_or_none()
-    return None if row is None else (row.id, row.context_id)
-
-
-def _due_at(event: InboundEvent, now: datetime) -> datetime:
-    return now + GATHERING if event.is_incomplete or event.group_key is not None else now
-
-
-def _join(connection: Connection, turn_id: int) -> bool:
-    """Add one more event to a turn and return True; False if the turn has begun, or is full."""
-    return connection.execute(_JOIN_TURN, {"turn": turn_id}).scalar_one_or_none() is not None
-
-
-def _gather(connection: Connection, context_id: int, event: InboundEvent, now: datetime) -> int | None:
-    """Return the queued turn with the other parts of the same message, and let it wait a little longer for more."""
-    if event.group_key is None:
-        return None
-    sought = {"context": context_id, "group": event.group_key}
-    turn_id = connection.execute(_GATHERING_TURN, sought).scalar_one_or_none()
-    if turn_id is None or not _join(connection, turn_id):
-        return None
-    connection.execute(_UPDATE_TURN, {"turn": turn_id, **set_due(now + GATHERING, now)})
-    return int(turn_id)

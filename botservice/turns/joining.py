@@ -13,7 +13,7 @@ from botservice.privacy.late_messages import erase_returning, read_notes
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.turns.delivery_queries import is_shown
-from botservice.turns.inbox import MAX_JOINED
+from botservice.turns.event_queries import MAX_JOINED
 from botservice.turns.queries import find_queued_turns, join_turns
 from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import Saver

@@ -24,7 +24,8 @@ from botservice.storage.tables.conversations import (
 from botservice.storage.tables.models import refused_messages
 from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
 from botservice.turns.call_queries import forget_places
-from botservice.turns.edits_and_deletions import PendingControl, mark_handled
+from botservice.turns.edits_and_deletions import PendingControl
+from botservice.turns.event_queries import mark_handled
 
 logger = logging.getLogger(__name__)
 

@@ -4,35 +4,16 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from sqlalchemy import bindparam, select
-
 from botservice.core.messages import InboundMessage
 from botservice.storage.claims import Claim
 from botservice.storage.database import Storage
 from botservice.storage.statements import LARGEST_ID
-from botservice.storage.tables.conversations import events, turns
 from botservice.turns.edits_and_deletions import rewriting
+from botservice.turns.event_queries import list_parts
 from botservice.turns.transport import ReadEvent, Transport
 from botservice.turns.turn import StoredEvent, Turn
 
 Part = tuple[StoredEvent | None, InboundMessage]
-
-_LATEST_TURNS = (
-    select(turns.c.id)
-    .where(turns.c.context_id == bindparam("context"), turns.c.id < bindparam("before"))
-    .order_by(turns.c.id.desc())
-    .limit(10)  # a part that comes later than that is a message of its own
-    .subquery()
-)
-_PARTS = (
-    select(events.c.id, events.c.key, events.c.raw, events.c.received_at, events.c.group_key, events.c.order_key)
-    .where(
-        events.c.turn_id.in_(select(_LATEST_TURNS.c.id)),
-        events.c.group_key.in_(bindparam("groups", expanding=True)),
-        events.c.raw.is_not(None),
-    )
-    .order_by(events.c.order_key)
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +29,7 @@ async def find_earlier(
     storage: Storage, context_id: int, groups: Collection[str], transport: Transport, *, before: int = LARGEST_ID
 ) -> list[EarlierPart]:
     """Return the parts of messages that came with the latest turns before one; by default, with the latest of all."""
-    sought = {"context": context_id, "before": before, "groups": list(groups)}
-    rows = await storage.read(lambda connection: connection.execute(_PARTS, sought).all())
+    rows = await storage.read(lambda connection: list_parts(connection, context_id, groups, before))
     peek, found = transport.peek, list[EarlierPart]()
     for *fields, order_key in rows:
         event = StoredEvent(*fields)

@@ -8,8 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from sqlalchemy import bindparam, update
-
 from botservice.conversation.context import AgentContext
 from botservice.core.messages import InboundMessage
 from botservice.people.access_values import AccessRole, Notice, Ruling
@@ -19,10 +17,10 @@ from botservice.privacy.note_queries import may_use, use_right
 from botservice.privacy.rights import Right, right_of
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
-from botservice.storage.tables.conversations import events
 from botservice.texts.formatted import say
 from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.edits_and_deletions import Controls
+from botservice.turns.event_queries import empty_events
 from botservice.turns.message_parts import find_earlier, find_meant, read_meant
 from botservice.turns.refusing import plan_notice, refusal_text, unread_text
 from botservice.turns.run_options import RunOptions
@@ -34,12 +32,6 @@ from botservice.turns.turn import EventKind, StoredEvent, Turn
 logger = logging.getLogger(__name__)
 
 Write = Callable[[Connection], None]
-
-_SCRUB = (
-    update(events)
-    .where(events.c.id.in_(bindparam("ids", expanding=True)))
-    .values(raw=None, handled_at=bindparam("handled"))
-)
 
 
 @dataclass(slots=True)
@@ -185,7 +177,7 @@ class TurnAdmission:
         ]
 
         def write(connection: Connection) -> None:
-            connection.execute(_SCRUB, {"ids": [*ids, *changed], "handled": now})
+            empty_events(connection, [*ids, *changed], now)
             for right in heard.rights.values():
                 use_right(connection, right, now)
             logger.info("turn.turned_away")

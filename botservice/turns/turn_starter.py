@@ -17,7 +17,8 @@ from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import say
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest, Commands, apply_all
 from botservice.turns.delivery_queries import write_deliveries
-from botservice.turns.edits_and_deletions import Controls, as_changed, mark_handled
+from botservice.turns.edits_and_deletions import Controls, as_changed
+from botservice.turns.event_queries import mark_handled
 from botservice.turns.hook_events import limit_tools
 from botservice.turns.message_parts import find_earlier, read_meant
 from botservice.turns.queries import finish_turn, mark_running

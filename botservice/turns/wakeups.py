@@ -3,14 +3,10 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import ARRAY, Text, bindparam, func, literal_column, select
-
 from botservice.storage.database import Connection
-from botservice.storage.postgres_listener import CHANNEL
+from botservice.storage.postgres_listener import notify
 from botservice.turns.turn import EventKind
 
-_PAYLOAD = func.unnest(bindparam("payloads", type_=ARRAY(Text))).column_valued("payload")
-_NOTIFY = select(func.pg_notify(literal_column(CHANNEL), _PAYLOAD))
 _NOBODY = "open"
 
 
@@ -53,6 +49,4 @@ class Wakeup:
 def notify_replicas(connection: Connection, wakeups: Iterable[Wakeup]) -> None:
     """Notify every replica on the same Postgres of new work, when this transaction commits."""
     if connection.dialect.name == "postgresql":
-        payloads = list(dict.fromkeys(wakeup.encode() for wakeup in wakeups))
-        if payloads:
-            connection.execute(_NOTIFY, {"payloads": payloads})
+        notify(connection, list(dict.fromkeys(wakeup.encode() for wakeup in wakeups)))

@@ -9,7 +9,8 @@ from turns.messenger import HastyClock, Messenger, echo, message, office
 
 from botservice.core.errors import InboxFull
 from botservice.storage.tables.conversations import events, turns
-from botservice.turns.inbox import MAX_OWN_TURNS, Inbox, Pressure
+from botservice.turns.event_queries import MAX_OWN_TURNS
+from botservice.turns.inbox import Inbox, Pressure
 from botservice.turns.turn import EventKind, InboundEvent
 
 

@@ -13,7 +13,8 @@ from turns.test_worker_controls import Talker
 
 from botservice import AgentContext, Storage
 from botservice.conversation.context_keys import ContextKeys
-from botservice.turns.inbox import Inbox, LocalWork, insert_event
+from botservice.turns.event_queries import insert_event
+from botservice.turns.inbox import Inbox, LocalWork
 from botservice.turns.turn import EventKind, InboundEvent, Share
 from botservice.turns.wakeups import Wakeup
 

@@ -13,7 +13,7 @@ from botservice.agent.text_encodings import decode
 from botservice.config.settings import Settings
 from botservice.core.messages import Attachment, storable
 from botservice.storage.database import Storage
-from botservice.turns.interrupted_readings import begin_reading, end_reading
+from botservice.turns.event_queries import begin_reading, end_reading
 from transports.files.read_cache import FileKey, FileText, KeptTexts
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from botservice import AgentContext, Storage, Tool, ToolCall
 from botservice.core.messages import Role
 from botservice.core.policies import Scope, parse_limits
 from botservice.people.budgets import Budgets
-from botservice.turns.inbox import MAX_JOINED, MAX_OWN_TURNS
+from botservice.turns.event_queries import MAX_JOINED, MAX_OWN_TURNS
 
 GROUP = -1001000000001
 ADA, BOB = Person(1, "Ada"), Person(2, "Bob")
