@@ -79,13 +79,14 @@ def insert_event(
 ) -> int | None:
     """Store an event and the turn that will answer it; return its context, or None if it is known already."""
     turn_id, is_own_turn = None, False
-    own = _insert_own_turn(connection, keys, transport, event, now) if event.kind is EventKind.MESSAGE else None
+    is_plain = event.kind is EventKind.MESSAGE and event.group_key is None
+    own = _insert_own_turn(connection, keys, transport, event, now) if is_plain else None
     if own is not None:
         (turn_id, context_id), is_own_turn = own, True
     else:
         context_id = find_or_insert_context(connection, keys, now)
         if event.kind is EventKind.MESSAGE:
-            turn_id, is_own_turn = _find_or_insert_turn(connection, context_id, transport, event, now)
+            turn_id, is_own_turn = _find_or_insert_turn(connection, context_id, keys, transport, event, now)
     values = {
         "key": event.key,
         "context_id": context_id,
@@ -120,12 +121,15 @@ def let_go_of_key(connection: Connection, event_id: int, key: str) -> None:
 
 
 def _find_or_insert_turn(
-    connection: Connection, context_id: int, transport: str, event: InboundEvent, now: datetime
+    connection: Connection, context_id: int, keys: ContextKeys, transport: str, event: InboundEvent, now: datetime
 ) -> tuple[int, bool]:
     """Return the turn that a message belongs to, and whether it was made for it."""
     gathering = _gather(connection, context_id, event, now)
     if gathering is not None:
         return gathering, False
+    own = _insert_own_turn(connection, keys, transport, event, now) if event.group_key is not None else None
+    if own is not None:
+        return own[0], True
     sought = {"context": context_id, "transport": transport, "order_key": event.order_key}
     shared = connection.execute(_LAST_WAITING, sought).scalar_one_or_none()
     if shared is not None and _join(connection, shared):
@@ -137,13 +141,7 @@ def _find_or_insert_turn(
 def _insert_own_turn(
     connection: Connection, keys: ContextKeys, transport: str, event: InboundEvent, now: datetime
 ) -> tuple[int, int] | None:
-    """Store a turn for a message and return it with its context.
-
-    Returns:
-        None where the context is not there, or has enough turns, or where the message is a part of another one.
-    """
-    if event.group_key is not None:
-        return None
+    """Store a turn for a message and return it with its context; None where that is not there, or has enough turns."""
     values = {
         "key_hash": keys.digest,
         "transport": transport,

@@ -49,8 +49,8 @@ async def test_the_life_of_a_turn_is_recorded(recorded_url):
         ("call", "nothing", "started"),
         ("call", "", "run once"),
         ("call", "started", "gone"),
-        ("delivery", "nothing", "attempting"),
         ("turn", "running", "answered"),
+        ("delivery", "nothing", "attempting"),
         ("delivery", "", "sent"),
         ("delivery", "attempting", "delivered"),
     ]
@@ -66,8 +66,8 @@ async def test_each_entry_of_postgres_says_whether_its_session_has_the_conversat
     assert [(each.after, each.is_held) for each in record if each.before] == [
         ("queued", False),
         ("running", True),
-        ("attempting", True),
         ("answered", True),
+        ("attempting", True),
         ("delivered", True),
     ]
     answered = [each.tx for each in record if each.after in ("attempting", "answered")]
