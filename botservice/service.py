@@ -42,7 +42,7 @@ from botservice.telemetry.logs import redact
 from botservice.turns.agent_run import AgentRun
 from botservice.turns.call_queries import find_due_turn
 from botservice.turns.context_claims import ContextClaims, open_storage
-from botservice.turns.handing_in import decide, hand_in
+from botservice.turns.decisions import decide, hand_in
 from botservice.turns.queries import (
     find_failed_turn,
     find_running_turn,

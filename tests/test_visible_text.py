@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from botservice.core.quoting import quote_name
 from botservice.core.visible_text import FSI, PDI, begun_isolate, hides, is_all_seen, shown_beginning, visible
-from botservice.turns.shown_arguments import in_one_line, readable
+from botservice.turns.approval_message import in_one_line, readable
 
 SIGNS = st.sampled_from("אבגדשם عرب ٥٩ 09 ab\"',:;{}[]()-/.\n") | st.characters(categories=("Lo", "Mn", "Nl", "So"))
 MIXED = st.text(SIGNS, max_size=30)

@@ -8,10 +8,10 @@ from botservice.core.formatted_text import CodeBlock, FormattedText
 from botservice.core.messages import ToolCall
 from botservice.people.access_values import AccessRole
 from botservice.texts.formatted import below, code
+from botservice.turns.approval_message import readable
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
-from botservice.turns.deciding import CallSelection, Decider, choose, decide_now
+from botservice.turns.decisions import CallSelection, Decider, choose, decide_now
 from botservice.turns.parsing_decisions import ALLOW, DENY, parse_order
-from botservice.turns.shown_arguments import readable
 from botservice.turns.waiting_calls import WaitingCall
 
 

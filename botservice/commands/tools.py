@@ -10,7 +10,7 @@ from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted, code, line
 from botservice.turns.call_queries import find_open
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
-from botservice.turns.deciding import is_own
+from botservice.turns.decisions import is_own
 from botservice.turns.grant_queries import ToolGrant, find_grants, revoke_grants
 from botservice.turns.waiting_calls import PendingKind, WaitingCall
 

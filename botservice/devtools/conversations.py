@@ -16,8 +16,7 @@ from botservice.history.queries import list_messages
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage.database import Connection, Storage
 from botservice.turns.call_queries import find_of_context
-from botservice.turns.person_waits import work_seconds
-from botservice.turns.waiting_calls import WaitingCall, say_state
+from botservice.turns.waiting_calls import WaitingCall, say_state, work_seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Every statement of calls: those of an open step, and those that wait for a person or for a later result."""
+"""Every statement of calls: those of an open step, and those that wait for a person or a result."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime

@@ -20,7 +20,7 @@ from botservice.people.access_values import AccessRole
 from botservice.storage.activity import in_background
 from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import say
-from botservice.turns.deciding import Decider, Decision, decide_now
+from botservice.turns.decisions import Decider, Decision, decide_now
 from botservice.turns.event_queries import insert_event
 from botservice.turns.parsing_decisions import order_of
 from botservice.turns.queries import count_waiting

@@ -17,7 +17,7 @@ from botservice.core.messages import ToolCall
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
 from botservice.turns import call_queries
-from botservice.turns.approvals_needed import find_to_ask, gives_untrusted
+from botservice.turns.approvals_needed import find_to_ask, gives_untrusted, refuse_unapproved
 from botservice.turns.model_calls import Interruption, WorkCut, record_answer, record_prompt
 from botservice.turns.queries import note_step
 from botservice.turns.resuming import Settled, go_on, has_open, wait_again
@@ -27,7 +27,6 @@ from botservice.turns.saving import Saver
 from botservice.turns.suspending import Suspension
 from botservice.turns.transport import Live
 from botservice.turns.turn import TurnStatus
-from botservice.turns.unapproved import refuse_unapproved
 from botservice.turns.usage_recorder import UsageRecorder
 
 logger = logging.getLogger(__name__)

@@ -7,10 +7,9 @@ import pytest
 
 from botservice import Author
 from botservice.texts import LANGUAGES
-from botservice.turns.approval_message import ApprovalRequest, show_question
+from botservice.turns.approval_message import ApprovalRequest, has_masked, readable, show_question
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.parsing_decisions import order_of, parse_order
-from botservice.turns.shown_arguments import has_masked, readable
 from botservice.turns.waiting_calls import PendingStatus
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)

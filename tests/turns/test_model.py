@@ -38,7 +38,7 @@ from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.administration import retry_turn
 from botservice.turns.call_queries import find_open
-from botservice.turns.handing_in import decide
+from botservice.turns.decisions import decide
 from botservice.turns.queries import find_stops
 from botservice.turns.turn import EventKind, InboundEvent
 

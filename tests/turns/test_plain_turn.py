@@ -16,12 +16,12 @@ from transports.web.app import WebTransport
 from transports.web.owner_token import PageAccess
 
 PACKAGE = Path(botservice.__file__).parent
-MOST_MODULES = 14
+MOST_MODULES = 16
 NOT_NEEDED = {
     *("turns/edits_and_deletions.py", "turns/buttons.py", "turns/wakeups.py"),
-    *("turns/due_reminders.py", "turns/failed_turns.py"),
-    *("turns/failures.py", "turns/sub_agents.py", "turns/open_step.py", "turns/speaking.py"),
-    *("turns/waiting_records.py", "turns/suspending.py", "turns/turn_admission.py", "turns/stops_and_edits.py"),
+    *("turns/reminder_scheduler.py", "turns/failed_turns.py"),
+    *("turns/failures.py", "turns/sub_agents.py", "turns/open_step.py", "turns/spoken_answers.py"),
+    *("turns/call_queries.py", "turns/suspending.py", "turns/turn_admission.py", "turns/stops_and_edits.py"),
     *(
         "people/budget_records.py",
         "people/budget_periods.py",

@@ -8,7 +8,7 @@ from typing import Any
 from botservice.core.errors import BotServiceError
 from botservice.core.messages import Author
 from botservice.texts.formatted import with_commands
-from botservice.turns.deciding import Decision
+from botservice.turns.decisions import Decision
 from botservice.turns.inbox import Inbox
 from botservice.turns.parsing_decisions import order_of
 from transports.common.background_tasks import Errands

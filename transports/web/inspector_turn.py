@@ -22,7 +22,6 @@ from botservice.llm.chat import ChatLLM
 from botservice.storage.database import Connection
 from botservice.telemetry.logs import redact
 from botservice.turns.call_queries import find_of_turn
-from botservice.turns.person_waits import person_wait_within
 from botservice.turns.turn import Outcome, TurnStatus
 from botservice.turns.waiting_calls import WaitingCall
 from botservice.turns.waiting_records import find_of_turn

@@ -18,6 +18,7 @@ from botservice.devtools.queries import count_steps, list_answers, list_messages
 from botservice.devtools.turn_queries import FoundTurn, find_with_failed_calls
 from botservice.storage.database import Connection
 from botservice.storage.references import written_text_of
+from botservice.turns.approval_message import readable
 from botservice.turns.call_queries import find_of_turns
 from botservice.turns.person_waits import work_seconds
 from botservice.turns.shown_arguments import readable

@@ -8,7 +8,7 @@ from botservice.conversation.masked_secrets import find_secrets, masked
 from botservice.conversation.tool_calls import MadeCall, read_made_calls, state_of_unmade
 from botservice.core.messages import ToolCall
 from botservice.storage.database import Connection
-from botservice.turns.shown_arguments import readable
+from botservice.turns.approval_message import readable
 from transports.common.growing_answer import Step
 
 Card = dict[str, Any]

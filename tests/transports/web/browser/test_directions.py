@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from botservice.core.visible_text import FSI, PDI
-from botservice.turns.shown_arguments import readable
+from botservice.turns.approval_message import readable
 
 pytest.importorskip("playwright.async_api")
 pytestmark = pytest.mark.asyncio(loop_scope="session")
