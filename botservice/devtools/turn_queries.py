@@ -33,7 +33,7 @@ from botservice.conversation.tool_calls import DENIED, EXPIRED, WITHDRAWN
 from botservice.storage.tables.conditions import TURN_IS_UNANSWERED, VERDICT_IS_BAD
 from botservice.storage.tables.conversations import events, messages, steps, turn_figures, turns
 from botservice.storage.tables.slack import feedback
-from botservice.turns.person_waits import select_person_wait
+from botservice.turns.call_queries import select_person_wait
 from botservice.turns.turn import Outcome, TurnStatus
 
 LOOKED_AT: Final = 2_000
