@@ -53,7 +53,7 @@ async def test_buttons_survive_a_cut_between_their_tool_and_the_answer(context, 
 
 def test_a_call_that_ended_keeps_its_buttons_while_others_run():
     outcome = ToolOutcome("text", buttons=(YES, NO))
-    assert call_queries._read(call_queries._write(outcome)) == outcome
+    assert call_queries._read_outcome(call_queries._write_outcome(outcome)) == outcome
     assert call_queries._read_outcome(call_queries._write_outcome(ToolOutcome("text"))) == ToolOutcome("text")
 
 
