@@ -21,9 +21,9 @@ from botservice.conversation.queries import find_context, read_context_keys
 from botservice.core.messages import is_blank
 from botservice.people.names import HOOKS, transport_of
 from botservice.storage.database import Connection
-from botservice.turns.event_queries import find_event
+from botservice.turns.event_queries import find_event, let_go_of_key
 from botservice.turns.hook_events import HookEvent
-from botservice.turns.inbox import Inbox, find_event, let_go_of_key
+from botservice.turns.inbox import Inbox
 from botservice.turns.queries import place_in_line
 from botservice.turns.sending import check_let_in, event_key, find_chat
 from botservice.turns.turn import InboundEvent

@@ -28,7 +28,7 @@ from botservice.devtools.turn_queries import (
 from botservice.history.note_queries import read_notes
 from botservice.storage.database import Connection
 from botservice.transport_plugins import platform_labels
-from botservice.turns.waiting_records import list_waiting
+from botservice.turns.call_queries import list_waiting
 from transports.web.backend import Refusal
 from transports.web.chat_titles import ChatTitle, read_titles
 from transports.web.inspector_desk import NO_CONVERSATION, NO_TURN, Desk, show_seconds

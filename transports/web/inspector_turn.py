@@ -23,8 +23,7 @@ from botservice.storage.database import Connection
 from botservice.telemetry.logs import redact
 from botservice.turns.call_queries import find_of_turn
 from botservice.turns.turn import Outcome, TurnStatus
-from botservice.turns.waiting_calls import WaitingCall
-from botservice.turns.waiting_records import find_of_turn
+from botservice.turns.waiting_calls import WaitingCall, person_wait_within
 from transports.web.backend import Refusal
 from transports.web.chat_titles import ChatTitle, read_titles
 from transports.web.inspector_desk import NO_TURN, NOT_THERE, Desk, refusing, show_count, show_seconds

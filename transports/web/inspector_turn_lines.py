@@ -20,11 +20,8 @@ from botservice.storage.database import Connection
 from botservice.storage.references import written_text_of
 from botservice.turns.approval_message import readable
 from botservice.turns.call_queries import find_of_turns
-from botservice.turns.person_waits import work_seconds
-from botservice.turns.shown_arguments import readable
 from botservice.turns.turn import Outcome, TurnStatus
-from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
-from botservice.turns.waiting_records import find_of_turns
+from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall, work_seconds
 from transports.markdown.reading import read_markdown
 from transports.web.chat_titles import ChatTitle, read_titles
 from transports.web.inspector_steps import show_text
