@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import httpx
@@ -15,6 +15,7 @@ from botservice import AgentService, FunctionsBasedAgent, NoMessages, ScriptedCh
 from botservice.app import Application, running
 from botservice.config.settings import Settings
 from botservice.server.web_app import build_web_app
+from botservice.turns.command_parsing import parse_command
 
 TOKEN = "a-token-of-programs"
 CHAT = "transport=messenger chat_id=1"
@@ -51,6 +52,14 @@ class Served:
         return await self.post("/api/send", {"chat": chat, "text": text, **fields})
 
 
+class Commanded(Messenger):
+    """A messenger in which commands are some."""
+
+    async def read(self, event):
+        message = await super().read(event)
+        return replace(message, command=parse_command(message.text))
+
+
 @contextlib.asynccontextmanager
 async def serving(
     storage: Storage, script: Any = echo, *, tools: Any = (), agent_options: Any = None, **settings: Any
@@ -60,7 +69,7 @@ async def serving(
     llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
     given = {"search_k": 0, "message_selector": NoMessages(), "prompt": "", **(agent_options or {})}
     service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, **given), storage)
-    messenger = Messenger()
+    messenger = Commanded()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         async with running(chosen, service, [messenger]) as application:

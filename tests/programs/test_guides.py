@@ -13,9 +13,10 @@ import httpx
 import pytest
 from crash.served import ROOT, ServedBot
 from docs.test_docs import blocks_of
+from programs.serving import Commanded
 from programs.signing import github
 from standins.bot_api import BotApi
-from turns.messenger import Messenger, echo, office
+from turns.messenger import echo, office
 
 from botservice import AgentContext
 from botservice.commands.standard import standard_commands
@@ -97,15 +98,3 @@ async def test_a_report_comes_every_monday_as_the_guide_says(storage) -> None:
     context = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "1"})
     (schedule,) = await storage.read(lambda connection: read_schedules(connection, context.id))
     assert schedule.due_at == datetime(2026, 5, 18, 7, tzinfo=UTC)
-
-
-class Commanded(Messenger):
-    """A messenger in which commands are some."""
-
-    async def read(self, event):
-        from dataclasses import replace
-
-        from botservice.turns.command_parsing import parse_command
-
-        message = await super().read(event)
-        return replace(message, command=parse_command(message.text))

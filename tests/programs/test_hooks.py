@@ -284,3 +284,27 @@ async def test_an_event_of_a_program_that_nobody_serves_waits(storage, tmp_path)
     assert [tuple(row) for row in await rows(storage, turns.c.transport, turns.c.status)] == [
         ("hooks:telegram", "queued")
     ]
+
+
+async def test_an_owner_is_asked_about_a_call_and_the_event_goes_on_with_its_own_tools(storage, tmp_path):
+    ran = []
+
+    @tool(needs_approval=True)
+    async def pay() -> str:
+        """Pay."""
+        ran.append("paid")
+        return "paid"
+
+    def model(prompt):
+        return "Done." if prompt[-1]["role"] == "tool" else ToolCall("1", "pay", {})
+
+    file = write_hooks(tmp_path, ci={**ASK, "tools": ["pay"]})
+    async with serving(storage, model, tools=[pay, add], hooks_config=file, owners="messenger:7") as served:
+        await post(served)
+        await served.messenger.until(lambda: bool(served.messenger.visible))
+        assert served.messenger.visible["1"][0].startswith("May I do this for you: pay?")
+        assert ran == []
+        await served.application.inbox.accept("messenger", [message("/allow", order=9)])
+        await served.messenger.until(lambda: "Done." in served.messenger.visible["1"])
+        offered = [[each["function"]["name"] for each in tools] for tools in served.llm.tools]
+    assert (ran, offered) == (["paid"], [["pay"], ["pay"]])
