@@ -238,7 +238,7 @@ class AgentService:
                 long as events are stored (`KEEP_EVENTS_DAYS`, 7).
 
         Raises:
-            ChatRefused: the conversation is blocked or not let in.
+            ChatRefused: the conversation is blocked or has no access.
             StorageError: the conversation is gone, or the message of the key has been deleted.
             InvalidArgument: text is not a str or is empty, or the key is not a str of 1 to 255 characters.
         """

@@ -1,16 +1,19 @@
 """Check the English of the documents: private words, inverted sentences, long sentences, long pages.
 
-Usage: scripts/prose.py [PAGE ...]; without a page, every page of the repository's root, of .github and of docs. Code
-and quotations are skipped. The rules are in CONTRIBUTING.md.
+Usage: scripts/prose.py [PAGE ...]; without a page, every page of the repository's root, of .github and of docs, the
+English texts of the interface, and docstrings and error messages. Code and quotations are skipped. The rules are in
+CONTRIBUTING.md.
 """
 
+import ast
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 
 ROOT = Path(__file__).parents[1]
+TEXTS = ROOT / "botservice/texts/en.toml"
 LONGEST_SENTENCE = 30  # words
 LONG_SENTENCES = 0.06  # of a page's sentences
 LONGEST_PAGE = 2_500  # words without code; generated or looked up pages are longer
@@ -40,6 +43,9 @@ WORDS = {
     r"thereof|wherein|whereof|therein": "write a second sentence",
     r"(?:is|are) owed": "is pending",
 }
+# In docstrings and error messages, where some of these are names of the code: the room of a prompt, `peek`, `floor`.
+_NAMES = {r"rooms?", r"floors?", r"glimpse|peek", "heard"}
+CODE_WORDS = {word: better for word, better in WORDS.items() if word not in _NAMES}
 _PARTICIPLES = "Kept|Shown|Read|Named|Refused|Counted|Said|Asked|Stored|Sent|Left|Found|Deleted|Measured"
 SHAPES = {
     r"^Who (?!(?:is|are|was|has|can|may|does|did)\b[^.]*\?)[a-z]+[^?]*$": "begins with a relative clause",
@@ -105,13 +111,9 @@ def check(name: str, page: str) -> Iterator[Finding]:
     for line, block in read_blocks(page):
         text = plain(block)
         words += len(text.split())
-        for pattern, better in WORDS.items():
-            for found in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE):
-                yield Finding(line, f"“{found[0]}”: {better}")
+        yield from _find_words(line, text, WORDS)
         for sentence in sentences(text):
-            for pattern, problem in SHAPES.items():
-                if re.search(pattern, sentence):
-                    yield Finding(line, f"“{sentence[:60]}” {problem}")
+            yield from _find_shapes(line, sentence)
             count = len(sentence.split())
             total += 1
             if count > LONGEST_SENTENCE:
@@ -123,17 +125,68 @@ def check(name: str, page: str) -> Iterator[Finding]:
         yield Finding(1, f"{words} words are more than {LONGEST_PAGE}: divide the page")
 
 
+def read_docstrings(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each docstring and each error message of a module."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            if text := ast.get_docstring(node):
+                yield getattr(node, "lineno", 1), text
+        elif isinstance(node, ast.Raise):
+            yield from ((part.lineno, part.value) for part in ast.walk(node) if _is_text(part))
+
+
+def _is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value
+
+
+def check_code(source: str) -> Iterator[Finding]:
+    """Yield the private words in the docstrings and error messages of a module."""
+    for line, text in read_docstrings(source):
+        yield from _find_words(line, plain(re.sub(r"^ *\w+: ", "", text, flags=re.MULTILINE)), CODE_WORDS)
+
+
+def check_texts(source: str) -> Iterator[Finding]:
+    """Yield what is wrong with the English texts of the interface."""
+    for number, line in enumerate(source.splitlines(), 1):
+        _, sign, quoted = line.partition(' = "')
+        if sign:
+            text = re.sub(r"\{\w+\}", "X", quoted.rstrip('"'))
+            yield from _find_words(number, text, WORDS)
+            for sentence in sentences(text.replace("\\n", " ")):
+                if sentence.endswith("."):
+                    yield from _find_shapes(number, sentence)
+                if len(sentence.split()) > LONGEST_SENTENCE:
+                    yield Finding(number, f"a sentence of {len(sentence.split())} words")
+
+
+def _find_words(line: int, text: str, words: Mapping[str, str]) -> Iterator[Finding]:
+    for pattern, better in words.items():
+        for found in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE):
+            yield Finding(line, f"“{found[0]}”: {better}")
+
+
+def _find_shapes(line: int, sentence: str) -> Iterator[Finding]:
+    for pattern, problem in SHAPES.items():
+        if re.search(pattern, sentence):
+            yield Finding(line, f"“{sentence[:60]}” {problem}")
+
+
 def main(names: list[str]) -> int:
     """Print the findings and return 1 if there are any."""
     pages = [Path(name) for name in names] or [
         *sorted(ROOT.glob("*.md")),
         *sorted((ROOT / ".github").rglob("*.md")),
         *sorted((ROOT / "docs").rglob("*.md")),
+        TEXTS,
+        *sorted((ROOT / "botservice").rglob("*.py")),
+        *sorted((ROOT / "transports").rglob("*.py")),
     ]
     count = 0
     for path in pages:
         name = path.resolve().relative_to(ROOT).as_posix()
-        for finding in check(name, path.read_text("utf-8")):
+        text = path.read_text("utf-8")
+        found = check_texts(text) if path == TEXTS else check_code(text) if path.suffix == ".py" else check(name, text)
+        for finding in found:
             print(f"{name}:{finding.line}: {finding.text}")
             count += 1
     print(f"{count} findings in {len(pages)} pages")

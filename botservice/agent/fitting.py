@@ -23,7 +23,7 @@ class Pieces:
         documents: Passages that were found for the question.
         found: Best first.
         is_group: Whether more than one person speaks in the chat: then the model is told who said what.
-        shared: The names that several people in it have; shared_found those with whoever said what was found.
+        shared: The names that several people in it have; shared_found those with the authors of what was found.
         earlier: The steps before the current prompt's work, oldest first. A step goes or stays as a whole, so that
             there is never a call without its results.
     """

@@ -90,7 +90,7 @@ class Maintenance:
         rest: Rest = asyncio.sleep,
         report: Report = unwatched,
     ) -> None:
-        """Make an upkeep.
+        """Set up the maintenance.
 
         Args:
             clock: What time it is; by default what the storage says.

@@ -73,7 +73,7 @@ class Observer:
             window_tokens: How many of the newest tokens prompts show anyway.
             notes_tokens: How many tokens the notes of a conversation may take.
             budgets: What may be used; without any, everything is counted and nothing limited.
-            access: Who is let in; chats of others are not read.
+            access: Who has access; chats of others are not read.
             clock: What time it is; by default what the storage says.
             poll_seconds: How often to look for what is due.
         """

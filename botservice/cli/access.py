@@ -1,4 +1,4 @@
-"""The commands about who is let in, and about what was used. They work while the service runs."""
+"""The commands about who has access, and about what was used. They work while the service runs."""
 
 import json
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ _BY = "command line"
 
 @access_cli.callback()
 def access(command: typer.Context, *, as_json: JsonLinesOption = False) -> None:
-    """List who is let in, who is blocked, and which newcomers wait with a code."""
+    """List who has access, who is blocked, and which newcomers wait with a code."""
     if command.invoked_subcommand is not None:
         return
     gate = _access()
@@ -62,7 +62,7 @@ def approve(
     if entry is None:
         raise BotServiceError(f"{who!r} is nobody's code now, and no platform:id: `botservice access` lists who waits")
     name = f" ({printable(entry.name)})" if entry.name else ""
-    typer.echo(f"{entry.subject.name}{name} is let in as {'an owner' if owner else 'a member'}{_unheard(is_heard_of)}")
+    typer.echo(f"{entry.subject.name}{name} has access as {'an owner' if owner else 'a member'}{_unheard(is_heard_of)}")
 
 
 @access_cli.command()
@@ -80,7 +80,7 @@ def revoke(
             lambda connection: gate.revoke(connection, who, _BY, storage.now(), kind=_kind(chat))
         )
     )
-    typer.echo(f"{who} is let in no more{_unheard(is_heard_of)}")
+    typer.echo(f"{who} no longer has access{_unheard(is_heard_of)}")
 
 
 def usage(
@@ -149,7 +149,7 @@ def _access() -> "Access":
 
 
 def _check_platform(who: str) -> bool:
-    """Return whether anybody was heard of on the platform of a name; a bot's own transport may have any."""
+    """Return whether anybody is known on the platform of a name; a bot's own transport may have any."""
     from botservice.people.access_queries import is_heard_of
     from botservice.people.names import nearest_platform, platform_of
 

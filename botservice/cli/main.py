@@ -330,7 +330,7 @@ def main() -> None:
 
 
 def _open_streams() -> None:
-    """Have what was closed by whoever began this, as in `botservice migrate >&-`, read nothing and drop all.
+    """Have what was closed by the caller of this, as in `botservice migrate >&-`, read nothing and drop all.
 
     A file that is opened later would otherwise get the number of a stream, and with it what is said.
     """

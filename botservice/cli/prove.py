@@ -1,4 +1,4 @@
-"""`botservice prove`: a town writes while the service is killed, and an oracle counts what became of it."""
+"""`botservice prove`: simulated users write while the service is killed, and a checker counts what became of it."""
 
 import asyncio
 import secrets

@@ -1,4 +1,4 @@
-"""/approve, /revoke and /access: owners decide who is let in, members bring the service into groups."""
+"""/approve, /revoke and /access: owners decide who has access, members bring the service into groups."""
 
 from typing import Final
 

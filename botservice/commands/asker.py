@@ -30,7 +30,7 @@ def unknown(request: CommandRequest) -> CommandAnswer:
 async def find_asker(request: CommandRequest) -> Asker | None:
     """Return who gives a command, stored if new, or None for a person without an identity.
 
-    Nor is anybody made known by asking who is not let in.
+    Nor is anybody made known by asking who has no access.
     """
     author, context = request.message.author, request.context
 

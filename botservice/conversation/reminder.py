@@ -28,7 +28,7 @@ class ReminderStatus(StrEnum):
     DONE = "done"
     PAUSED = "paused"  # a schedule that does nothing for now
     CANCELLED = "cancelled"
-    FAILED = "failed"  # it cannot be made a message, or who asked for it is not let in any more
+    FAILED = "failed"  # it cannot be made a message, or who asked for it no longer has access
 
 
 class Repeats(StrEnum):

@@ -113,7 +113,7 @@ class InboxFull(BotServiceError):
 
 
 class ChatRefused(BotServiceError):
-    """Nothing may be said in a chat: it is not let in, or it never wrote where the platform wants that first."""
+    """Nothing may be said in a chat: it has no access, or it never wrote where the platform wants that first."""
 
 
 def _bounded(seconds: float | None) -> float | None:
@@ -161,7 +161,7 @@ class LLMError(BotServiceError):
         failed_for_seconds: The time since the first failure, if several models were asked.
     """
 
-    def __init__(  # noqa: PLR0913 - each is told apart by whoever catches it
+    def __init__(  # noqa: PLR0913 - each is told apart by callers
         self,
         message: str,
         *,

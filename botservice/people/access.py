@@ -1,4 +1,4 @@
-"""Who may use the service: everybody, whom the owner has named, or whom the owner lets in by a code."""
+"""Who may use the service: everybody, whom the owner has named, or whom the owner admits by a code."""
 
 import asyncio
 import time
@@ -36,7 +36,7 @@ _LOOK_SECONDS: Final = 1.0  # how long it may take an open service to notice a b
 
 
 class Access:
-    """Decides who is let in, by the settings and by what owners have said since."""
+    """Decides who has access, by the settings and by what owners have said since."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class Access:
         """Return whether a sender who is not admitted is to be told so: once, and with a code whenever they ask.
 
         Args:
-            welcome: The payloads that tell them, in the chat of this turn, when they are let in.
+            welcome: The payloads that tell them, in the chat of this turn, when they get access.
         """
         if ruling.subject is None or ruling.notice is Notice.NOTHING:
             return False
@@ -199,7 +199,7 @@ class Access:
         may_be_blocked = role is AccessRole.BLOCKED or self._may_hide_blocked(connection, message, person, chat)
         if may_be_blocked and not message.is_private:
             return Ruling(is_admitted=False, role=role)  # the others need not hear of it
-        # Whoever writes to a channel comes alone; a channel that is let in, or blocked, brings all who do.
+        # Whoever writes to a channel comes alone; a channel that has access, or blocked, brings all who do.
         is_alone = is_direct_topic(context_keys) and of_chat is None and not self._is_let_in(connection, chat, of_chat)
         if message.is_private or is_guest(context_keys) or is_alone:
             return self._judge_person(connection, message, person, role, command, now)

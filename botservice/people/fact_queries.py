@@ -55,7 +55,7 @@ def own_texts(connection: Connection, context_id: int, author: Author | None) ->
     """Return what an author wrote themselves in the newest messages of a context.
 
     Args:
-        author: None for whoever has no name.
+        author: None for a person without a name.
     """
     theirs = (None, None) if author is None else (author.platform, author.id)
     rows = connection.execute(_SAID, {"context": context_id}).all()

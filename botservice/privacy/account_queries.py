@@ -151,12 +151,12 @@ _RELEASE = delete(contexts).where(
 
 
 def note_forgotten(connection: Connection, context_id: int, now: datetime) -> None:
-    """Mark a conversation for deletion as soon as nothing is owed there any more."""
+    """Mark a conversation for deletion as soon as nothing is pending there any more."""
     connection.execute(update(contexts).where(contexts.c.id == context_id).values(forgotten_at=now))
 
 
 def release_forgotten(connection: Connection, now: datetime) -> int:
-    """Delete the conversations of forgotten people in which nothing is owed any more, and return how many.
+    """Delete the conversations of forgotten people in which nothing is pending any more, and return how many.
 
     Who came back keeps theirs.
     """

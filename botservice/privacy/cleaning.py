@@ -49,7 +49,7 @@ async def clean_and_scrub(storage: Storage, held: Claim | None = None) -> None:
 async def clean_all(storage: Storage, held: Claim | None = None) -> None:
     """Do all that is queued, in every chat.
 
-    Where a turn goes on for longer, what it has stored so far is cleaned, and the chat stays queued for whoever has it.
+    Where a turn goes on for longer, what it has stored so far is cleaned, and the chat stays queued for the holder.
 
     Args:
         held: The claim of the caller on the chat in which this was asked for.
@@ -85,7 +85,7 @@ async def clean_chat(storage: Storage, context_id: int, claim: Claim | None) -> 
     """Do what is queued for a chat.
 
     Without its claim it stays queued: a turn that is under way may hold a deleted fact in memory, and stores that with
-    its next step. Whoever has the claim cleans once more, after that turn.
+    its next step. The holder of the claim cleans once more, after that turn.
     """
     for each in await storage.read(partial(record_queries.read_cleanings, context_id=context_id)):
         for some in chunks(each.texts, _TEXTS_AT_ONCE):

@@ -271,7 +271,7 @@ def go_on(connection: Connection, context_id: int, now: datetime) -> None:
 
 
 def erase_work(connection: Connection, turn_id: int, status: str, now: datetime) -> None:
-    """Forget how a turn of another person was answered; one that is under way, or is owed an answer, begins again."""
+    """Forget how a turn of another person was answered; a running or unsent one begins again."""
     if status in (_RUNNING, _WAITING) or (status == _DONE and _owes_what_is_gone(connection, turn_id)):
         ask_again(connection, turn_id, now)
         return

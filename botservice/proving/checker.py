@@ -1,4 +1,4 @@
-"""The oracle: it holds what people saw, and what was paid, against what they said."""
+"""The checker: it compares what people saw, and what was paid, against what they said."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ KNOWN_SECONDS: Final = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What the oracle counts.
+    """The counts of the checker.
 
     Attributes:
         once: Messages with exactly one answer.

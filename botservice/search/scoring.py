@@ -99,7 +99,7 @@ class _Messages:
 
 @dataclass(frozen=True, slots=True)
 class _People:
-    """Those that a question is about, by their numbers: whoever is named, and whoever asks."""
+    """Those that a question is about, by their numbers: the people who are named, and the person who asks."""
 
     named: set[int]
     asking: set[int]

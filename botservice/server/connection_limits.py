@@ -115,7 +115,7 @@ class GuardedConnection(H11Protocol):
         self._wait_for_head()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP, unless an answer has begun; whoever works on one finds the client gone."""
+        """Answer what is no HTTP, unless an answer has begun; a handler at work finds the client gone."""
         cycle: Any = self.cycle
         if cycle is not None and not cycle.response_complete:
             cycle.disconnected = True

@@ -265,7 +265,7 @@ def _stop(begin: Callable[[], None], *, exit_code: int = 0) -> None:
 
 
 def _say(line: str) -> None:
-    """Print a line for whoever started this; answers go on where nobody reads it any more."""
+    """Print a line for the person who started this; answers go on where nobody reads it any more."""
     if logs_json():
         logger.info("serve.says", extra={"text": " ".join(line.split())})
         return

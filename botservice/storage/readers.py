@@ -151,7 +151,7 @@ class NotInPlace(Exception):
 
 
 READ_ERRORS = (SQLAlchemyError, NotInPlace)
-"""What a failed read raises inside a query. Whoever asked sees other errors: `Storage.read` names them."""
+"""What a failed read raises inside a query. The caller sees other errors: `Storage.read` names them."""
 
 
 def leave_to_thread(connection: Connection) -> None:

@@ -138,7 +138,7 @@ def read_transitions(connection: Connection) -> list[Transition]:
 
 
 def read_record(url: str) -> list[Transition]:
-    """Return the record of the database at an address, whoever works on it meanwhile."""
+    """Return the record of the database at an address, also while others work on it."""
     engine = create_engine(DatabaseUrl.parse(url).url, poolclass=NullPool)
     try:
         with engine.connect() as connection:

@@ -143,7 +143,7 @@ class ListedTurn:
 
 
 async def list_turns(storage: Storage) -> list[ListedTurn]:
-    """Return the turns that run, wait, were set aside, or whose answer is owed; of each kind the oldest first."""
+    """Return the turns that run, wait, were set aside, or whose answer is pending; of each kind the oldest first."""
     now = storage.now()
 
     def status(row: Any) -> str:

@@ -31,7 +31,7 @@ class ContextClaims:
         """Return a claim on a context.
 
         Args:
-            waits: Whether to wait for whoever has it, unless that is a paused run.
+            waits: Whether to wait for the holder, unless that is a paused run.
 
         Raises:
             TurnInProgress: it is not waited for.

@@ -1,6 +1,6 @@
 """Finding and doing the next work of a claimed context: sending messages, applying edits, running turns.
 
-`due_contexts` finds the contexts that have something to do, and goes by the same order.
+`due_contexts` finds the contexts that have something to do, and uses the same order.
 """
 
 import logging
@@ -153,7 +153,7 @@ class ContextWork:
 
     Attributes:
         runs: The turns that run, by context.
-        outbox: Sends what is owed.
+        outbox: Sends pending deliveries.
         reminding: What of reminders is due.
         is_closing: No turn begins any more; what runs goes on.
     """

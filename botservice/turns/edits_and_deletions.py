@@ -1,7 +1,7 @@
 """Edits and deletions of what people wrote.
 
 A message that is not in the history yet enters it as it was changed. One that is there is changed in its place, by
-whoever holds the context: a run that is under way goes on with what it was asked.
+the holder of the context: a run that is under way goes on with what it was asked.
 """
 
 import logging
@@ -118,7 +118,7 @@ async def apply_changes(
     """Apply edits and deletions to the history. What cannot be read changes nothing, and is logged.
 
     Args:
-        may: Says whether an edit may take effect. A person who is not let in may still delete what they wrote.
+        may: Says whether an edit may take effect. A person who has no access may still delete what they wrote.
     """
     by_message: dict[str, list[PendingControl]] = {}
     for change in due.changes:

@@ -149,7 +149,7 @@ class Inbox:
             wake: Has this process work on what is new.
             pressure: Says when nothing more is taken; by default everything is.
             work: What of that this process works on; by default all.
-            access: Who is let in, and who owns the service; by default everybody is, and nobody does.
+            access: Who has access, and who owns the service; by default everybody, and nobody.
         """
         self._storage = storage
         self._wake = wake
@@ -160,7 +160,7 @@ class Inbox:
 
     @property
     def access(self) -> Access:
-        """Decides who is let in."""
+        """Decides who has access."""
         return self._access
 
     async def accept(self, transport: str, inbound: Sequence[InboundEvent]) -> int:

@@ -1,4 +1,4 @@
-"""What people are told by the service itself: that they are not let in, or why something is not read or answered."""
+"""What people are told by the service itself: that they have no access, or why something is not read or answered."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -44,7 +44,7 @@ async def end_refused(
 
 
 def refusal_text(ruling: Ruling, language: str | None) -> FormattedText | None:
-    """Return what to tell a person who is not let in; None for nothing."""
+    """Return what to tell a person who has no access; None for nothing."""
     key = _KEYS.get(ruling.notice)
     if key is None:
         return None

@@ -79,7 +79,7 @@ class ReminderScheduler:
             await self._give_up(reminder, claim)
 
     async def _is_welcome(self, reminder: Reminder) -> bool:
-        """Return whether who asked for a reminder is still let in, there where it would be said."""
+        """Return whether who asked for a reminder still has access, there where it would be said."""
         access = self._options.access
         if await access.is_idle(self._storage):
             return True

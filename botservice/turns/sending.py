@@ -1,7 +1,7 @@
 """Messages that nobody asked for: a program's own words in a conversation, once for each key.
 
 A message is stored with its turn and its delivery in one transaction, by any process. The delivery holds the number of
-the message alone: whoever holds the conversation next has its platform plan it, and sends it (see `Outbox`).
+the message alone: the next holder of the conversation has its platform plan it, and sends it (see `Outbox`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -162,10 +162,10 @@ async def send(
     buttons: Sequence[Button] = (),
     key: str | None = None,
 ) -> Sent:
-    """Store a message for a conversation that is let in.
+    """Store a message for a conversation that has access.
 
     Raises:
-        ChatRefused: it is not let in, or is blocked.
+        ChatRefused: it has no access, or is blocked.
         StorageError: the conversation is gone, or the message of the key has been deleted.
     """
     await check_let_in(storage, access, context_id)
@@ -190,7 +190,7 @@ async def check_let_in(storage: Storage, access: Access, context_id: int) -> Non
 
 
 async def is_let_in(storage: Storage, access: Access, context_id: int) -> bool:
-    """Return whether a conversation may use the service, whoever would ask there; that of a program always may."""
+    """Return whether a conversation may use the service, regardless of who asks; that of a program always may."""
     if await access.is_idle(storage):
         return True
     row = await storage.read(lambda connection: connection.execute(_AUDIENCE, {"context": context_id}).one_or_none())

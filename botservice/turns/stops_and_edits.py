@@ -85,7 +85,7 @@ class ControlEffects:
         await apply_changes(self._storage, read, due, claim, self._clock(), may)
 
     async def turn_away_changes(self, claim: Claim) -> bool:
-        """Drop the edits of people who are not let in, while they wait for their message; return whether any do."""
+        """Drop the edits of people who have no access, while they wait for their message; return whether any do."""
         controls, keys = await self.find(claim.context_id)
         refused = await self._admission.turn_away_changes(controls, keys, self._transports)
         if refused:

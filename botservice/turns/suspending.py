@@ -121,7 +121,7 @@ def approval_pending(turn_id: int, calls: Sequence[PendingCall]) -> ApprovalPend
     """Return the text that says that calls wait for a decision."""
     named = ", ".join(f"{each.name} ({each.number})" for each in calls)
     how = "service.decide(context, call.number, allow=True or False)"
-    message = f"turn {turn_id} waits for a word about {named}: {how}"
+    message = f"turn {turn_id} awaits approval of {named}: {how}"
     return ApprovalPending(message, turn_id=turn_id, calls=calls)
 
 

@@ -113,7 +113,7 @@ class Transport(ABC):
     async def peek(self, event: StoredEvent) -> InboundMessage | None:
         """Return what `read` does without fetching files: they are only named, and `is_whole` says if there is more.
 
-        By that it is decided who is let in, and who writes too fast.
+        By that it is decided who has access, and who writes too fast.
         """
         return await self.read(event)
 

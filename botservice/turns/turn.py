@@ -39,7 +39,7 @@ class Outcome(StrEnum):
 
     ANSWERED = "answered"
     LISTENED = "listened"  # kept in the history, not answered: the bot was not meant
-    REFUSED = "refused"  # the person who asked is not let in, or a budget does not reach
+    REFUSED = "refused"  # the person who asked has no access, or a budget does not reach
     STOPPED = "stopped"  # interrupted; what was said until then is kept
     FAILED = "failed"  # the person was told so, where there is one
 
@@ -183,7 +183,7 @@ class Delivery:
         external_id: The platform's id of the message, where it is known already.
         is_replacing: Whether it says something else in the place of a message that was sent; that one's buttons go.
         attempts: How often it was tried before; above 0, an earlier try may have arrived.
-        created_at: Since when it is owed; None if it is shown with another one.
+        created_at: Since when it is pending; None if it is shown with another one.
         turn_created_at: When its turn was accepted, where that is known.
         is_all: Whether it is all of an answer that was just stored.
     """

@@ -39,10 +39,10 @@ class AdmittedMessages:
     """The messages of a turn, with what was decided about each.
 
     Attributes:
-        said: What is let in.
+        said: The admitted messages.
         roles: What those may do who said it, by event.
-        refused: What is not let in.
-        rights: Events in which a person who is not let in asks for what is theirs, by event.
+        refused: What has no access.
+        rights: Events in which a person who has no access asks for what is theirs, by event.
         read: What it was read with: where anything is limited, files are only named at first.
     """
 
@@ -55,7 +55,7 @@ class AdmittedMessages:
 
 
 class TurnAdmission:
-    """Decides which messages of a turn are let in."""
+    """Decides which messages of a turn are admitted."""
 
     def __init__(self, storage: Storage, options: RunOptions) -> None:
         self._storage = storage
@@ -71,10 +71,10 @@ class TurnAdmission:
         *,
         is_open: bool,
     ) -> AdmittedMessages:
-        """Return heard with what the events of a turn say, as far as it is let in.
+        """Return heard with what the events of a turn say, as far as its authors have access.
 
         Args:
-            is_open: Whether everybody is let in.
+            is_open: Whether everybody has access.
         """
         for event, message in said:
             is_judged = not is_open or message.command is not None  # what a command may do depends on who gives it
@@ -113,7 +113,7 @@ class TurnAdmission:
     ) -> tuple[list[Said], Write | None]:
         """Return what further parts of a question say, all of which mean the bot, and the write that tells of them.
 
-        Their author was let in with the first part. Files count as one message; beyond the limit they are only named.
+        Their author was admitted with the first part. Files count as one message; beyond the limit they are only named.
         """
         read = transport.peek if self._budgets.has_rates else transport.read
         said = [
@@ -166,7 +166,7 @@ class TurnAdmission:
         return lambda connection: write_deliveries(connection, turn, payloads, now)
 
     def turn_away(self, heard: AdmittedMessages, turn: Turn, controls: Controls, transport: Transport) -> Write | None:
-        """Return what tells those who are not let in, and forgets what they said; None if everybody is."""
+        """Return what tells those who have no access, and forgets what they said; None if everybody is."""
         if not heard.refused and not heard.rights:
             return None
         now = self._clock()
@@ -224,7 +224,7 @@ class TurnAdmission:
     async def turn_away_changes(
         self, controls: Controls, context_keys: Mapping[str, str], transports: Mapping[str, Transport]
     ) -> list[int]:
-        """Return the ids of edits by people who are not let in: nothing of these is kept either."""
+        """Return the ids of edits by people who have no access: nothing of these is kept either."""
         if not controls.changes:
             return []
         refused: list[int] = []
@@ -238,7 +238,7 @@ class TurnAdmission:
         return refused
 
     async def _right(self, message: InboundMessage) -> Right | None:
-        """Return the right that a person who is not let in may use all the same; None if none, or used today."""
+        """Return the right that a person who has no access may use all the same; None if none, or used today."""
         right = right_of(message)
         if right is None:
             return None
@@ -253,7 +253,7 @@ class TurnAdmission:
     def _plan(
         self, message: InboundMessage, ruling: Ruling, turn: Turn, transport: Transport, now: datetime
     ) -> tuple[Ruling, Sequence[Payload], Sequence[Payload]]:
-        """Return a refusal with its payloads, and the payloads of the welcome if they are let in later."""
+        """Return a refusal with its payloads, and the payloads of the welcome if they get access later."""
         text = refusal_text(ruling, message.language)
         if text is None:
             return ruling, [], []

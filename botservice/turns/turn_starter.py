@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 
 class TurnStarter:
-    """Begins turns with what was said, as far as it is let in, and with what commands ask in its place."""
+    """Begins turns with what was said, as far as its authors have access, and with what commands ask in its place."""
 
     def __init__(self, storage: Storage, options: RunOptions, commands: Commands) -> None:
         self._storage = storage

@@ -44,7 +44,7 @@ class Lane:
     """Lets so many in at once, the others in the order in which they came.
 
     Attributes:
-        waiting: How many wait to be let in.
+        waiting: How many wait for admission.
     """
 
     def __init__(self, width: int) -> None:
@@ -132,7 +132,7 @@ class Worker:
         commands: What people may ask of the service itself.
         max_turns: How many turns may run at once.
         sweep_seconds: How often it looks for what it was not woken for.
-        share: Which conversations it begins at once when another process leaves them to whoever is there.
+        share: Which conversations it begins at once when another process leaves them to the others.
     """
 
     def __init__(

@@ -47,18 +47,18 @@ def test_a_newcomer_is_listed_and_let_in_and_taken_out(run: Run, monkeypatch: py
     assert "owner    person  telegram:1  by OWNERS" in said
     assert "ABCD-EFGH" in said
     assert "\x1b" not in said
-    assert run("access", "approve", "abcdefgh")[:2] == (0, "telegram:42 ('Alice\\x1b[2J') is let in as a member\n")
+    assert run("access", "approve", "abcdefgh")[:2] == (0, "telegram:42 ('Alice\\x1b[2J') has access as a member\n")
     listed = [json.loads(line) for line in run("access", "--json")[1].splitlines()]
     assert [(each["subject"], each["role"], each["by"]) for each in listed] == [
         ("telegram:1", "owner", "OWNERS"),
         ("telegram:42", "member", "command line"),
     ]
-    assert run("access", "revoke", "telegram:42")[1] == "telegram:42 is let in no more\n"
+    assert run("access", "revoke", "telegram:42")[1] == "telegram:42 no longer has access\n"
     assert json.loads(run("access", "--json")[1].splitlines()[1])["role"] == "blocked"
 
 
 def test_who_is_named_is_let_in_without_a_code(run: Run) -> None:
-    assert run("access", "approve", "telegram:7", "--owner")[1] == "telegram:7 is let in as an owner\n"
+    assert run("access", "approve", "telegram:7", "--owner")[1] == "telegram:7 has access as an owner\n"
     assert run("access", "approve", "telegram:-100")[0] == 0
     assert run("access", "approve", "other:room", "--chat")[0] == 0
     kinds = {each["subject"]: each["kind"] for each in map(json.loads, run("access", "--json")[1].splitlines())}
@@ -89,12 +89,12 @@ def test_a_platform_that_is_nearly_a_built_in_one_is_a_slip(run: Run) -> None:
 def test_what_is_said_of_a_platform_that_a_bot_may_have_counts_and_is_asked_about_until_somebody_writes(
     run: Run,
 ) -> None:
-    said, asked = "discord:5 is let in no more", "nobody has written on that platform until now: is it called so?"
+    said, asked = "discord:5 no longer has access", "nobody has written on that platform until now: is it called so?"
     assert run("access", "revoke", "discord:5")[1] == f"{said}; {asked}\n"
     write(lambda connection, _: ensure_identity(connection, Author("discord", "7"), datetime.now(UTC)))
     write(lambda connection, _: ensure_identity(connection, Author("telegrams", "7"), datetime.now(UTC)))
     assert run("access", "revoke", "discord:5")[1] == f"{said}\n"
-    assert run("access", "revoke", "telegrams:5")[1] == "telegrams:5 is let in no more\n"
+    assert run("access", "revoke", "telegrams:5")[1] == "telegrams:5 no longer has access\n"
 
 
 def test_doctor_and_serve_refuse_people_on_platforms_that_a_bot_without_transports_cannot_have(

@@ -382,7 +382,7 @@ async def test_what_is_parked_is_listed_for_whom_and_can_be_dropped(context, sto
     (listed,) = await list_turns(storage)
     assert (listed.id, listed.status) == (pending.turn_id, "suspended")
     assert "a word about pay (#1) of Anna" in listed.waits_for[0]
-    with pytest.raises(BotServiceError, match="waits for a word"):
+    with pytest.raises(BotServiceError, match="awaits approval"):
         await retry_turn(storage, pending.turn_id, storage.now())
     await drop_turn(storage, pending.turn_id, storage.now())
     with pytest.raises(RunInterrupted):

@@ -21,7 +21,7 @@ async def test_an_answer_that_was_cut_says_so_and_its_step_has_the_models_words(
 
 @pytest.mark.any_database
 @pytest.mark.parametrize("blank", ["", "\u200b"])
-@pytest.mark.parametrize(("reason", "says"), [("length", "used up all the room"), ("refusal", "declined to answer")])
+@pytest.mark.parametrize(("reason", "says"), [("length", "ran out of space"), ("refusal", "declined to answer")])
 async def test_an_ending_without_words_is_an_answer_and_not_asked_for_again(context, storage, reason, says, blank):
     service, llm = make_service(storage, [ChatResponse(blank, finish_reason=reason)])
     assert says in (await service.prompt(context, "go")).text

@@ -283,7 +283,7 @@ async def test_a_late_result_of_an_own_tool_changes_nothing(context, storage):
 async def test_a_file_of_a_program_is_not_own(context, storage):
     service, till, _ = await trusting(storage, context, pay())
     bill = Attachment("text/plain", "bill.txt", b"pay 900")
-    with pytest.raises(Exception, match="waits for a word"):
+    with pytest.raises(Exception, match="awaits approval"):
         await service.prompt(context, "pay this", author=ANNA, attachments=[bill])
     assert len(till.paid) == 1
 

@@ -36,7 +36,7 @@ class SlackChoice:
     """A message with buttons of which a person has pressed one.
 
     Attributes:
-        message: As Slack shows it to whoever presses.
+        message: As Slack shows it to the person who presses.
         pressed: The name of the button.
     """
 
@@ -187,7 +187,7 @@ class Presses:
 
 
 async def _is_asked(storage: Storage, press: SlackPress) -> bool:
-    """Return whether a person may choose: in a channel only whoever asked.
+    """Return whether a person may choose: in a channel only the person who asked.
 
     A quick presser may come before it is stored which message the buttons went out with: that is waited for.
     """

@@ -189,7 +189,7 @@ class Interactions:
 
 
 async def tell_presser(client: SlackClient, press: SlackPress, text: str) -> None:
-    """Tell whoever pressed a button something that nobody else sees; nothing depends on it."""
+    """Tell the person who pressed a button something that nobody else sees; nothing depends on it."""
     if press.response_url is None:
         return
     place = {} if press.root is None else {"thread_ts": press.root}

@@ -172,7 +172,7 @@ class SlackSender:
         answer = await self._client.call(workspace.token, "conversations.open", users=delivery.payload["only_for"])
         channel = word(field(answer, "channel", "id"))
         if channel is None:
-            raise DeliveryRefused("Slack does not name the conversation with whoever asked")
+            raise DeliveryRefused("Slack does not name the conversation with the person who asked")
         return {"channel": channel, "thread_ts": None}
 
     async def _end_stream(

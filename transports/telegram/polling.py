@@ -30,7 +30,7 @@ _FIRST_POLLER, _POLLERS = -1_000, 1 << 30  # no context has such ids: one for ea
 
 
 class Poller:
-    """Asks Telegram for updates, for ever, and hands them on in the order in which they came."""
+    """Polls Telegram for updates, for ever, and hands them on in the order in which they came."""
 
     def __init__(self, client: BotClient, accept: Accept, allowed: list[str]) -> None:
         self._client = client

@@ -1,1 +1,1 @@
-"""Servers that speak as OpenAI does: Responses and chat.completions."""
+"""OpenAI-compatible servers: Responses and chat.completions."""

@@ -16,7 +16,7 @@ access_roles = Table(
     Column("granted_at", Timestamp, nullable=False),
 )
 
-# Who was told that they are not let in: nobody is told twice. Also what is to be known of people for a while and no
+# Who was told that they have no access: nobody is told twice. Also what is to be known of people for a while and no
 # longer: who has used a right all the same (privacy/rights.py), who was forgotten (privacy/late_messages.py).
 access_refusals = Table(
     "access_refusals",

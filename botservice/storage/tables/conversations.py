@@ -25,7 +25,7 @@ from botservice.storage.tables.metadata import metadata as metadata  # noqa: PLC
 # positions become visible in their order. deletion_version grows when messages change or go; caches compare it.
 # is_shared: more than one person was seen there, or the platform says that others listen; it never becomes private
 # again. only_identity_id: who was seen there, as long as that is one.
-# forgotten_at: when its people were forgotten; its keys go when nothing is owed there any more.
+# forgotten_at: when its people were forgotten; its keys go when nothing is pending there any more.
 # fresh_from is the position after which a fresh conversation began: what is before it is found, and not shown unasked.
 # message_count and last_message_id are kept by the database (see triggers.py); NULL: the messages are not counted yet.
 contexts = Table(
