@@ -132,9 +132,7 @@ async def test_it_says_what_was_deleted_and_what_remains(storage):
         await say(bot, "bob", "hello alice", chat="group1")
         await say(bot, "alice", "and good bye", chat="group1")
         answer = await say(bot, "alice", "/forget chat yes", chat="group1")
-        assert answer.startswith(
-            "Forgotten. Deleted: 2 messages, 2 answers, 1 fact. The messages of other people stay. "
-        )
+        assert answer.startswith("Forgotten. Deleted: 2 messages, 2 answers, 1 fact. The words of other people stay. ")
         answer = await say(bot, "alice", "/forget me yes", chat="alice")
         counted = "Deleted: 1 whole chat, 1 message, 1 answer, 1 file, 1 fact. These stay: "
         assert answer.startswith(f"Forgotten. {counted}")

@@ -172,7 +172,7 @@ async def test_what_the_service_itself_said_is_found_too(run_site, storage_url):
             f"notice-{notice['place']}",
             notice["at"],
         )
-        assert [part["text"] for part in found["hit"]["parts"] if part["is_hit"]] == ["last", "question"]
+        assert [part["text"] for part in found["hit"]["parts"] if part["is_hit"]] == ["last", "question", "last"]
         assert [name for name, _ in await listed(visitor, search="ä😀 amount")] == [asked]  # what a tool asks
         assert await listed(visitor, search='"text"') == []
         assert await listed(await site.visitor(), search="last question") == []
