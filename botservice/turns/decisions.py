@@ -185,7 +185,7 @@ async def decide(
     def write(connection: Connection) -> bool:
         call = _find_named(connection, context.id, call_id, PendingKind.APPROVAL)
         if call is None:
-            raise BotServiceError(f"no call {call_id!r} waits for a word in context {context.id}")
+            raise BotServiceError(f"no call {call_id!r} awaits approval in context {context.id}")
         if not call.is_waiting or call.expires_at <= now:
             return False
         notify_replicas(connection, [Wakeup(context.id, EventKind.DECISION, is_open=True)])
