@@ -1,4 +1,4 @@
-"""Every statement of deliveries: what chats are owed, what is on its way, and what platforms have refused."""
+"""Every statement of deliveries: pending ones, those in transit, and those that platforms refused."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

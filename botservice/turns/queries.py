@@ -201,7 +201,7 @@ def begin_turns(connection: Connection, read: Sequence[tuple[int, int, str | Non
     """Mark turns running that begin for the first time.
 
     Args:
-        read: Of each its id, how many events it had beside the first, the digest of its system prompt, and the moment.
+        read: Of each its id, how many events it had after the first, the digest of its system prompt, and the moment.
 
     Raises:
         TurnGrew: one has other messages now, or was dropped.

@@ -303,7 +303,7 @@ async def test_what_is_always_allowed_asks_no_more_for_this_person_here(context,
 @pytest.mark.any_database
 async def test_what_nobody_waits_for_cannot_be_decided(context, storage):
     service, _ = make_service(storage, [])
-    with pytest.raises(BotServiceError, match="no call .x. awaits"):
+    with pytest.raises(BotServiceError, match="no call 'x' awaits"):
         await service.decide(context, "x")
     with pytest.raises(BotServiceError, match="nothing called 'x'"):
         await service.hand_in(context, "x", 1)
