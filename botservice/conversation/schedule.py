@@ -50,7 +50,7 @@ def read_schedule(arguments: str) -> ScheduleWish | None:
     rest = words[used:]
     zone = find_zone(rest[0]) if rest and _ZONE.fullmatch(rest[0]) else None
     count = used + (zone is not None)
-    text = re.sub(rf"\A\s*(\S+\s+){{{count}}}", "", f"{arguments} ", count=1).strip() if len(words) > count else ""
+    text = arguments.split(None, count)[count].strip() if len(words) > count else ""
     return ScheduleWish(rule, zone, text)
 
 

@@ -11,7 +11,7 @@ from botservice.search.passages import split_passages
 
 LONGEST: Final = 1_600  # characters: 200 to 400 tokens
 _SHORT: Final = 400  # a shorter section stands together with the sections below it
-_HEADING: Final = re.compile(r"(#{1,6}) +(.*?)[ #]*", re.ASCII)
+_DEEPEST: Final = 6  # levels of headings
 _FENCE: Final = re.compile(r"(```|~~~)")
 _MARKS: Final = re.compile(r"[*_`]+")
 _PAGE: Final = "\f"
@@ -69,16 +69,21 @@ def _sections(text: str) -> Iterator[_Section]:
             mark = _FENCE.match(line.lstrip())
             if mark and fence in ("", mark[1]):
                 fence = "" if fence else mark[1]
-            heading = None if fence else _HEADING.fullmatch(line)
-            if heading is None:
+            level = 0 if fence else _level_of(line)
+            if not level:
                 lines.append(line)
                 continue
             yield _Section(_path(open_headings), "\n".join(lines).strip(), number if has_pages else None)
             lines.clear()
-            level = len(heading[1])
             open_headings = [each for each in open_headings if each[0] < level]
-            open_headings.append((level, _MARKS.sub("", heading[2]).strip()))
+            open_headings.append((level, _MARKS.sub("", line.strip("# "))))
         yield _Section(_path(open_headings), "\n".join(lines).strip(), number if has_pages else None)
+
+
+def _level_of(line: str) -> int:
+    """Return the level of a heading, 1 for the highest; 0 for any other line."""
+    level = len(line) - len(line.lstrip("#"))
+    return level if level <= _DEEPEST and line[level : level + 1] == " " else 0
 
 
 def _path(headings: list[tuple[int, str]]) -> str:

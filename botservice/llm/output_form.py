@@ -15,7 +15,7 @@ _ASK: Final = (
     "Give your final answer as one JSON object, without any other text, that is valid by this JSON schema:\n{schema}"
 )
 _WRONG: Final = "Your answer is not valid: {reason}. Answer again with the JSON object alone."
-_FENCED: Final = re.compile(r"\s*```[a-zA-Z]{0,10}\s*\n(.*)\n\s*```\s*", re.DOTALL)
+_FENCE: Final = "```"
 _MOST_REASONS: Final = 5
 # Source: OpenAI's guide on structured outputs, "Supported schemas"; what is left out is checked here all the same.
 _KEPT: Final = frozenset(
@@ -74,8 +74,7 @@ class OutputForm:
         try:
             if not isinstance(answer, str):
                 return self.model.model_validate(answer)
-            fenced = _FENCED.fullmatch(answer)
-            return self.model.model_validate_json(fenced[1] if fenced else answer)
+            return self.model.model_validate_json(_without_fence(answer))
         except ValidationError as error:
             raise ValueError("; ".join(map(_spell, error.errors(include_url=False)[:_MOST_REASONS]))) from None
 
@@ -126,3 +125,10 @@ def _strict_object(schema: Mapping[str, Any]) -> dict[str, Any]:
         raise _NotStrictError
     strict = {name: _strict(each) for name, each in properties.items()}
     return {"properties": strict, "required": list(strict), "additionalProperties": False}
+
+
+def _without_fence(answer: str) -> str:
+    """Return what stands in a fenced block of code, where the whole answer is one."""
+    lines = answer.strip().splitlines()
+    is_fenced = len(lines) > 2 and lines[0].startswith(_FENCE) and lines[-1].strip() == _FENCE
+    return "\n".join(lines[1:-1]) if is_fenced else answer
