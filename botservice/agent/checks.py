@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import Parameter
 from typing import Any, Final, TypeAlias
 
-from botservice.agent.tool_threads import run_in_thread
 from botservice.conversation.agent_memory import AgentMemory
 from botservice.conversation.field_values import StepError
 from botservice.core.errors import InvalidField
+from botservice.core.threads import run_in_thread
 from botservice.telemetry.logs import redact
 
 FinalAnswerCheck: TypeAlias = Callable[..., Any]

@@ -14,12 +14,12 @@ from typing import Any, Final, Protocol, runtime_checkable
 from botservice.agent.tool import Later, Tool
 from botservice.agent.tool_outputs import OutputError, cut, read_output
 from botservice.agent.tool_signature import ArgumentsError
-from botservice.agent.tool_threads import run_in_thread
 from botservice.agent.toolbox import Tools
 from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import StepError
 from botservice.conversation.steps import ActionStep
 from botservice.core.messages import Attachment, Button, ToolCall, storable
+from botservice.core.threads import run_in_thread
 from botservice.telemetry.logs import redact
 from botservice.telemetry.measuring import ToolRun, measured
 

@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from botservice.agent.tool_threads import run_in_thread
 from botservice.commands.asker import find_asker, unknown
 from botservice.commands.command import Command
 from botservice.core.messages import Attachment
+from botservice.core.threads import run_in_thread
 from botservice.privacy.export_queries import begin_export, note_export
 from botservice.privacy.exported_data import make_archive, read_person
 from botservice.storage.blobs import store_blob

@@ -13,11 +13,11 @@ from pydantic_core import to_jsonable_python
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.agent.tool_signature import ArgumentsError
-from botservice.agent.tool_threads import run_in_thread
 from botservice.conversation.context import AgentContext
 from botservice.conversation.steps import ActionStep
 from botservice.core.arguments import is_async
 from botservice.core.messages import ToolCall
+from botservice.core.threads import run_in_thread
 from botservice.storage.database import Connection
 from botservice.turns.call_queries import find_of_turn
 from botservice.turns.grant_queries import find_grants, is_all_said_by

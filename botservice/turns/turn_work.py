@@ -7,7 +7,6 @@ from datetime import datetime
 from functools import partial
 
 from botservice.agent.agent import Action, AgentTool, FinishAction, ModelReply, rests_on_others
-from botservice.agent.tool_threads import run_in_thread
 from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import CallbackFailure, Timing
 from botservice.conversation.items import MemoryItem
@@ -15,6 +14,7 @@ from botservice.conversation.queries import note_untrusted
 from botservice.conversation.steps import ActionStep, FailedStep, FinalAnswerStep, MemoryStep
 from botservice.core.errors import InvalidField, TurnWaiting
 from botservice.core.messages import Button, Message, Role, is_blank
+from botservice.core.threads import run_in_thread
 from botservice.people.budgets import Standing
 from botservice.people.names import is_guest
 from botservice.storage.claims import Claim

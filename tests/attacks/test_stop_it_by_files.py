@@ -22,8 +22,8 @@ from botservice.core.policies import Scope, parse_limits
 from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import events, messages
 from botservice.turns.refusing import unread_text
-from transports.files.documents import DocumentReaders, MemoryLimit
-from transports.files.read_cache import FileText, KeptTexts
+from transports.common.documents import DocumentReaders, MemoryLimit
+from transports.common.read_cache import FileText, KeptTexts
 
 SMALL = PageLimits(cpu_seconds=1)
 PATIENCE_SECONDS = 120

@@ -5,7 +5,7 @@ from standins import office
 
 from botservice.agent.reader import OfficeReader
 from botservice.core.messages import Attachment
-from transports.files.documents import DocumentReaders, read_document
+from transports.common.documents import DocumentReaders, read_document
 
 LETTER = b"From: ann@example.org\nTo: bob@example.org\nSubject: Lunch\nContent-Type: text/plain\n\nSee you at noon.\n"
 ROWS = [["City", "Desks"], ["Lisbon", "12"]]

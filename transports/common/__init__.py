@@ -1,1 +1,1 @@
-"""What several transports share, besides Markdown and files."""
+"""What several transports share, besides Markdown."""

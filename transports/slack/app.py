@@ -18,8 +18,8 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.background_tasks import Errands
+from transports.common.documents import DocumentReaders
 from transports.common.pacing import Pace
-from transports.files.documents import DocumentReaders
 from transports.slack.bolt import PATH, SocketListener, build_bolt
 from transports.slack.button_presses import Presses
 from transports.slack.client import SlackClient, SlackFailure

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 from botservice.core.messages import Attachment
 from botservice.core.quoting import quote_name
 from botservice.storage.database import Storage
-from transports.files.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, read_document
-from transports.files.read_cache import FileText
+from transports.common.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, read_document
+from transports.common.read_cache import FileText
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import field, word
 from transports.slack.shared_documents import DocumentKind, SharedDocuments, kind_of

@@ -14,8 +14,8 @@ from botservice.turns.buttons import write_buttons
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
+from transports.common.stored_files import name_file
 from transports.common.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
-from transports.files.stored import name_file
 from transports.slack.formatting import Pings, format_answer
 from transports.slack.inbound_events import (
     COMMAND_PREFIX,

@@ -9,10 +9,10 @@ from botservice.core.check_result import Finding
 from botservice.core.errors import SettingsError
 from botservice.transport_plugins import TransportPlugin, TransportSetup
 from botservice.turns.transport import Transport
-from transports.files.documents import build_reading
+from transports.common.documents import build_reading
 
 if TYPE_CHECKING:
-    from transports.files.documents import DocumentReaders
+    from transports.common.documents import DocumentReaders
     from transports.slack.app import SlackTransport
     from transports.slack.installing import OAuthApp
 

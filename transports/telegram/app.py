@@ -18,8 +18,8 @@ from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
+from transports.common.documents import DocumentReaders
 from transports.common.pacing import Pace
-from transports.files.documents import DocumentReaders
 from transports.telegram.button_presses import TelegramChoices
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus

@@ -25,8 +25,8 @@ from telegram import Bot, InputFile, InputMedia
 from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest, RequestData
 
-from botservice.agent.tool_threads import run_in_thread
 from botservice.core.messages import storable
+from botservice.core.threads import run_in_thread
 from botservice.llm.connector import LONGEST_HEADER, Connector
 from botservice.llm.network import name_proxy, tls_context
 

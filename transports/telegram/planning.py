@@ -12,8 +12,8 @@ from botservice.core.messages import Attachment, Message, Role
 from botservice.turns.buttons import write_buttons
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
+from transports.common.stored_files import name_file
 from transports.common.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
-from transports.files.stored import name_file
 from transports.telegram.entities import Rich, as_wire
 from transports.telegram.extras import receiver_of
 from transports.telegram.formatting import MAX_CAPTION_UNITS, MAX_TEXT_UNITS, format_formatted, format_markdown

@@ -8,10 +8,10 @@ from botservice.config.settings import Settings, reveal
 from botservice.core.check_result import Finding
 from botservice.transport_plugins import TransportPlugin, TransportSetup
 from botservice.turns.transport import Transport
-from transports.files.documents import build_reading
+from transports.common.documents import build_reading
 
 if TYPE_CHECKING:
-    from transports.files.documents import DocumentReaders
+    from transports.common.documents import DocumentReaders
     from transports.telegram.app import TelegramTransport
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from botservice.core.messages import Author, InboundMessage
 from botservice.core.references import LONGEST_REFERENCE, Reference, ReferenceKind
 from botservice.turns.turn import StoredEvent
-from transports.files.documents import ExtractedFiles
+from transports.common.documents import ExtractedFiles
 from transports.markdown.links import link
 from transports.telegram.authorship import QUOTES, is_typed
 from transports.telegram.button_presses import pressed_message

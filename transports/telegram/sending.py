@@ -10,7 +10,7 @@ from botservice.core.errors import DeliveryInstead, DeliveryRefused
 from botservice.storage.database import Storage
 from botservice.turns.turn import Delivery
 from transports.common.pacing import Pace
-from transports.files.stored import ending_of, read_stored_file
+from transports.common.stored_files import ending_of, read_stored_file
 from transports.telegram.client import BotClient, InputFile, as_media
 from transports.telegram.entities import DATE_TIME
 from transports.telegram.extras import Extras

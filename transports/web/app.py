@@ -15,7 +15,7 @@ from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, StoredEvent
-from transports.files.documents import DocumentReaders
+from transports.common.documents import DocumentReaders
 from transports.web.authentication import PageAuthentication
 from transports.web.backend import Backend
 from transports.web.chat import ChatEndpoints

@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from botservice.agent.tool_threads import run_in_thread
+from botservice.core.threads import run_in_thread
 from transports.common.growing_answer import AnswerState
 from transports.markdown.sections import Sections
 from transports.markdown.unfinished import close_section

@@ -10,7 +10,7 @@ from botservice.core.messages import Attachment, InboundMessage
 from botservice.core.quoting import in_one_line, quote_name
 from botservice.storage.database import Storage
 from botservice.turns.turn import StoredEvent
-from transports.files.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, read_document
+from transports.common.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, read_document
 from transports.web.backend import Refusal
 
 BROWSER_FILES: Final = 10

@@ -10,12 +10,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from botservice.agent.agent import Agent
-from botservice.agent.tool_threads import run_in_thread
 from botservice.conversation.field_values import Timing
 from botservice.conversation.items import MemoryItem
 from botservice.conversation.readable import listed
 from botservice.conversation.replay import visible
 from botservice.conversation.steps import TaskStep
+from botservice.core.threads import run_in_thread
 from botservice.devtools.conversations import TurnRecord, read_turns
 from botservice.devtools.queries import TurnDetails, read_details, read_said
 from botservice.llm.chat import ChatLLM

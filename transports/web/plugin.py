@@ -16,7 +16,7 @@ from botservice.transport_plugins import TransportPlugin, TransportSetup, load_p
 from botservice.turns.queries import measure_backlog
 from botservice.turns.run_options import utc_now
 from botservice.turns.transport import Transport
-from transports.files.documents import build_reading
+from transports.common.documents import build_reading
 from transports.web.metrics import metrics_route
 from transports.web.tool_sign_in import sign_in_route
 

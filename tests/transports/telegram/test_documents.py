@@ -10,7 +10,7 @@ from botservice.agent.reader import PdfReader
 from botservice.core.errors import LLMError
 from botservice.core.messages import Attachment
 from botservice.llm.openai.speech import OpenAITranscriber
-from transports.files.documents import MAX_TEXT_CHARACTERS, DocumentReaders, read_document
+from transports.common.documents import MAX_TEXT_CHARACTERS, DocumentReaders, read_document
 
 
 def pdf(*texts: str) -> bytes:

@@ -15,7 +15,7 @@ from botservice.agent.reminding import REMINDER_TOOLS
 from botservice.llm.openai.speech import OpenAITranscriber
 from tests.transports.telegram.test_approval import GROUP, becomes, press
 from tests.transports.telegram.test_documents import Ears
-from transports.files.documents import DocumentReaders
+from transports.common.documents import DocumentReaders
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
 STRANGER = {"type": "hidden_user", "date": 0, "sender_user_name": "Mallory"}

@@ -14,7 +14,7 @@ from botservice.config.settings import Settings
 from botservice.core.messages import Attachment, storable
 from botservice.storage.database import Storage
 from botservice.turns.event_queries import begin_reading, end_reading
-from transports.files.read_cache import FileKey, FileText, KeptTexts
+from transports.common.read_cache import FileKey, FileText, KeptTexts
 
 logger = logging.getLogger(__name__)
 
