@@ -82,7 +82,7 @@ from .history.indexing import EmbeddingIndexer as EmbeddingIndexer
 from .history.local_embedder import E5Embedder as E5Embedder
 from .history.local_embedder import LocalEmbedder as LocalEmbedder
 from .history.notes import Note as Note
-from .history.questions import SearchHit as SearchHit
+from .history.search_values import SearchHit as SearchHit
 from .history.window import MessageSelector as MessageSelector
 from .history.window import MessageWindowMessageSelector as MessageWindowMessageSelector
 from .history.window import NoMessages as NoMessages

@@ -41,8 +41,8 @@ from botservice.storage.database import Connection, Storage
 from botservice.telemetry.logs import redact
 from botservice.turns.agent_run import AgentRun
 from botservice.turns.call_queries import find_due_turn
-from botservice.turns.context_claims import ContextClaims, open_storage
 from botservice.turns.decisions import decide, hand_in
+from botservice.turns.program_claims import ProgramClaims, open_storage
 from botservice.turns.queries import (
     find_failed_turn,
     find_running_turn,
@@ -144,7 +144,7 @@ class AgentService:
         if approval_hours is not None:
             self.options = replace(self.options, approval_lasts=timedelta(hours=approval_hours))
         self.on_sent: Callable[[int], object] = lambda _: None
-        self._claims = ContextClaims()
+        self._claims = ProgramClaims()
 
     def take_name(self, name: str) -> None:
         """Set the bot's name, also in the standard prompt; your own prompts stay as they are.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from botservice.conversation.agent_memory import RenderedStep
 from botservice.core.messages import Message
-from botservice.history.questions import SearchHit
+from botservice.history.search_values import SearchHit
 
 _CUT_MARK = "\n[… cut: too long to be read as a whole …]\n"
 _FEWEST_CHARACTERS = 200

@@ -9,7 +9,8 @@ from typing import Any
 
 from botservice.agent.agent import Action, Agent, FinishAction, Plan, agents_among
 from botservice.agent.checks import FinalAnswerCheck, checked_checks
-from botservice.agent.documents import (
+from botservice.agent.isolation import Narrowing, find_not_seen
+from botservice.agent.knowledge_base import (
     KNOWLEDGE_TOKENS,
     KnowledgeBase,
     cited_ids,
@@ -17,7 +18,6 @@ from botservice.agent.documents import (
     search_tool,
     with_citations,
 )
-from botservice.agent.isolation import Narrowing, find_not_seen
 from botservice.agent.model_refusals import SharedRefusals
 from botservice.agent.prompt import Prompt, PromptBuilder, estimate_tokens
 from botservice.agent.skills import Skills

@@ -14,8 +14,8 @@ from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from typing import Any, TypeVar
 
-from botservice.agent.documents import KNOWLEDGE_TOKENS, KnowledgeBase, QuotedPassage, describe_passages, fill
 from botservice.agent.fitting import Pieces, Scales, count_left_out, fit
+from botservice.agent.knowledge_base import KNOWLEDGE_TOKENS, KnowledgeBase, QuotedPassage, describe_passages, fill
 from botservice.conversation.agent_memory import RenderedStep, start_of_work
 from botservice.conversation.chat_messages import without_pictures
 from botservice.conversation.context import AgentContext
@@ -30,7 +30,7 @@ from botservice.history.documents import question_of
 from botservice.history.namesakes import shared_names
 from botservice.history.note_queries import read_notes
 from botservice.history.notes import StoredNote, describe_notes
-from botservice.history.questions import SearchHit
+from botservice.history.search_values import SearchHit
 from botservice.history.shown import (
     Source,
     as_is,

@@ -9,7 +9,7 @@ from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import note_untrusted
 from botservice.core.messages import Author
 from botservice.history.namesakes import shared_names
-from botservice.history.questions import SearchHit, TimeRange
+from botservice.history.search_values import SearchHit, TimeRange
 from botservice.history.shown import authors_of, describe_records, records_of, room_for_records
 from botservice.llm.tokens import counter_for
 from botservice.people.fact_keeping import keep_fact

@@ -22,9 +22,9 @@ from botservice.history.queries import (
     read_period,
     read_shown,
 )
-from botservice.history.questions import Question, SearchHit, TimeRange, merge_hits
 from botservice.history.recent import Recent, RecentMessages
 from botservice.history.rows import Bounds, NewMessage, read_messages, told_apart
+from botservice.history.search_values import Question, SearchHit, TimeRange, merge_hits
 from botservice.history.shown import Room
 from botservice.history.window import CONVERSATION, MessageSelector, StoredMessages, is_quick
 from botservice.llm.tokens import TokenCounter, count_aside, counter_for

@@ -8,9 +8,9 @@ from typing import Any
 from botservice.history.documents import documents_of, read_documents
 from botservice.history.long_chats import LongChats
 from botservice.history.queries import list_between
-from botservice.history.questions import Question
 from botservice.history.recent import RecentMessages
 from botservice.history.search_queries import WordBlock, find_stretches, read_vectors
+from botservice.history.search_values import Question
 from botservice.history.vectors import VectorPage
 from botservice.search.documents import Document
 from botservice.search.index import SearchIndex

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from botservice.history.context_index import ContextIndex
 from botservice.history.long_chats import DEFAULT_LONG_CHATS, LongChats, rank, search_long_chat
 from botservice.history.queries import find_state, read_by_id
-from botservice.history.questions import Question, SearchHit
 from botservice.history.recent import Recent, RecentMessages
 from botservice.history.search_queries import WordBlock, write_stretch
+from botservice.history.search_values import Question, SearchHit
 from botservice.history.vectors import QuestionVectors
 from botservice.llm.tokens import TokenCounter
 from botservice.search.query import split_questions

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from botservice.core.messages import Role
 from botservice.history.documents import read_documents
 from botservice.history.queries import find_time, list_at
-from botservice.history.questions import Question
 from botservice.history.search_queries import read_blocks, read_vectors_of
+from botservice.history.search_values import Question
 from botservice.history.vectors import VectorPage
 from botservice.search.arrays import each_once
 from botservice.search.blocks import LONGEST_STRETCH, block_of, key_of, unpack

@@ -11,7 +11,7 @@ from botservice.core.messages import SHOWN_TYPES, Attachment, Author, Message, R
 from botservice.core.quoting import FOUND_END, FOUND_START, quote_name, quote_record, quote_said, quote_said_in_group
 from botservice.history.excerpts import LONGEST_RECORD, make_excerpt, read_on, whole_of
 from botservice.history.namesakes import account_mark, is_shared
-from botservice.history.questions import SearchHit
+from botservice.history.search_values import SearchHit
 from botservice.llm.tokens import TokenCounter
 
 CUT: Final = "…"  # at the end of a message of which not all is shown

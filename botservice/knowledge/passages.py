@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from botservice.agent.documents import BETWEEN
+from botservice.agent.knowledge_base import BETWEEN
 from botservice.search.passages import split_passages
 
 LONGEST: Final = 1_600  # characters: 200 to 400 tokens

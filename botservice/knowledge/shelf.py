@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from botservice.agent.documents import KnowledgeBase, QuotedPassage
+from botservice.agent.knowledge_base import KnowledgeBase, QuotedPassage
 from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import read_is_shared
 from botservice.core.chat_addresses import ChatAddress

@@ -10,7 +10,7 @@ from botservice.agent.remembering import recall
 from botservice.conversation.step_records import read_steps
 from botservice.core.messages import Attachment, Author, Message, Role
 from botservice.core.quoting import found_records
-from botservice.history.questions import SearchHit
+from botservice.history.search_values import SearchHit
 from botservice.history.shown import as_record, describe_found, records_of, room_for_found, size_of
 from botservice.llm.tokens import counter_for
 

@@ -17,9 +17,9 @@ from botservice import AgentContext, Author, Storage
 from botservice.history.finding import SearchIndexes
 from botservice.history.long_chats import LongChats
 from botservice.history.queries import change_message
-from botservice.history.questions import Question
 from botservice.history.rows import NewWords
 from botservice.history.search_queries import WordBlock, find_stretches, write_stretch, write_vectors
+from botservice.history.search_values import Question
 from botservice.history.vectors import QuestionVectors, as_unit_rows
 from botservice.storage.tables.conversations import contexts, messages, word_blocks
 

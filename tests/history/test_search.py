@@ -13,7 +13,7 @@ from botservice.history import context_index
 from botservice.history.chat_history import ChatHistory
 from botservice.history.context_index import PAGE
 from botservice.history.finding import SearchIndexes
-from botservice.history.questions import Question
+from botservice.history.search_values import Question
 from botservice.storage.tables.conversations import contexts, messages
 
 START = datetime(2024, 3, 1, 9, tzinfo=UTC)

@@ -6,7 +6,7 @@ from pathlib import Path
 from standins.bot_api import BotApi
 
 from botservice import Storage
-from botservice.agent.documents import BETWEEN
+from botservice.agent.knowledge_base import BETWEEN
 from botservice.knowledge.indexer import KnowledgeIndexer
 from botservice.knowledge.shelf import Shelf
 

@@ -21,7 +21,7 @@ class _Line:
     length: int = 0
 
 
-class ContextClaims:
+class ProgramClaims:
     """Claims conversations for a service."""
 
     def __init__(self) -> None:
