@@ -33,11 +33,11 @@ def test_an_archive_a_day_arrives_and_is_not_kept(tmp_path):
             api.person_says("/export", chat_id=CHAT)
             api.wait_until(lambda: len(archives(api)) == 1, timeout=60, what="the archive")
             api.person_says("/export", chat_id=CHAT)
-            api.wait_until(lambda: "possible from" in api.visible_texts(CHAT)[-1], timeout=60, what="a later time")
+            api.wait_until(lambda: "the next one from" in api.visible_texts(CHAT)[-1], timeout=60, what="a later time")
             assert blobs(path) == 0, "it has arrived, so it is not kept"
             api.person_says("/export last", chat_id=CHAT)
             api.wait_until(lambda: len(archives(api)) == 2, timeout=60, what="one before all is forgotten")
             api.person_says("/export last", chat_id=CHAT)
-            api.wait_until(lambda: "possible from" in api.visible_texts(CHAT)[-1], timeout=60, what="a later time")
+            api.wait_until(lambda: "the next one from" in api.visible_texts(CHAT)[-1], timeout=60, what="a later time")
             assert len(archives(api)) == 2
             assert "Traceback" not in bot.log
