@@ -43,6 +43,7 @@ from botservice.turns.agent_run import AgentRun
 from botservice.turns.call_queries import find_due_turn
 from botservice.turns.decisions import decide, hand_in
 from botservice.turns.program_claims import ProgramClaims, open_storage
+from botservice.turns.program_messages import Sent, checked_words, prepare_message, send
 from botservice.turns.queries import (
     find_failed_turn,
     find_running_turn,
@@ -54,7 +55,6 @@ from botservice.turns.queries import (
 from botservice.turns.resuming import check_none_waits
 from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run_options import Clock, RunOptions, clock_of
-from botservice.turns.sending import Sent, checked_words, prepare_message, send
 from botservice.turns.storing_questions import store_api_question
 from botservice.turns.transport import Live, Transport
 from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end

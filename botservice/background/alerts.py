@@ -21,8 +21,8 @@ from botservice.core.errors import BotServiceError, StorageUnavailable
 from botservice.storage.database import Connection, Storage
 from botservice.telemetry.measuring import TurnEnd, Work, sending_to
 from botservice.texts import in_language
+from botservice.turns.program_messages import find_or_make, prepare_message, write_message
 from botservice.turns.queries import find_newest_messages
-from botservice.turns.sending import find_or_make, prepare_message, write_message
 from botservice.turns.turn import Outcome, StoredEvent
 from botservice.turns.worker import Worker
 

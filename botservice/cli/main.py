@@ -41,7 +41,7 @@ from botservice.core.errors import BotServiceError
 from botservice.core.loading import loading
 
 if TYPE_CHECKING:
-    from botservice.privacy.forgotten import Forgotten
+    from botservice.privacy.forgotten_counts import Forgotten
     from botservice.storage.database import Storage
 
 _CLEANING_SECONDS = 60.0  # a large file is written again in that time, unless it is read all the while

@@ -9,7 +9,7 @@ from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Button
 from botservice.core.quoting import shortened
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
-from botservice.privacy.forgotten import Forgotten, Here
+from botservice.privacy.forgotten_counts import Forgotten, Here
 from botservice.privacy.queries import find_own_message
 from botservice.privacy.turn_queries import erase_event
 from botservice.texts.formatted import Value, command, line

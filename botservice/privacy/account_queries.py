@@ -13,7 +13,7 @@ from botservice.people.identities import Identity
 from botservice.people.names import chat_name, person_name
 from botservice.people.queries import find_identity, identities_of
 from botservice.people.usage_queries import forget_usage
-from botservice.privacy.forgotten import Forgotten
+from botservice.privacy.forgotten_counts import Forgotten
 from botservice.privacy.note_queries import IS_NEEDED
 from botservice.privacy.queries import contexts_of
 from botservice.privacy.record_queries import queue_texts

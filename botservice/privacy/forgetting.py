@@ -16,7 +16,7 @@ from botservice.people.fact_queries import drop_facts, drop_unsaid, facts_from
 from botservice.people.queries import find_identity
 from botservice.privacy import account_queries, export_queries, queries, record_queries, turn_queries
 from botservice.privacy.cleaning import bites, clean_all, clean_and_scrub, do_in_bites, queue_facts
-from botservice.privacy.forgotten import Forgotten, Here
+from botservice.privacy.forgotten_counts import Forgotten, Here
 from botservice.privacy.late_messages import note_people, note_words
 from botservice.privacy.queries import Erasure
 from botservice.privacy.quotes import (

@@ -12,7 +12,7 @@ from botservice.core.references import Reference, keep_files
 from botservice.history.queries import delete_rows, select_messages
 from botservice.history.rows import read_messages
 from botservice.history.search_queries import forget_words
-from botservice.privacy.forgotten import Forgotten
+from botservice.privacy.forgotten_counts import Forgotten
 from botservice.privacy.record_queries import forget_words_of, queue_turns
 from botservice.privacy.turn_queries import (
     AffectedTurns,

@@ -22,9 +22,9 @@ from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.edits_and_deletions import Controls
 from botservice.turns.event_queries import empty_events
 from botservice.turns.message_parts import find_earlier, find_meant, read_meant
+from botservice.turns.program_messages import is_let_in
 from botservice.turns.refusing import plan_notice, refusal_text, unread_text
 from botservice.turns.run_options import RunOptions
-from botservice.turns.sending import is_let_in
 from botservice.turns.storing_questions import Inbound, Said
 from botservice.turns.transport import Payload, ReadEvent, Transport
 from botservice.turns.turn import EventKind, StoredEvent, Turn

@@ -18,7 +18,7 @@ from botservice.core.messages import Role
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
-from botservice.privacy.forgotten import Forgotten
+from botservice.privacy.forgotten_counts import Forgotten
 from botservice.storage.tables.conversations import steps, turns
 from botservice.turns.queries import insert_turn
 from botservice.turns.turn import TurnStatus

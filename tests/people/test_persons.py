@@ -4,7 +4,7 @@ from botservice import AgentContext, Author, Storage
 from botservice.devtools.conversations import list_contexts
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person
-from botservice.privacy.forgotten import Forgotten
+from botservice.privacy.forgotten_counts import Forgotten
 
 ALICE = Author("telegram", "1", "Alice")
 BOB = Author("telegram", "2", "Bob")
