@@ -5,7 +5,7 @@ import json
 
 import pytest
 from programs.serving import CHAT, TOKEN, serving
-from programs.signing import SECRET, bearer, github, standard, write_hooks
+from programs.signing import KEY, SECRET, SIGN, bearer, github, standard, write_hooks
 from programs.test_hooks import ASK, SAY, post, rows
 from turns.messenger import message
 
@@ -25,6 +25,19 @@ async def test_a_replayed_event_is_the_first_one_also_with_a_new_signature(stora
         for _ in range(3):
             assert (await post(served, sign=None, headers=signed)).json() == first.json()
         await served.messenger.shows("1", "Build 7 is red")
+
+
+@pytest.mark.parametrize("kind", ["stripe", "standard-webhooks"])
+async def test_an_id_of_another_kind_of_sender_makes_no_new_event(storage, tmp_path, kind):
+    secret = f"whsec_{KEY}" if kind == "standard-webhooks" else SECRET
+    file = write_hooks(tmp_path, ci={"from": kind, "secret": secret, **SAY})
+    body = json.dumps({"build": 7, "state": "red"}).encode()
+    async with serving(storage, hooks_config=file) as served:
+        signed = SIGN[kind](body)
+        first = await post(served, body=body, sign=None, headers=signed)
+        assert first.status_code == 202
+        for name in {"x-github-delivery", "webhook-id", "idempotency-key"} - set(signed):
+            assert (await post(served, body=body, sign=None, headers={**signed, name: "new"})).json() == first.json()
 
 
 async def test_what_was_signed_for_one_hook_is_nothing_to_another(storage, tmp_path):

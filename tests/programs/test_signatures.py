@@ -77,7 +77,8 @@ def test_times_that_are_none_are_not_taken(header):
 
 
 def test_a_delivery_is_named_by_its_sender_or_by_its_body():
-    assert delivery_id(github(BODY, delivery="d1"), BODY) != delivery_id(github(BODY, delivery="d2"), BODY)
-    assert delivery_id(stripe(BODY, at=1), BODY) == delivery_id(stripe(BODY, at=2), BODY)
-    assert delivery_id({}, BODY) != delivery_id({}, BODY + b" ")
-    assert delivery_id({"idempotency-key": "x"}, BODY) != delivery_id({"webhook-id": "x"}, BODY)
+    first, second = (delivery_id(SenderKind.GITHUB, github(BODY, delivery=each), BODY) for each in ("d1", "d2"))
+    assert first != second
+    first, second = (delivery_id(SenderKind.STRIPE, stripe(BODY, at=each), BODY) for each in (1, 2))
+    assert first == second
+    assert delivery_id(SenderKind.BEARER, {}, BODY) != delivery_id(SenderKind.BEARER, {}, BODY + b" ")

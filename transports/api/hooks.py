@@ -142,7 +142,8 @@ class HooksEndpoint:
         """Store an event and return its id; None where nothing is to be said about it."""
         storage, access = self._storage, self._service.options.access
         now = self._service.options.clock()
-        name = hashlib.sha256(delivery_id(headers, body).encode("utf-8", "replace")).hexdigest()
+        delivery = delivery_id(hook.sender.kind, headers, body)
+        name = hashlib.sha256(delivery.encode("utf-8", "replace")).hexdigest()
         context_id = await self._find_context(hook, now)
         key = f"hook:{hook.name}:{name}"
         stored_key = event_key(context_id, key) if hook.do is HookAction.SAY else key

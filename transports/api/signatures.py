@@ -26,6 +26,13 @@ class SenderKind(StrEnum):
     BEARER = "bearer"
 
 
+_IDS: Final = {
+    SenderKind.GITHUB: "x-github-delivery",
+    SenderKind.STANDARD: "webhook-id",
+    SenderKind.BEARER: "idempotency-key",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Sender:
     """Who sends the events of a hook.
@@ -97,12 +104,13 @@ class Sender:
         return hmac.compare_digest(given.encode("utf-8", "replace"), self.key)
 
 
-def delivery_id(headers: Mapping[str, str], body: bytes) -> str:
-    """Return what names a delivery: an id that its sender gives, or else a digest of its body."""
-    for name in ("x-github-delivery", "webhook-id", "idempotency-key"):
-        if headers.get(name):
-            return f"{name}:{headers[name]}"
-    return f"body:{hashlib.sha256(body).hexdigest()}"
+def delivery_id(kind: SenderKind, headers: Mapping[str, str], body: bytes) -> str:
+    """Return what names a delivery: the id that its kind of sender gives, or else a digest of its body.
+
+    No other header counts: none is signed, so that with it, whoever has recorded a delivery could repeat it as a new one.
+    """
+    name = _IDS.get(kind, "")
+    return f"{name}:{headers[name]}" if headers.get(name) else f"body:{hashlib.sha256(body).hexdigest()}"
 
 
 def _of_stripe(headers: Mapping[str, str]) -> tuple[str, list[str]]:
