@@ -269,3 +269,32 @@ async def test_requests_of_one_conversation_wait_for_each_other(storage):
     assert [each.choices[0].message.content for each in answers] == [f"re: {number}" for number in range(8)]
     said = [text for _, text in await said_in(storage, user="anna")]
     assert all(said[place + 1] == f"re: {said[place]}" for place in range(0, 16, 2))
+
+
+@pytest.mark.any_database
+async def test_a_burst_is_no_more_answers_at_once_than_may_be(storage):
+    running = most = 0
+
+    async def model(_):
+        nonlocal running, most
+        running, most = running + 1, max(most, running + 1)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        running -= 1
+        return "done"
+
+    async with serving(storage, model, max_turns=1) as served:
+        bodies = [{"user": f"u{number}", "messages": user("hi")} for number in range(20)]
+        told = await asyncio.gather(*(served.post("/v1/chat/completions", body) for body in bodies))
+        assert {each.status_code for each in told} == {200, 503}
+        assert (await served.post("/v1/chat/completions", bodies[0])).status_code == 200
+    assert most == 1
+
+
+@pytest.mark.any_database
+async def test_the_name_of_a_model_may_be_no_text_that_can_be_sent(storage):
+    async with serving(storage) as served:
+        body = b'{"model": "\\ud800", "messages": [{"role": "user", "content": "hi"}]}'
+        headers = {"authorization": f"Bearer {TOKEN}"}
+        answer = await served.client.post("/v1/chat/completions", content=body, headers=headers)
+        assert (answer.status_code, answer.json()["model"]) == (200, "\ufffd")

@@ -129,3 +129,11 @@ async def test_a_program_that_is_served_may_not_speak_where_nobody_is_let_in(sto
         with pytest.raises(Exception, match="has no access"):
             await served.application.service.send(context, "news")
     assert isinstance(served.application.service.options.access, Access)
+
+
+@pytest.mark.any_database
+async def test_a_chat_that_is_no_text_is_refused_like_any_other(storage):
+    async with serving(storage) as served:
+        body = b'{"chat": "transport=telegram chat_id=\\ud800", "text": "hi"}'
+        answer = await served.client.post("/api/send", content=body, headers={"authorization": f"Bearer {TOKEN}"})
+        assert (answer.status_code, "never wrote" in answer.json()["error"]["message"]) == (403, True)

@@ -88,7 +88,7 @@ def _read(fields: Mapping[str, Any], headers: Mapping[str, str], content: Any, *
     return Asked(
         text,
         files,
-        model or "",
+        storable(model or ""),
         user,
         named,
         is_kept=not is_about_one and (user is not None or named is not None),

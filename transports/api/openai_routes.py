@@ -132,8 +132,9 @@ class ModelEndpoint:
             raise ApiError(503, "too many answers are being made: send it again later", {"retry-after": "5"})
         pieces = _StreamedPieces()
         # A client that leaves takes nothing back: the turn ends, and its answer is in the history.
+        self._running += 1  # here, because the task begins later, and others of a burst are counted before that
         turn = self._turns.send(self._take_turn(asked, pieces), "botservice-api-turn")
-        turn.add_done_callback(_look_at)  # it may have failed with nobody left to hear of it
+        turn.add_done_callback(self._end_turn)
         form = make_format(asked.model or self._name, int(time.time()), has_usage=asked.has_usage)
         if asked.is_streamed:
             return StreamingResponse(self._stream(form, turn, pieces), media_type="text/event-stream", headers=_HEADERS)
@@ -170,7 +171,6 @@ class ModelEndpoint:
         Raises:
             ApiError: it cannot.
         """
-        self._running += 1
         context: AgentContext | None = None
         try:
             keys = asked.keys if asked.is_kept else {"transport": "api", "once": uuid.uuid4().hex}
@@ -188,10 +188,14 @@ class ModelEndpoint:
         else:
             return answer
         finally:
-            self._running -= 1
             pieces.news.put_nowait(None)
             if context is not None and not asked.is_kept:
                 await forget_chat(self._storage, context.id)
+
+    def _end_turn(self, turn: "asyncio.Task[_TurnAnswer]") -> None:
+        self._running -= 1
+        if not turn.cancelled() and (error := turn.exception()) is not None:  # nobody may be left to hear of it
+            logger.info("api.turn_refused", extra={"reason": str(error)})
 
     async def _find_tools(self, asked: Asked, context: AgentContext) -> frozenset[str]:
         """Return the tools that may run: those that ask for approval cannot, because nobody could be asked here."""
@@ -229,8 +233,3 @@ def _usage_of(context: AgentContext) -> TokenUsage:
         sum(each.cached_tokens or 0 for each in known),
         sum(each.reasoning_tokens or 0 for each in known),
     )
-
-
-def _look_at(turn: "asyncio.Task[_TurnAnswer]") -> None:
-    if not turn.cancelled() and (error := turn.exception()) is not None:
-        logger.info("api.turn_refused", extra={"reason": str(error)})

@@ -10,6 +10,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from botservice.core.errors import BotServiceError, ChatRefused, InboxFull, InvalidArgument, StorageUnavailable
+from botservice.core.messages import storable
 from transports.common.request_bodies import TooLargeError, read_body
 
 logger = logging.getLogger(__name__)
@@ -37,7 +38,7 @@ class ApiError(Exception):
 def show_error(error: ApiError) -> Response:
     """Return the answer to a refused request, in the form that clients of OpenAI read too."""
     kind = "invalid_request_error" if error.status < 500 else "server_error"
-    body = {"error": {"message": error.message, "type": kind, "param": None, "code": None}}
+    body = {"error": {"message": storable(error.message), "type": kind, "param": None, "code": None}}
     return JSONResponse(body, error.status, headers=error.headers)
 
 
