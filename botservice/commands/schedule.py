@@ -52,7 +52,7 @@ async def _make(request: CommandRequest, wish: ScheduleWish) -> CommandAnswer:
     )
     name = wish.zone.key if wish.zone is not None else zone or "UTC"
     due_at = next_by_rule(wish.rule, name, now)
-    if due_at is None or is_too_often(wish.rule, name, now):
+    if due_at is None or is_too_often(wish.rule):
         return CommandAnswer(request.say("schedule.too_often"))
     if len(wish.text) > LONGEST_TEXT:
         return CommandAnswer(request.say("schedule.too_long", limit=LONGEST_TEXT))

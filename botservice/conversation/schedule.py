@@ -6,7 +6,8 @@ out comes right after the change, one that comes twice counts once.
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Final
 from zoneinfo import ZoneInfo
 
@@ -14,8 +15,7 @@ from cronsim import CronSim, CronSimError
 
 from botservice.conversation.reminder import find_zone
 
-OFTENEST: Final = timedelta(minutes=5)
-_LOOKED_AT: Final = 12  # times: so many are compared to see how often a rule comes
+_OFTENEST: Final = 5  # minutes
 _DAYS: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 _TIME: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
 _ZONE: Final = re.compile(r"[A-Za-z_]{1,40}(/[A-Za-z0-9_+-]{1,40}){1,2}|UTC", re.ASCII)
@@ -61,17 +61,14 @@ def next_by_rule(rule: str, time_zone: str, after: datetime) -> datetime | None:
     return None if moment is None else moment.astimezone(UTC)
 
 
-def is_too_often(rule: str, time_zone: str, now: datetime) -> bool:
-    """Return whether a rule comes more often than it may."""
-    moment: datetime | None = now
-    for place in range(_LOOKED_AT):
-        following = None if moment is None else next_by_rule(rule, time_zone, moment)
-        if following is None:
-            return False
-        if place and moment is not None and following - moment < OFTENEST:
-            return True
-        moment = following
-    return False
+def is_too_often(rule: str) -> bool:
+    """Return whether a rule has two times of day that are too close to each other, on whatever days they come."""
+    fields = CronSim(rule, datetime.now(UTC))
+    minutes = sorted(fields.minutes)
+    gaps = [later - earlier for earlier, later in pairwise(minutes)]
+    if any((hour + 1) % 24 in fields.hours for hour in fields.hours):
+        gaps.append(minutes[0] + 60 - minutes[-1])
+    return any(gap < _OFTENEST for gap in gaps)
 
 
 def _read_words(words: list[str]) -> tuple[str, int] | None:

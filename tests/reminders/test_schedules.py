@@ -73,9 +73,14 @@ def test_a_time_that_is_left_out_comes_all_the_same_and_one_that_comes_twice_cou
 
 
 def test_a_rule_comes_every_five_minutes_at_most_or_not_at_all():
-    assert is_too_often("* * * * *", "UTC", NOON)
-    assert is_too_often("0,3 9 * * *", "UTC", NOON)
-    assert not is_too_often("*/5 * * * *", "UTC", NOON)
+    assert is_too_often("* * * * *")
+    assert is_too_often("0,3 9 * * *")
+    assert not is_too_often("*/5 * * * *")
+    assert not is_too_often("0,58 9 * * *")
+    # Minutes that come behind those of the next hour, an hour that is next to one other, and the end of a day.
+    assert is_too_often("0,5,10,15,20,25,30,35,40,45,50,51,52,53,54,55 * * * *")
+    assert is_too_often("0,59 1,3,5,7,9,11,13,15,17,18 * * *")
+    assert is_too_often("1,58 0,23 * * *")
     assert next_by_rule("0 0 29 2 1", "UTC", NOON) is not None
 
 
