@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import threading
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from programs.serving import serving
@@ -15,6 +17,8 @@ from turns.test_worker import history
 from botservice import AgentContext, ToolCall, tool
 from botservice.core.policies import AccessMode
 from botservice.storage.tables.conversations import deliveries, events, turns
+from transports.api.hooks import HooksEndpoint
+from transports.api.hooks_file import read_hooks
 
 SAY = {"do": "say", "template": "Build {{ payload.build }} is {{ payload.state }}"}
 ASK = {"do": "ask", "task": "Say in one line what happened."}
@@ -308,3 +312,46 @@ async def test_an_owner_is_asked_about_a_call_and_the_event_goes_on_with_its_own
         await served.messenger.until(lambda: "Done." in served.messenger.visible["1"])
         offered = [[each["function"]["name"] for each in tools] for tools in served.llm.tools]
     assert (ran, offered) == (["paid"], [["pay"], ["pay"]])
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize(
+    "template", ["{{ '█' * payload.n }}", "{{ payload.n * payload.list }}", "{{ 9 ** payload.n }}", "{{ 'x' * 10**9 }}"]
+)
+async def test_a_number_of_an_event_takes_no_memory_and_no_time(storage, tmp_path, template):
+    file = write_hooks(tmp_path, ci={"do": "say", "template": template})
+    async with serving(storage, hooks_config=file) as served:
+        refused = await post(served, body={"n": 500_000_000, "list": [1]})
+        assert (refused.status_code, "the template of the hook ci fails" in refused.text) == (422, True)
+        assert (await post(served, body={"n": 3, "list": [1]})).status_code == (422 if "10**9" in template else 202)
+
+
+@pytest.mark.any_database
+async def test_a_template_that_takes_long_holds_nobody_else_up(storage, tmp_path):
+    heard, go_on = threading.Event(), threading.Event()
+
+    class Payload(dict):
+        """Shares whether the template is being rendered, and waits there."""
+
+        def __str__(self):
+            heard.set()
+            go_on.wait(60)
+            return "done"
+
+    hook = read_hooks(Path(write_hooks(tmp_path, ci={"do": "say", "template": "{{ payload }}"})))["ci"]
+    async with serving(storage) as served:
+        endpoint = HooksEndpoint(served.application, {"ci": hook}, served.application.inbox)
+        rendering = asyncio.create_task(endpoint._render(hook, Payload(), {}))
+        assert await asyncio.to_thread(heard.wait, 60)
+        assert (await served.client.get("/v1/models")).status_code == 401
+        go_on.set()
+        assert await rendering == "done"
+
+
+@pytest.mark.any_database
+async def test_a_form_has_so_many_fields(storage, tmp_path):
+    file = write_hooks(tmp_path, ci=SAY)
+    async with serving(storage, hooks_config=file) as served:
+        form = {"content-type": "application/x-www-form-urlencoded"}
+        answer = await post(served, body=b"&".join(b"a%d=1" % number for number in range(2_000)), headers=form)
+        assert (answer.status_code, "at most 1,000 fields" in answer.text) == (400, True)

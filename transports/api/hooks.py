@@ -38,10 +38,10 @@ logger = logging.getLogger(__name__)
 PATH: Final = "/hooks/{name}"
 _MAX_BYTES: Final = 4 * 1024 * 1024
 _REST: Final = 2.0  # of a burst, times what an event took: so people's questions find the database free meanwhile
-_SHORT_BYTES: Final = 64 * 1024
 _BODY_SECONDS: Final = 10.0
 _REMEMBERED: Final = timedelta(hours=24)
 _MINUTE: Final = 60.0
+_MAX_FIELDS: Final = 1_000
 _FORM: Final = "application/x-www-form-urlencoded"
 
 
@@ -154,7 +154,7 @@ class HooksEndpoint:
         if known is not None:
             await storage.write(lambda connection: let_go_of_key(connection, known[0], stored_key))
         if hook.do is HookAction.SAY:
-            text = await self._render(hook, payload, headers, is_short=len(body) < _SHORT_BYTES)
+            text = await self._render(hook, payload, headers)
             if is_blank(text):
                 return None
             await self._service.send_to(context_id, text, key=key)
@@ -172,10 +172,8 @@ class HooksEndpoint:
                 return found
         return await storage.write(lambda connection: find_chat(connection, hook.to, hook.to_name, now))
 
-    async def _render(self, hook: Hook, payload: Any, headers: Mapping[str, str], *, is_short: bool) -> str:
+    async def _render(self, hook: Hook, payload: Any, headers: Mapping[str, str]) -> str:
         try:
-            if is_short:  # it takes less than handing it to a thread
-                return render(hook.template, payload, headers, hook.name)
             return await asyncio.to_thread(render, hook.template, payload, headers, hook.name)
         except Exception as error:  # a border: a template is the owner's program, and its data are a stranger's
             reason = f"{type(error).__name__}: {error}"
@@ -200,9 +198,10 @@ def _payload(headers: Mapping[str, str], body: bytes) -> Any:
     if headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
         return parse_json(body)
     try:
-        fields = {name: values[-1] for name, values in parse_qs(body.decode(), strict_parsing=True).items()}
+        parsed = parse_qs(body.decode(), strict_parsing=True, max_num_fields=_MAX_FIELDS)
+        fields = {name: values[-1] for name, values in parsed.items()}
     except ValueError:
-        raise ApiError(400, "the body is no form in UTF-8") from None
+        raise ApiError(400, f"the body is no form in UTF-8 of at most {_MAX_FIELDS:,} fields") from None
     return parse_json(fields["payload"].encode("utf-8", "replace")) if "payload" in fields else fields
 
 

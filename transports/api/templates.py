@@ -1,19 +1,51 @@
 """What is said about an event: a template in a sandbox, or the text of a message as Slack takes it."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from typing import Any, Final
 
 from jinja2 import ChainableUndefined, Template
+from jinja2.exceptions import SecurityError
+from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 MOST_TEXT: Final = 20_000  # characters
-_ENVIRONMENT: Final = ImmutableSandboxedEnvironment(undefined=ChainableUndefined, autoescape=False)
 _SECRET_HEADERS: Final = re.compile(r"authorization|cookie|signature|token|secret|key", re.IGNORECASE)
 _SLACK_LINK: Final = re.compile(r"<(https?://[^|>\s]{1,2000})(?:\|([^<>\n]{1,500}))?>")
 _SLACK_BOLD: Final = re.compile(r"(?<![\w*])\*([^*\n]{1,500})\*(?![\w*])")
 _TEXTS: Final = ("title", "pretext", "text", "value", "alt_text")
 _DEEPEST: Final = 12
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    """Bounds products, because an event gives their numbers: `{{ "#" * payload.count }}` could take all memory."""
+
+    intercepted_binops = frozenset({"*", "**"})
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """Multiply.
+
+        Raises:
+            SecurityError: the product is too long.
+        """
+        if operator == "**":
+            size = left.bit_length() * right if isinstance(left, int) and isinstance(right, int) else 0
+        else:
+            size = max(_length(left) * _count(right), _length(right) * _count(left))
+        if size > MOST_TEXT:
+            raise SecurityError(f"a product is longer than {MOST_TEXT:,}")
+        return super().call_binop(context, operator, left, right)
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, Sized) else 0
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else 0
+
+
+_ENVIRONMENT: Final = _Sandbox(undefined=ChainableUndefined, autoescape=False)
 
 
 def compile_template(text: str) -> Template:
