@@ -244,6 +244,10 @@ async def test_github_tries_the_address_and_a_form_works_too(storage, tmp_path):
         ),
         ({"text": "a", "attachments": [{"title": "T", "text": "x", "fallback": "no"}]}, "a\nT\nx"),
         ({"attachments": [{"fallback": "only this"}]}, "only this"),
+        (
+            {"text": "<https://a<https://b|see>"},
+            "<https://a[see](https://b)",
+        ),  # or an address would be sought a long way
         ({"text": "short", "blocks": [{"type": "section", "text": {"type": "mrkdwn", "text": "long"}}]}, "long"),
     ],
 )

@@ -11,7 +11,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 MOST_TEXT: Final = 20_000  # characters
 _SECRET_HEADERS: Final = re.compile(r"authorization|cookie|signature|token|secret|key", re.IGNORECASE)
-_SLACK_LINK: Final = re.compile(r"<(https?://[^|>\s]{1,2000})(?:\|([^<>\n]{1,500}))?>")
+_SLACK_LINK: Final = re.compile(r"<(https?://[^<|>\s]{1,2000})(?:\|([^<>\n]{1,500}))?>")
 _SLACK_BOLD: Final = re.compile(r"(?<![\w*])\*([^*\n]{1,500})\*(?![\w*])")
 _TEXTS: Final = ("title", "pretext", "text", "value", "alt_text")
 _DEEPEST: Final = 12
