@@ -12,6 +12,7 @@ from botservice.core.messages import Attachment, Button
 from botservice.knowledge.indexer import ALL, KnowledgeIndexer
 from botservice.knowledge.shelf import Shelf
 from botservice.people.access_values import AccessRole
+from botservice.people.names import person_name
 from botservice.texts.formatted import below, line, words
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
@@ -57,10 +58,11 @@ async def _learn(request: CommandRequest) -> CommandAnswer:
 
 
 async def _find_file(request: CommandRequest) -> Attachment | None:
-    """Return the file that came with the command, or the newest one before it."""
-    files = [*request.message.attachments]
+    """Return the file that came with the command, or the newest one before it that the same person sent."""
+    files, asker = [*request.message.attachments], person_name(request.message.author)
     for message in await request.context.chat_history.messages(limit=_LOOKED_THROUGH):
-        files[:0] = message.attachments
+        if person_name(message.author) == asker:  # nobody else slips in a file between a question and its button
+            files[:0] = message.attachments
     documents = [each for each in files if not each.mime_type.startswith(("image/", "audio/", "video/"))]
     return documents[-1] if documents else None
 

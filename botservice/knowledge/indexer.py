@@ -1,11 +1,10 @@
 """Adding documents and keeping them up to date: what is new is read, what is gone is deleted, the rest stays."""
 
 import asyncio
-import hashlib
 import json
 import logging
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -14,10 +13,14 @@ from botservice.agent.fetch_page import PageReader
 from botservice.agent.page_addresses import PageAddress
 from botservice.core.chat_addresses import CHAT_FORMS, ChatAddress
 from botservice.core.errors import BotServiceError, KnowledgeError, LLMError, PageRefused
+from botservice.core.messages import storable
+from botservice.core.quoting import in_one_line
 from botservice.history.embeddings import Embedder
 from botservice.history.vectors import as_unit_rows
-from botservice.knowledge.passages import split_document
+from botservice.knowledge.files import File, digest_of, list_files, read_bytes
+from botservice.knowledge.passages import Passage, short_heading, split_document
 from botservice.knowledge.queries import (
+    SENT,
     KnowledgeSource,
     StoredDocument,
     count_source,
@@ -32,17 +35,15 @@ from botservice.knowledge.queries import (
     put_source,
     put_vectors,
 )
-from botservice.knowledge.reading import ENDINGS, MOST_BYTES, DocumentReader
+from botservice.knowledge.reading import DocumentReader
 from botservice.storage.database import Storage
 
 logger = logging.getLogger(__name__)
 
 ALL: Final = "all"
-SENT: Final = "chat"  # the location of a file that was sent to the bot
 READERS_FILE: Final = "knowledge.json"
-_MOST_FILES: Final = 20_000
 _BATCH: Final = 64  # texts that are embedded at once
-_FORMAT: Final = b"1"  # of how passages are cut: another one reads every document again
+_LONGEST_NAME: Final = 200
 
 
 @dataclass(slots=True)
@@ -65,13 +66,6 @@ class ReadingReport:
         return bool(self.added or self.changed or self.removed)
 
 
-@dataclass(frozen=True, slots=True)
-class _File:
-    path: str
-    stamp: str
-    where: Path
-
-
 def parse_readers(given: Sequence[str] | str) -> tuple[str, ...]:
     """Read who may read a source: "all", or chats; nothing for owners alone.
 
@@ -83,7 +77,7 @@ def parse_readers(given: Sequence[str] | str) -> tuple[str, ...]:
     for name in names:
         if name != ALL:
             try:
-                ChatAddress.parse(name)
+                ChatAddress.parse(name if name.isprintable() else "")
             except ValueError:
                 raise KnowledgeError(f"{name!r} is no chat: write {ALL}, or {CHAT_FORMS}") from None
     return (ALL,) if ALL in names else tuple(dict.fromkeys(names))
@@ -121,18 +115,42 @@ class KnowledgeIndexer:
             readers: Who may read it, as `parse_readers` returns it.
 
         Raises:
-            KnowledgeError: there is no such file, the name is taken, or a file or page cannot be read.
+            KnowledgeError: there is no such file, the folder has no documents, the name is taken, or a file or page
+                cannot be read.
         """
         where, default = _locate(location)
-        now = self._storage.now()
-        known = await self._storage.read(list_sources)
-        before = next((each for each in known if each.name == (name or default)), None)
-        source = await self._storage.write(lambda c: put_source(c, name or default, where, tuple(readers), now))
-        report = await self.refresh(source)
-        if before is None and report.problems and await asyncio.to_thread(Path(where).is_file):
-            await self._storage.write(lambda c: delete_source(c, source.name))
+        called = _source_name(name or default)
+        found = None if _is_address(where) else await list_files(called, where)
+        source, is_new = await self._put(called, where, readers)
+        try:
+            report = await (self._refresh_page(source) if found is None else self._refresh_files(source, found))
+        except KnowledgeError:
+            if is_new:
+                await self._storage.write(lambda c: delete_source(c, called))
+            raise
+        if is_new and report.problems and await asyncio.to_thread(Path(where).is_file):
+            await self._storage.write(lambda c: delete_source(c, called))
             raise KnowledgeError(f"{location}: {report.problems[0][1]}")
-        return source, report
+        return await self._open(source, readers), report
+
+    async def _put(self, name: str, location: str, readers: Collection[str]) -> tuple[KnowledgeSource, bool]:
+        """Store a source, and whether it is new, for those of its readers who could read it before.
+
+        What it had may be private, until it is read again.
+        """
+        known = await self._storage.read(list_sources)
+        same = (each for each in known if each.name == name or each.location == location != SENT)
+        before = next(same, None)
+        first = tuple(readers) if before is None else _who_may_read_both(before.readers, tuple(readers))
+        now = self._storage.now()
+        return await self._storage.write(lambda c: put_source(c, name, location, first, now)), before is None
+
+    async def _open(self, source: KnowledgeSource, readers: Collection[str]) -> KnowledgeSource:
+        """Let all of its readers read a source, now that it is read."""
+        if source.readers == tuple(readers):
+            return source
+        now = self._storage.now()
+        return await self._storage.write(lambda c: put_source(c, source.name, source.location, readers, now))
 
     async def add_file(self, name: str, data: bytes, readers: Collection[str]) -> int:
         """Add a file that is nowhere on this machine, and return how many passages it has.
@@ -143,12 +161,12 @@ class KnowledgeIndexer:
         Raises:
             KnowledgeError: it cannot be read, or a source of another kind has the name.
         """
-        text = await self._reader.read(name, data)
-        now = self._storage.now()
-        source = await self._storage.write(lambda c: put_source(c, name, SENT, tuple(readers), now))
-        digest = hashlib.blake2b(_FORMAT + data, digest_size=16).digest()
-        await self._store(source, name, digest.hex(), digest, (text, None))
-        await self._storage.write(lambda c: note_read(c, source.id, now))
+        read = await self._read(name, data)
+        called, digest = _source_name(name), digest_of(data)
+        source, _ = await self._put(called, SENT, readers)
+        await self._store(source, called, digest.hex(), digest, read)
+        await self._open(source, readers)
+        await self._storage.write(lambda c: note_read(c, source.id, self._storage.now()))
         return (await self._storage.read(lambda c: count_source(c, source.id))).passages
 
     async def refresh(self, source: KnowledgeSource) -> ReadingReport:
@@ -161,10 +179,9 @@ class KnowledgeIndexer:
             return await self._refresh_page(source)
         if source.location == SENT:
             return ReadingReport(unchanged=1)
-        path = Path(source.location)
-        found = await asyncio.to_thread(_list_files, path)
-        if not found:
-            raise KnowledgeError(f"{source.name}: {path} is missing or has no documents; what was read of it is kept")
+        return await self._refresh_files(source, await list_files(source.name, source.location))
+
+    async def _refresh_files(self, source: KnowledgeSource, found: Sequence[File]) -> ReadingReport:
         report = ReadingReport()
         known = {each.path: each for each in await self._storage.read(lambda c: list_documents(c, source.id))}
         for file in found:
@@ -177,32 +194,43 @@ class KnowledgeIndexer:
         return report
 
     async def _take(
-        self, source: KnowledgeSource, file: _File, known: StoredDocument | None, report: ReadingReport
+        self, source: KnowledgeSource, file: File, known: StoredDocument | None, report: ReadingReport
     ) -> None:
         if known is not None and known.stamp == file.stamp:
             report.unchanged += 1
             if known.problem:
                 report.problems.append((file.path, known.problem))
             return
-        data = await asyncio.to_thread(_read_bytes, file.where)
-        digest = hashlib.blake2b(_FORMAT + data, digest_size=16).digest()
+        try:
+            data = await asyncio.to_thread(read_bytes, file.where, getattr(os, "O_NOFOLLOW", 0))
+        except OSError as error:
+            problem = f"it cannot be opened: {error.strerror}"
+            report.problems.append((file.path, problem))
+            if known is None or known.problem:  # else what was read of it is kept
+                await self._store(source, file.path, "", b"", ("", []), problem=problem)
+            return
+        digest = digest_of(data)
         if known is not None and known.digest == digest and not known.problem:
             await self._storage.write(lambda c: note_stamp(c, known.id, file.stamp))
             report.unchanged += 1
             return
-        read = await self._read(file.path, data, report)
-        await self._store(source, file.path, file.stamp, digest, read)
-        if read[1] is None:
-            report.added += known is None
-            report.changed += known is not None
-
-    async def _read(self, path: str, data: bytes, report: ReadingReport) -> tuple[str, str | None]:
-        """Return the text of a document, or why it cannot be read."""
         try:
-            return await self._reader.read(path, data), None
+            read = await self._read(file.where.name, data)
         except KnowledgeError as error:
-            report.problems.append((path, str(error)))
-            return "", str(error)
+            report.problems.append((file.path, str(error)))
+            await self._store(source, file.path, file.stamp, digest, ("", []), problem=str(error))
+            return
+        await self._store(source, file.path, file.stamp, digest, read)
+        report.added += known is None
+        report.changed += known is not None
+
+    async def _read(self, name: str, data: bytes) -> tuple[str, list[Passage]]:
+        """Return the first heading and the passages of a document.
+
+        Raises:
+            KnowledgeError: it cannot be read.
+        """
+        return await asyncio.to_thread(split_document, await self._reader.read(name, data))
 
     async def _store(
         self,
@@ -210,12 +238,12 @@ class KnowledgeIndexer:
         path: str,
         stamp: str,
         digest: bytes,
-        read: tuple[str, str | None],
+        read: tuple[str, list[Passage]],
         title: str = "",
+        problem: str | None = None,
     ) -> None:
-        text, problem = read
-        heading, found = await asyncio.to_thread(split_document, text)
-        name = title or heading or PurePath(path).stem.replace("_", " ")
+        heading, found = read
+        name = short_heading(title or heading or PurePath(path).stem.replace("_", " "))
         await self._storage.write(
             lambda c: put_document(
                 c, source.id, path, title=name, stamp=stamp, digest=digest, found=found, problem=problem
@@ -228,13 +256,14 @@ class KnowledgeIndexer:
             page = await self._pages.read(PageAddress.read(address))
         except (PageRefused, ValueError) as error:
             raise KnowledgeError(f"{source.name}: {address}: {error}; what was read of it is kept") from None
-        digest = hashlib.blake2b(_FORMAT + page.text.encode("utf-8", "replace"), digest_size=16).digest()
+        digest = digest_of(page.text.encode("utf-8", "replace"))
         known = {each.path: each for each in await self._storage.read(lambda c: list_documents(c, source.id))}
         before = known.get(address)
         await self._storage.write(lambda c: note_read(c, source.id, self._storage.now()))
         if before is not None and before.digest == digest:
             return ReadingReport(unchanged=1)
-        await self._store(source, address, digest.hex(), digest, (page.text, None), page.title)
+        read = await asyncio.to_thread(split_document, page.text)
+        await self._store(source, address, digest.hex(), digest, read, page.title)
         return ReadingReport(added=int(before is None), changed=int(before is not None))
 
     async def has_work(self) -> bool:
@@ -271,6 +300,25 @@ class KnowledgeIndexer:
         return count
 
 
+def _source_name(given: str) -> str:
+    """Return what a source is called: one line that is not too long.
+
+    Raises:
+        KnowledgeError: nothing of it can be seen.
+    """
+    name = in_one_line(storable(given))[:_LONGEST_NAME].strip()
+    if not name:
+        raise KnowledgeError("a source needs a name: give it with --name")
+    return name
+
+
+def _who_may_read_both(before: tuple[str, ...], after: tuple[str, ...]) -> tuple[str, ...]:
+    """Return those who may read a source before and after its readers change."""
+    if ALL in before or ALL in after:
+        return after if ALL in before else before
+    return tuple(each for each in after if each in before)
+
+
 def _is_address(location: str) -> bool:
     return location.startswith(("http://", "https://"))
 
@@ -287,7 +335,7 @@ def _locate(location: str) -> tuple[str, str]:
         except (PageRefused, ValueError) as error:
             raise KnowledgeError(f"{location}: {error}") from None
     path = Path(location).expanduser()
-    if not path.exists():
+    if not path.is_file() and not path.is_dir():  # a pipe or a device is neither
         raise KnowledgeError(f"there is no file or folder {location}")
     path = path.resolve()
     return str(path), path.stem if path.is_file() else path.name
@@ -301,10 +349,10 @@ def read_readers_file(folder: Path) -> dict[str, Any]:
     """
     path = folder / READERS_FILE
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
+        given = json.loads(read_bytes(path))
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise KnowledgeError(f"{path}: {error}") from None
     if not isinstance(given, dict) or not given.keys() <= {"for", "name"}:
         raise KnowledgeError(f'{path}: it must be an object such as {{"for": ["all"], "name": "handbook"}}')
@@ -314,33 +362,3 @@ def read_readers_file(folder: Path) -> dict[str, Any]:
     if name is not None and (not isinstance(name, str) or not name.strip()):
         raise KnowledgeError(f'{path}: "name" must be a text')
     return {"readers": parse_readers(readers), "name": name}
-
-
-def _list_files(path: Path) -> list[_File]:
-    """Return the documents below a folder, or a file itself; hidden files and links are left out."""
-    if path.is_file():
-        return [_described(path, path.name)]
-    found = list(_walk(path))
-    if len(found) > _MOST_FILES:
-        raise KnowledgeError(f"{path} has more than {_MOST_FILES:,} documents: add its folders one by one")
-    return found
-
-
-def _walk(folder: Path) -> Iterator[_File]:
-    for root, folders, names in os.walk(folder):
-        folders[:] = sorted(each for each in folders if not each.startswith("."))
-        for name in sorted(names):
-            path = Path(root) / name
-            is_document = path.suffix.lower() in ENDINGS and not name.startswith((".", "~$"))
-            if is_document and not path.is_symlink() and path.is_file():
-                yield _described(path, path.relative_to(folder).as_posix())
-
-
-def _described(path: Path, name: str) -> _File:
-    state = path.stat()
-    return _File(name, f"{state.st_size}:{state.st_mtime_ns}", path)
-
-
-def _read_bytes(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file.read(MOST_BYTES + 1)

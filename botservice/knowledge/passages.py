@@ -4,14 +4,19 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from botservice.agent.knowledge_base import BETWEEN
+from botservice.core.errors import KnowledgeError
+from botservice.core.quoting import in_one_line, shortened
 from botservice.search.passages import split_passages
 
 LONGEST: Final = 1_600  # characters: 200 to 400 tokens
 _SHORT: Final = 400  # a shorter section stands together with the sections below it
 _DEEPEST: Final = 6  # levels of headings
+_LONGEST_HEADING: Final = 120
+_MOST: Final = 20_000  # passages of a document
 _FENCE: Final = re.compile(r"(```|~~~)")
 _MARKS: Final = re.compile(r"[*_`]+")
 _PAGE: Final = "\f"
@@ -51,11 +56,24 @@ def split_document(text: str) -> tuple[str, list[Passage]]:
 
     Returns:
         The first heading, or "", and the passages in order.
+
+    Raises:
+        KnowledgeError: there are too many passages.
     """
     sections = list(_sections(text))
     title = next((each.heading.split(BETWEEN)[0] for each in sections if each.heading), "")
     pieces = ((section, piece) for section in _joined(sections) for piece in _pieces(section.text))
-    return title, [Passage(section.heading, piece, section.page) for section, piece in pieces]
+    found = [Passage(section.heading, piece, section.page) for section, piece in islice(pieces, _MOST + 1)]
+    if len(found) > _MOST:
+        raise KnowledgeError(f"it has more than {_MOST:,} sections: divide the document")
+    if not found and title:  # nothing but headings
+        found = [Passage("", piece) for piece in _pieces(text.replace(_PAGE, "\n").strip())]
+    return title, found
+
+
+def short_heading(text: str) -> str:
+    """Return a heading or a title as one line that is not too long, without signs that cannot be seen."""
+    return shortened(in_one_line(text), _LONGEST_HEADING)
 
 
 def _sections(text: str) -> Iterator[_Section]:
@@ -76,7 +94,7 @@ def _sections(text: str) -> Iterator[_Section]:
             yield _Section(_path(open_headings), "\n".join(lines).strip(), number if has_pages else None)
             lines.clear()
             open_headings = [each for each in open_headings if each[0] < level]
-            open_headings.append((level, _MARKS.sub("", line.strip("# "))))
+            open_headings.append((level, short_heading(_MARKS.sub("", line.strip("# ")))))
         yield _Section(_path(open_headings), "\n".join(lines).strip(), number if has_pages else None)
 
 
@@ -96,7 +114,8 @@ def _joined(sections: list[_Section]) -> Iterator[_Section]:
     for section in sections:
         if not section.text:
             continue
-        is_below = last is not None and section.heading.startswith(last.heading) and last.page == section.page
+        above = f"{last.heading}{BETWEEN}" if last is not None and last.heading else ""
+        is_below = last is not None and f"{section.heading}{BETWEEN}".startswith(above) and last.page == section.page
         if last is not None and is_below and len(last.text) < _SHORT and len(last.text) + len(section.text) <= LONGEST:
             own = section.heading.removeprefix(last.heading).removeprefix(BETWEEN)
             last.text = "\n\n".join(part for part in (last.text, own, section.text) if part)

@@ -3,8 +3,10 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from sqlalchemy import bindparam, delete, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
 
 from botservice.core.errors import KnowledgeError
 from botservice.core.messages import storable
@@ -12,6 +14,8 @@ from botservice.knowledge.passages import Passage, digest_of
 from botservice.storage.chunks import chunks
 from botservice.storage.database import Connection
 from botservice.storage.tables.knowledge import knowledge_documents, knowledge_passages, knowledge_sources
+
+SENT: Final = "chat"  # the location of a file that was sent to the bot
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,22 +129,29 @@ def find_source(connection: Connection, name: str) -> KnowledgeSource | None:
 def put_source(
     connection: Connection, name: str, location: str, readers: Collection[str], now: datetime
 ) -> KnowledgeSource:
-    """Add a source, or change who may read the one of that name.
+    """Add a source, or change the name and the readers of the one at that location.
 
     Raises:
         KnowledgeError: another location has the name.
     """
-    known = find_source(connection, name)
-    if known is None:
+    known = list_sources(connection)
+    named = next((each for each in known if each.name == name), None)
+    if named is not None and named.location != location:
+        raise KnowledgeError(f"{name} is {named.location}: give another --name, or remove it first")
+    here = named or next((each for each in known if each.location == location != SENT), None)
+    if here is None:
         values = {"name": name, "location": location, "readers": list(readers), "added_at": now}
-        connection.execute(insert(knowledge_sources).values(values))
-    elif known.location == location and known.readers == tuple(readers):
-        return known
-    elif known.location != location:
-        raise KnowledgeError(f"{name} is {known.location}: give another --name, or remove it first")
+        savepoint = connection.begin_nested()
+        try:
+            with savepoint:
+                connection.execute(insert(knowledge_sources).values(values))
+        except IntegrityError:  # another process added it at the same moment
+            return put_source(connection, name, location, readers, now)
+    elif (here.name, here.readers) == (name, tuple(readers)):
+        return here
     else:
-        changed = {"readers": list(readers), "version": knowledge_sources.c.version + 1}
-        connection.execute(update(knowledge_sources).where(knowledge_sources.c.id == known.id).values(changed))
+        changed = {"name": name, "readers": list(readers), "version": knowledge_sources.c.version + 1}
+        connection.execute(update(knowledge_sources).where(knowledge_sources.c.id == here.id).values(changed))
     found = find_source(connection, name)
     assert found is not None, "it was put there"  # noqa: S101 - an invariant
     return found
@@ -149,6 +160,15 @@ def put_source(
 def delete_source(connection: Connection, name: str) -> bool:
     """Delete a source with its documents, passages and vectors; return whether there was one."""
     return connection.execute(delete(knowledge_sources).where(knowledge_sources.c.name == name)).rowcount > 0
+
+
+def move_reader(connection: Connection, old: str, new: str) -> None:
+    """Let a chat read under its new address what it could read under its old one."""
+    for source in list_sources(connection):
+        if old in source.readers:
+            readers = list(dict.fromkeys(new if each == old else each for each in source.readers))
+            changed = {"readers": readers, "version": knowledge_sources.c.version + 1}
+            connection.execute(update(knowledge_sources).where(knowledge_sources.c.id == source.id).values(changed))
 
 
 def list_documents(connection: Connection, source_id: int) -> list[StoredDocument]:
@@ -182,9 +202,14 @@ def put_document(
     """Store a document as it is now, and return how many of its passages are new.
 
     A passage whose heading and words are as they were keeps its row, and so its vector.
+
+    Raises:
+        KnowledgeError: the source was removed meanwhile.
     """
     # Two processes that read one source at once wait for each other here.
-    connection.execute(select(knowledge_sources.c.id).where(knowledge_sources.c.id == source_id).with_for_update())
+    locked = select(knowledge_sources.c.id).where(knowledge_sources.c.id == source_id).with_for_update()
+    if connection.execute(locked).scalar_one_or_none() is None:
+        raise KnowledgeError(f"{path}: its source was removed while it was read")
     values = {"title": storable(title), "stamp": stamp, "digest": digest, "problem": problem}
     here = (knowledge_documents.c.source_id == source_id, knowledge_documents.c.path == path)
     number = connection.execute(select(knowledge_documents.c.id).where(*here)).scalar_one_or_none()

@@ -13,8 +13,10 @@ _LIMITS: Final = PageLimits(
     seconds=120.0, cpu_seconds=60, memory_bytes=512 * 1024**2, stream_bytes=128 * 1024**2, max_pages=10_000
 )
 _TEXT_ENDINGS: Final = frozenset({".md", ".markdown", ".txt", ".rst", ".text"})
-ENDINGS: Final = frozenset({".pdf", *_TEXT_ENDINGS, *OfficeReader.MIME_TYPES})
-"""The endings of files that are documents."""
+_SAVE_AS: Final = {".doc": ".docx", ".xls": ".xlsx", ".ppt": ".pptx", ".odp": ".pptx"}
+_READ: Final = frozenset({".pdf", *_TEXT_ENDINGS, *OfficeReader.MIME_TYPES})
+ENDINGS: Final = _READ.union(_SAVE_AS)
+"""The endings of files that are documents; those that cannot be read are refused by name."""
 
 
 class DocumentReader:
@@ -34,10 +36,12 @@ class DocumentReader:
             KnowledgeError: it cannot be read; the message says why.
         """
         ending = PurePath(name).suffix.lower()
-        if ending not in ENDINGS:
-            raise KnowledgeError(f"{ending or 'a file without an ending'} is no document: {', '.join(sorted(ENDINGS))}")
+        if ending in _SAVE_AS:
+            raise KnowledgeError(f"{ending} is not read: save it as {_SAVE_AS[ending]}")
+        if ending not in _READ:
+            raise KnowledgeError(f"{ending or 'a file without an ending'} is no document: {', '.join(sorted(_READ))}")
         if len(data) > MOST_BYTES:
-            raise KnowledgeError(f"it has {len(data) // 1024**2} MB, and {MOST_BYTES // 1024**2} MB are read at most")
+            raise KnowledgeError(f"it has more than {MOST_BYTES // 1024**2} MB: divide the document")
         try:
             text = await self._read(ending, data)
         except TooMuchToRead as error:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, exists, select
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context, rename_context, write_feedback
 from botservice.core.messages import Author, Button
+from botservice.knowledge.queries import move_reader
 from botservice.people.access_queries import move_chat
 from botservice.people.names import chat_name
 from botservice.storage.statements import upserting
@@ -68,8 +69,13 @@ def store_menus_digest(connection: Connection, bot_id: int, digest: str, now: da
 
 
 def move_group(connection: Connection, old: Mapping[str, str], new: Mapping[str, str]) -> bool:
-    """Give a group's access and conversation the keys of its supergroup; return whether the conversation has them."""
+    """Give a group's access, documents and conversation the keys of its supergroup.
+
+    Returns:
+        Whether the conversation has them.
+    """
     move_chat(connection, chat_name(old), chat_name(new))
+    move_reader(connection, chat_name(old), chat_name(new))
     return rename_context(connection, ContextKeys.of(old), ContextKeys.of(new))
 
 
