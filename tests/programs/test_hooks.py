@@ -1,6 +1,7 @@
 """Events of other programs: proved, stored once, and said or asked in the chat of their hook."""
 
 import asyncio
+import itertools
 import json
 import threading
 from datetime import timedelta
@@ -17,6 +18,7 @@ from turns.test_worker import history
 from botservice import AgentContext, ToolCall, tool
 from botservice.core.policies import AccessMode
 from botservice.storage.tables.conversations import deliveries, events, turns
+from botservice.turns.hook_events import HookEvent
 from transports.api.hooks import HooksEndpoint
 from transports.api.hooks_file import read_hooks
 
@@ -359,3 +361,15 @@ async def test_a_form_has_so_many_fields(storage, tmp_path):
         form = {"content-type": "application/x-www-form-urlencoded"}
         answer = await post(served, body=b"&".join(b"a%d=1" % number for number in range(2_000)), headers=form)
         assert (answer.status_code, "at most 1,000 fields" in answer.text) == (400, True)
+
+
+def test_no_more_of_a_long_event_is_spelled_than_the_model_is_given():
+    class Endless(list):
+        """Shares ones without end."""
+
+        def __iter__(self):
+            return itertools.repeat(1)
+
+    data = HookEvent.of("ci", "Look.", (), Endless([1])).data
+    assert data.startswith("[\n 1,\n 1,")
+    assert data.endswith("… (the rest is left out)")
