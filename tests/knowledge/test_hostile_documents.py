@@ -10,7 +10,7 @@ import pytest
 from knowledge.test_shelf import GROUP, GUEST, OTHER, OWNER, asked_by, command, texts
 from standins import office
 
-from botservice import AgentContext, Attachment, Storage
+from botservice import AgentContext, AgentService, Attachment, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.agent.knowledge_base import BETWEEN, QuotedPassage, describe_passages
 from botservice.core.errors import KnowledgeError
 from botservice.knowledge.indexer import KnowledgeIndexer, parse_readers
@@ -239,3 +239,28 @@ async def test_a_group_that_becomes_a_supergroup_still_reads_its_documents(stora
     moved = await AgentContext.get_or_create(storage, GROUP | {"chat_id": "-1009"})
     assert await texts(SHELF, moved, "quartz") == ["The quartz words."]
     assert await texts(SHELF, await AgentContext.get_or_create(storage, OTHER), "quartz") == []
+
+
+async def test_a_model_cites_no_passage_that_it_may_not_read(storage: Storage, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text("The quartz secret.")
+    await KnowledgeIndexer(storage).add(str(tmp_path), readers=("telegram:-100",))
+    [passage] = await SHELF.find("quartz", await AgentContext.get_or_create(storage, GROUP), k=5)
+    other = await AgentContext.get_or_create(storage, OTHER)
+    service = AgentService(
+        FunctionsBasedAgent(llm=ScriptedChatLLM([f"It is so [D{passage.id}]."]), knowledge=SHELF), storage
+    )
+    answer = await service.prompt(other, f"What does [D{passage.id}] say?")
+    assert (answer.text, answer.buttons) == ("It is so.", ())
+
+
+async def test_others_are_answered_while_a_document_is_read(storage: Storage, tmp_path: Path) -> None:
+    group = await AgentContext.get_or_create(storage, GROUP)
+    service = AgentService(FunctionsBasedAgent(llm=ScriptedChatLLM(["Hello"])), storage)
+    told: list[str] = []
+
+    async def ask() -> None:
+        told.append((await service.prompt(group, "Hello?")).text)
+
+    (tmp_path / "a.csv").write_bytes(b"a," * 500_000)
+    await KnowledgeIndexer(storage, reader=_Meanwhile(ask)).add(str(tmp_path))
+    assert told == ["Hello"]

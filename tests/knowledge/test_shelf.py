@@ -19,6 +19,7 @@ from botservice.knowledge.shelf import Shelf
 from botservice.knowledge.watcher import KnowledgeWatcher
 from botservice.people.access import Access
 from botservice.people.access_values import AccessRole
+from botservice.privacy.forgetting import forget_chat
 from botservice.storage.tables.knowledge import knowledge_documents, knowledge_passages, knowledge_sources
 from botservice.turns.command_parsing import CommandRequest, parse_command
 
@@ -216,29 +217,41 @@ async def test_the_watcher_reads_folders_with_what_their_readers_file_says(
 
 
 async def test_nothing_crosses_between_two_groups(storage: Storage, tmp_path: Path, shelf: Shelf) -> None:
-    """200 random steps of adding, asking and removing: a group finds the words of its own documents alone."""
+    """200 random steps of adding, asking, moving, removing and forgetting: a group finds its own documents alone."""
     chance = random.Random(54)
     indexer = KnowledgeIndexer(storage)
-    contexts = {"-100": await AgentContext.get_or_create(storage, GROUP)}
-    contexts["-200"] = await AgentContext.get_or_create(storage, OTHER)
+    chats = {"-100": GROUP, "-200": OTHER}
     held: dict[str, set[str]] = {"-100": set(), "-200": set()}
+    (tmp_path / "third.md").write_text("The quartz of others stands in the cellar of the old mill.")
+    await indexer.add(str(tmp_path / "third.md"), readers=("telegram:-300",))
     for number in range(200):
-        chat = chance.choice(sorted(held))
-        match chance.choice(("add", "ask", "ask", "remove")):
+        chat, other = chance.sample(sorted(held), 2)
+        context = await AgentContext.get_or_create(storage, chats[chat])
+        match chance.choice(("add", "ask", "ask", "move", "remove", "forget")):
             case "add":
                 word = f"quartz{number}"
                 (tmp_path / f"{word}.md").write_text(f"The {word} stands in the cellar of the old mill.")
                 await indexer.add(str(tmp_path / f"{word}.md"), readers=(f"telegram:{chat}",))
                 held[chat].add(word)
+            case "move" if held[chat]:
+                word = chance.choice(sorted(held[chat]))
+                await indexer.add(str(tmp_path / f"{word}.md"), readers=(f"telegram:{other}",))
+                held[chat].remove(word)
+                held[other].add(word)
             case "remove" if held[chat]:
                 word = chance.choice(sorted(held[chat]))
                 await storage.write(lambda c, word=word: delete_source(c, word))
                 held[chat].remove(word)
+            case "forget":
+                await context.chat_history.append_user_message("Where does it stand?", author=GUEST)
+                await forget_chat(storage, context.id)
             case _:
+                ids = await storage.read(lambda c: list(c.execute(select(knowledge_passages.c.id)).scalars()))
+                assert {each.source for each in await shelf.get(ids, context)} == held[chat]
                 for word in sorted(held["-100"] | held["-200"]):
-                    found = " ".join(await texts(shelf, contexts[chat], f"Where does the {word} stand?"))
+                    found = " ".join(await texts(shelf, context, f"Where does the {word} stand?"))
                     assert (word in found) == (word in held[chat])
-                    assert not any(other in found for other in held["-100" if chat == "-200" else "-200"])
+                    assert not any(each in found for each in held[other])
 
 
 async def test_passages_are_deleted_with_their_document(storage: Storage, folder: Path) -> None:
