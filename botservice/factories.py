@@ -145,7 +145,8 @@ def build_observer(settings: Settings, service: AgentService, storage: Storage) 
 
 def build_retention(settings: Settings) -> Retention:
     """Return how long records are kept."""
-    return Retention.of_days(steps=settings.keep_steps_days, events=settings.keep_events_days)
+    steps, events = settings.keep_steps_days, settings.keep_events_days
+    return Retention.of_days(steps=steps, events=events, ledger=settings.ledger_days)
 
 
 def build_speaker(settings: Settings, budgets: Budgets) -> OpenAISpeaker | None:

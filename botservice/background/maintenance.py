@@ -44,15 +44,17 @@ class Retention:
     Attributes:
         steps: The steps of turns that are done, what models were sent for them, and what was delivered.
         events: What platforms sent, once it is dealt with.
+        ledger: What was decided about calls that needed approval.
     """
 
     steps: timedelta | None = timedelta(days=30)
     events: timedelta | None = timedelta(days=7)
+    ledger: timedelta | None = timedelta(days=365)
 
     @classmethod
-    def of_days(cls, *, steps: int | None, events: int | None) -> "Retention":
+    def of_days(cls, *, steps: int | None, events: int | None, ledger: int | None = 365) -> "Retention":
         """Return how long things are kept, from whole days."""
-        return cls(None if steps is None else timedelta(days=steps), None if events is None else timedelta(days=events))
+        return cls(*(None if days is None else timedelta(days=days) for days in (steps, events, ledger)))
 
     def steps_before(self, now: datetime) -> datetime | None:
         """Return the moment before which turns lose their steps, or None if they never do."""
@@ -133,6 +135,9 @@ class Maintenance:
             await clean_all(self._storage)
             await sweep_files(self._storage)
             done = Compacted(turns, await self._delete_events(claim, now))
+            ledger = self._retention.ledger
+            if ledger is not None:
+                is_clean = await self._drop_approvals(claim, now - ledger) and is_clean
             for let_go in (drop_old_exports, forget_rights, drop_notes, release_forgotten, drop_expired):
                 count = await self._storage.write(partial(let_go, now=now), fence=claim)
                 is_clean = is_clean and not count
@@ -166,6 +171,14 @@ class Maintenance:
                 await self._storage.write(partial(forget_usage, names=found.names, now=now), fence=claim)
             after, is_last = found.last, found.is_last
             await self._rest(_REST * (time.monotonic() - since))
+        return is_clean
+
+    async def _drop_approvals(self, claim: Claim, before: datetime) -> bool:
+        """Delete what was decided before a moment; return whether there was nothing."""
+        drop, is_clean = partial(queries.delete_approvals, before=before), True
+        while await self._storage.write(drop, fence=claim):
+            is_clean = False
+            await self._rest(_PAUSE_SECONDS)
         return is_clean
 
     async def _compact_turns(self, claim: Claim, now: datetime) -> int:

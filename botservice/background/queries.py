@@ -27,7 +27,7 @@ from botservice.storage.tables.conversations import (
 )
 from botservice.storage.tables.observing import observed
 from botservice.storage.tables.people import identities
-from botservice.storage.tables.waiting import pending_calls
+from botservice.storage.tables.waiting import approvals, pending_calls
 from botservice.turns.turn import API, DeliveryStatus, EventKind, Outcome, TurnStatus
 
 T = TypeVar("T")
@@ -304,6 +304,14 @@ def delete_old_reminders(connection: Connection, before: datetime) -> None:
     """Delete reminders that were over before a moment."""
     is_over = reminders.c.status != ReminderStatus.WAITING.value
     connection.execute(delete(reminders).where(is_over, reminders.c.finished_at < before))
+
+
+def delete_approvals(connection: Connection, before: datetime) -> int:
+    """Delete the next approvals that were decided before a moment, and return how many."""
+    old = select(approvals.c.call).where(approvals.c.decided_at < before).limit(_EVENTS_AT_ONCE)
+    ids = list(connection.execute(old).scalars())
+    connection.execute(delete(approvals).where(approvals.c.call.in_(ids)))
+    return len(ids)
 
 
 def _read_digests(connection: Connection, turn_ids: Sequence[int]) -> set[str]:

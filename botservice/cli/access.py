@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from botservice.cli.console import JsonLinesOption, load_settings, printable, with_storage
+from botservice.cli.console import JsonLinesOption, load_settings, printable, read_day, with_storage
 from botservice.core.errors import BotServiceError
 
 if TYPE_CHECKING:
@@ -136,10 +136,7 @@ def _day(text: str | None) -> datetime:
 
     if text is None:
         return period_start(Period.MONTH, datetime.now(UTC))
-    try:
-        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
-    except ValueError:
-        raise BotServiceError(f"--since must be a day such as 2026-01-31, not {text!r}") from None
+    return read_day(text)
 
 
 def _access() -> "Access":

@@ -5,11 +5,13 @@ import gc
 import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from botservice.config.setting_choices import LogFormat, LogLevel
+from botservice.core.errors import BotServiceError
 
 if TYPE_CHECKING:
     from botservice.config.settings import Settings
@@ -102,6 +104,14 @@ def quiet_service(settings: "Settings", app: str | None) -> "AgentService":
 def printable(text: str) -> str:
     """Return text without anything that would move a terminal's cursor."""
     return text if text.isprintable() else ascii(text)
+
+
+def read_day(text: str) -> datetime:
+    """Return when the day that --since names begins, in UTC."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        raise BotServiceError(f"--since must be a day such as 2026-01-31, not {text!r}") from None
 
 
 def counted(number: int, thing: str) -> str:

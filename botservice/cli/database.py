@@ -60,9 +60,9 @@ def backup(
 def compact(
     *, shrink: Annotated[bool, typer.Option("--shrink", help="Then make an SQLite file smaller.")] = False
 ) -> None:
-    """Delete now what KEEP_STEPS_DAYS and KEEP_EVENTS_DAYS no longer keep; the service does this every hour."""
+    """Delete now what KEEP_STEPS_DAYS, KEEP_EVENTS_DAYS and LEDGER_DAYS no longer keep, as the service does hourly."""
     settings = load_settings()
-    retention = settings.keep_steps_days, settings.keep_events_days
+    retention = settings.keep_steps_days, settings.keep_events_days, settings.ledger_days
     left = "What is taken away stays so; the next pass does the rest."
     with long_work("compact", left=left) as progress:
         said = run(compact_database(settings.database_url, *retention, shrinks=shrink, progress=progress))
@@ -111,7 +111,13 @@ def back_up_database(url: str, target: Path, progress: Progress = unwatched) -> 
 
 
 async def compact_database(
-    url: str, steps_days: int | None, events_days: int | None, *, shrinks: bool, progress: Progress = unwatched
+    url: str,
+    steps_days: int | None,
+    events_days: int | None,
+    ledger_days: int | None,
+    *,
+    shrinks: bool,
+    progress: Progress = unwatched,
 ) -> str:
     """Do a pass of compaction at full speed, and return what to print.
 
@@ -126,7 +132,7 @@ async def compact_database(
 
     async with Storage.open(url, migrate=False) as storage:
         with storage.claims.working():
-            retention = Retention.of_days(steps=steps_days, events=events_days)
+            retention = Retention.of_days(steps=steps_days, events=events_days, ledger=ledger_days)
             done = await Maintenance(storage, retention, rest=_no_rest, report=progress).run_once()
             path = storage.where.path
             if not done.is_whole:

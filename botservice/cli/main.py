@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from botservice.cli.access import access_cli, usage
+from botservice.cli.approvals import approvals
 from botservice.cli.chat import chat
 from botservice.cli.console import (
     AppOption,
@@ -163,6 +164,7 @@ cli.command()(send)
 cli.add_typer(turns_cli, name="turns", invoke_without_command=True)
 cli.add_typer(knowledge_cli, name="knowledge")
 cli.add_typer(access_cli, name="access", invoke_without_command=True)
+cli.command()(approvals)
 cli.command()(usage)
 cli.command()(replay)
 cli.command("eval")(evaluate)

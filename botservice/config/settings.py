@@ -120,6 +120,7 @@ _MUST_BE = {
     "max_waiting": "a whole number, 1 or more",
     "keep_steps_days": "a whole number of days, 1 or more, or forever",
     "keep_events_days": "a whole number of days, 3 or more, or forever",
+    "ledger_days": "a whole number of days, 1 or more, or forever",
     "log_level": "DEBUG, INFO, WARNING or ERROR",
     "log_format": "text or json",
 }
@@ -510,6 +511,8 @@ class Settings(ModelSettings):
     """For how many days steps, prompts and deliveries of ended turns are kept, or forever. See docs/operating.md"""
     keep_events_days: Annotated[int | None, _days(FEWEST_EVENT_DAYS)] = 7
     """For how many days events of platforms are kept: 3 or more, or forever."""
+    ledger_days: Annotated[int | None, _days(1)] = 365
+    """For how many days decided approvals are kept, even if their chat is deleted, or forever. See docs/approval.md"""
 
     # Logs and alerts
     log_level: Annotated[LogLevel, BeforeValidator(str.upper)] = LogLevel.INFO

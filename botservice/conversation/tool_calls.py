@@ -47,11 +47,15 @@ def read_made_calls(connection: Connection, context_id: int, turn_ids: Iterable[
     return found
 
 
+def calls_of(record: Any) -> list[ToolCall]:
+    """Return the calls of the record of a step, in their order."""
+    return [each for each in _decoded(record, "tool_calls") if isinstance(each, ToolCall)]
+
+
 def _calls_of(record: Any) -> Iterator[MadeCall]:
     results = {each.call_id: each for each in _decoded(record, "tool_results") if isinstance(each, ToolResult)}
-    for call in _decoded(record, "tool_calls"):
-        if isinstance(call, ToolCall):
-            yield MadeCall(call, results.get(call.id))
+    for call in calls_of(record):
+        yield MadeCall(call, results.get(call.id))
 
 
 def _decoded(record: Any, name: str) -> Iterable[Any]:

@@ -1,5 +1,8 @@
 """Every statement that forgets accounts, and what still names a person: keys of chats and events, notices, personas."""
 
+import json
+import re
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -29,6 +32,9 @@ from botservice.storage.tables.conversations import blobs, contexts, deliveries,
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.people import exports, persons
 from botservice.storage.tables.slack import feedback
+from botservice.storage.tables.waiting import approvals
+
+_SHORTEST_NAME: Final = 3  # letters of what is looked for in arguments
 
 # Accounts
 
@@ -67,6 +73,7 @@ def forget_whom(
 
 def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_id: int | None, now: datetime) -> None:
     """Forget accounts and what is kept under their names, but not their roles, which are the owner's."""
+    _forget_approvals(connection, accounts)
     for account in accounts:
         name = person_name(account)
         forget_usage(connection, [name], now)
@@ -86,6 +93,55 @@ def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_
         seen = update(contexts).where(contexts.c.only_identity_id.in_(theirs))
         connection.execute(seen.values(only_identity_id=None))
         connection.execute(delete(persons).where(persons.c.id == person_id))
+
+
+def are_in_ledger(connection: Connection, accounts: Sequence[Author]) -> bool:
+    """Return whether the ledger of approvals names any of some accounts."""
+    names = [name for name in map(person_name, accounts) if name]
+    named = or_(*(column.in_(names) for column in (approvals.c.asker, approvals.c.decider, approvals.c.chat)))
+    return connection.execute(select(approvals.c.call).where(named).limit(1)).first() is not None
+
+
+def _forget_approvals(connection: Connection, accounts: Sequence[Author]) -> None:
+    """Replace a person in the ledger of approvals by a pseudonym: one for all of their accounts.
+
+    It is random, so that nobody can find the person by trying accounts. In arguments, their accounts and names go.
+    """
+    pseudonym = f"forgotten:{secrets.token_hex(6)}"
+    found = [find_identity(connection, account) for account in accounts]
+    called = {each.name for each in found if each is not None and each.name} | {each.name for each in accounts}
+    numbers = {(each.id or "").rpartition(":")[2] for each in accounts}
+    words = [each for each in called | numbers if each and len(each) >= _SHORTEST_NAME]
+    for name in filter(None, map(person_name, accounts)):
+        is_theirs = func.coalesce(approvals.c.asker, approvals.c.decider) == name
+        private = update(approvals).where(is_theirs, ~approvals.c.is_shared)
+        connection.execute(private.values(chat=pseudonym))
+        for column in (approvals.c.asker, approvals.c.decider, approvals.c.chat):
+            connection.execute(update(approvals).where(column == name).values({column.name: pseudonym}))
+    for word in sorted(words, key=len, reverse=True):
+        spelt = json.dumps(word)[1:-1]
+        holding = select(approvals.c.call, approvals.c.arguments)
+        holding = holding.where(approvals.c.arguments.contains(spelt, autoescape=True))
+        whole = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+        for row in connection.execute(holding).all():
+            before = json.loads(row.arguments)
+            left = _renamed(before, whole, pseudonym)
+            if left != before:
+                change = update(approvals).where(approvals.c.call == row.call)
+                connection.execute(change.values(arguments=json.dumps(left), digest=None))
+
+
+def _renamed(value: Any, whole: re.Pattern[str], pseudonym: str) -> Any:
+    """Return a JSON value with a pseudonym in the place of a name."""
+    if isinstance(value, dict):
+        return {whole.sub(pseudonym, key): _renamed(each, whole, pseudonym) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_renamed(each, whole, pseudonym) for each in value]
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number and not isinstance(value, str):
+        return value
+    left = whole.sub(pseudonym, str(value))
+    return value if left == str(value) else left
 
 
 def personas_of(connection: Connection, name: str) -> list[str]:

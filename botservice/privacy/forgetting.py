@@ -69,7 +69,8 @@ async def forget_person(storage: Storage, person: Author, *, here: Here | None =
         lambda connection: account_queries.contexts_with(connection, accounts), is_long=True
     )
     known = await storage.read(lambda connection: find_identity(connection, person))
-    if not context_ids and known is None:
+    is_unknown = not context_ids and known is None
+    if is_unknown and not await storage.read(lambda connection: account_queries.are_in_ledger(connection, accounts)):
         raise StorageError(f"there is no message of {person.platform}:{person.id}, nor anything else")
     but, but_turn = (None, None) if here is None else (here.context_id, here.turn_id)
     await storage.write(lambda connection: note_people(connection, accounts, but_turn, storage.now()))

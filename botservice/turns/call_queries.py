@@ -13,7 +13,9 @@ from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, messages, tool_calls, turns
 from botservice.storage.tables.waiting import pending_calls
+from botservice.turns import ledger_queries
 from botservice.turns.buttons import read_buttons, write_buttons
+from botservice.turns.ledger_queries import CallResult
 from botservice.turns.turn import AT_ONCE, TurnStatus, set_due
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
 
@@ -96,13 +98,22 @@ def decide_call(
     if not lock_turn(connection, call.turn_id):
         return False
     values = {"row": call.id, "status": status.value, "decided_at": now, "decided_by": decided_by, **set_due(now, now)}
-    return connection.execute(_DECIDE, values).one_or_none() is not None
+    if connection.execute(_DECIDE, values).one_or_none() is None:
+        return False
+    if call.kind is PendingKind.APPROVAL:
+        ledger_queries.record(connection, call, status, now, decided_by)
+    return True
 
 
 def withdraw_turn(connection: Connection, turn_id: int, now: datetime) -> bool:
     """Withdraw all open calls of a waiting turn, also the allowed ones; return whether it still waits."""
     if not lock_turn(connection, turn_id):
         return False
+    for each in find_of_turn(connection, turn_id):
+        if each.is_waiting and each.kind is PendingKind.APPROVAL:
+            ledger_queries.record(connection, each, PendingStatus.WITHDRAWN, now)
+        elif each.is_open:  # allowed, and not run yet
+            ledger_queries.complete(connection, each.id, CallResult.NOT_RUN, now)
     values = {"status": PendingStatus.WITHDRAWN.value, "decided_at": now, "told_at": None, **set_due(now, now)}
     connection.execute(_OPEN_OF_TURN, {"turn": turn_id, **values})
     return True

@@ -18,6 +18,7 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
 from botservice.turns import call_queries
 from botservice.turns.approvals_needed import find_to_ask, gives_untrusted, refuse_unapproved
+from botservice.turns.ledger_queries import complete_step
 from botservice.turns.model_calls import Interruption, WorkCut, record_answer, record_prompt
 from botservice.turns.queries import note_step
 from botservice.turns.resuming import Settled, go_on, has_open, wait_again
@@ -56,6 +57,7 @@ class OpenStep:
         self.step: ActionStep | None = None
         if context.open_step is not None and isinstance(context.open_step.item, ActionStep):
             self.step = context.open_step.item
+        self._was_asked = self.step is not None  # perhaps: another process may have begun it
         self.tools = options.agent.tools
         self.waiting: TurnWaiting | None = None
         self.live: Live | None = None
@@ -102,6 +104,7 @@ class OpenStep:
         def take_note(waiting: TurnWaiting | None) -> None:
             self._bill.confirm()
             self.step = step
+            self._was_asked = bool(asked)
             self.waiting = waiting
             context.last_step_number, context.steps_taken = number, taken
 
@@ -231,7 +234,8 @@ class OpenStep:
         raise self.waiting
 
     async def _close(self, step: ActionStep, outcomes: Sequence[ToolOutcome]) -> None:
-        close_step(step, outcomes, self.tools, self._options.clock())
+        now = self._options.clock()
+        close_step(step, outcomes, self.tools, now)
         row_id = self._row_id(step)
         self._context.memory.steps.append(step)
         self.step = self._context.open_step = None
@@ -239,6 +243,8 @@ class OpenStep:
 
         def write(connection: Connection, _: Sequence[int]) -> None:
             call_queries.delete_calls(connection, row_id)
+            if self._was_asked:
+                complete_step(connection, row_id, outcomes, now)
             if is_untrusted:
                 note_untrusted(connection, self._context.id)
 

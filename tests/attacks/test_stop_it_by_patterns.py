@@ -16,6 +16,7 @@ KNOWN: set[str] = {
     "botservice.llm.demo_calls",
     "botservice.llm.demo_sentences",
     "botservice.llm.openai.error_table",
+    "botservice.privacy.account_queries",
     "transports.slack.formatting",
     "transports.telegram.reading",
 }

@@ -146,9 +146,9 @@ def test_compaction_that_is_stopped_while_it_makes_the_file_smaller_leaves_it_wh
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(KeyboardInterrupt):
-        asyncio.run(compact_database(f"sqlite:///{large}", 30, 7, shrinks=True, progress=at_the_end))
+        asyncio.run(compact_database(f"sqlite:///{large}", 30, 7, 365, shrinks=True, progress=at_the_end))
     assert rows_in(large) == 60_000
-    assert asyncio.run(compact_database(f"sqlite:///{large}", 30, 7, shrinks=True)).startswith("0 turns")
+    assert asyncio.run(compact_database(f"sqlite:///{large}", 30, 7, 365, shrinks=True)).startswith("0 turns")
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

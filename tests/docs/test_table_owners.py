@@ -18,7 +18,7 @@ ALL = set(TABLES.values()) | {ANY}
 OTHERS = {
     "botservice/privacy/": (ALL, "forgets, whatever table it stands in"),
     "botservice/background/queries.py": (
-        {"deliveries", "events", "pending_calls", "prompt_log", "reminders", "steps", "turns"},
+        {"approvals", "deliveries", "events", "pending_calls", "prompt_log", "reminders", "steps", "turns"},
         "empties and deletes what is old enough",
     ),
     "botservice/storage/copying.py": (ALL, "copies a whole database into another one"),

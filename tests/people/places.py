@@ -33,6 +33,7 @@ _PLANTED: Final = "people/test_planted.py::test_nothing_of_a_forgotten_person_is
 _REMOVED: Final = "knowledge/test_shelf.py::test_a_source_that_is_removed_leaves_nothing"
 _FORGETTING: Final = "people/test_forgetting.py"
 _RACES: Final = "people/test_forgetting_races.py"
+_LEDGER: Final = "turns/test_ledger.py"
 _NUMBERS: Final = "people/test_numbers_left.py"
 _AUTHOR: Final = ("author_platform", "author_id", "author_name")
 
@@ -79,6 +80,14 @@ PLACES: Final = (
         "which calls of tools wait, or waited, for whose word",
         "with its turn or the person, or as steps",
         _PLANTED,
+    ),
+    Place(
+        "approvals",
+        ("tool", "arguments", "digest", "asker", "decider", "chat"),
+        "the ledger of approvals: who asked, arguments with secrets masked, who decided, and where",
+        "after LEDGER_DAYS, also where the chat is deleted; with a person, their accounts and names in it: "
+        "a pseudonym replaces them",
+        f"{_LEDGER}::test_a_forgotten_person_is_a_pseudonym_everywhere_in_the_ledger",
     ),
     Place(
         "tool_grants", ("author_platform", "author_id"), "whose tools need not ask", "with the chat or person", _PLANTED
@@ -296,6 +305,10 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
         *(*_ID_AND_CONTEXT, "turn_id", "step_id", "call_index", "kind", "status", "is_open", "transport"),
         *("delivery_id", "created_at", "expires_at", "due_at", "due_set_at", "decided_at", "decided_by", "told_at"),
         "tool_digest",
+    ),
+    "approvals": (
+        *("call", "step_id", "call_index", "tool_digest", "asked_at", "decision", "decided_at", "is_shared"),
+        *("result", "ended_at"),
     ),
     "tool_grants": (*_ID_AND_CONTEXT, "tool", "created_at", "tool_digest"),
     "reminders": (

@@ -14,6 +14,7 @@ from botservice.telemetry.logs import redact
 from botservice.turns.administration import drop_turn, retry_turn
 from transports.web.authentication import Endpoint, PageAuthentication
 from transports.web.backend import Refusal
+from transports.web.inspector_approvals import ApprovalsPage
 from transports.web.inspector_charts import ChartsPage
 from transports.web.inspector_desk import NO_CONVERSATION, NO_TURN, Desk, refusing
 from transports.web.inspector_lists import Inspector
@@ -91,6 +92,7 @@ def inspector_routes(desk: Desk, asker: Replayer | None, gate: PageAuthenticatio
     return [
         Route("/inspect", gate.guard(lists.show_lists)),
         Route("/inspect/charts", gate.guard(ChartsPage(desk).show)),
+        Route("/inspect/approvals", gate.guard(ApprovalsPage(desk).show)),
         Route("/inspect/t/{turn:int}", gate.guard(lists.find_turn)),
         Route("/inspect/{context:int}", gate.guard(lists.show_context)),
         Route("/inspect/{context:int}/export", gate.guard(actions.export)),

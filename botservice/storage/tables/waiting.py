@@ -57,3 +57,28 @@ tool_grants = Table(
     Index("ix_tool_grants_context_id", "context_id"),
     sqlite_autoincrement=True,
 )
+
+# The ledger of decided approvals. It stands alone: a row outlives the call, its turn and its chat. call: the number of
+# the call that waited; step_id and call_index: where its result comes from. arguments: JSON, with secrets masked;
+# digest: of all of them, also where long ones are cut here. asker, decider, chat: names such as telegram:42, or what
+# stands for somebody who was forgotten.
+approvals = Table(
+    "approvals",
+    metadata,
+    Column("call", Id, primary_key=True, autoincrement=False),
+    Column("step_id", Id, nullable=False, index=True),
+    Column("call_index", Integer, nullable=False),
+    Column("tool", Text, nullable=False),
+    Column("tool_digest", Text),
+    Column("arguments", Text, nullable=False),
+    Column("digest", Text),
+    Column("asker", Text),
+    Column("asked_at", Timestamp, nullable=False),
+    Column("decision", Text, nullable=False),
+    Column("decider", Text),
+    Column("decided_at", Timestamp, nullable=False, index=True),
+    Column("chat", Text, nullable=False),
+    Column("is_shared", Boolean, nullable=False),
+    Column("result", Text, nullable=False),
+    Column("ended_at", Timestamp),
+)

@@ -304,3 +304,34 @@ async def test_a_turn_whose_tool_failed_is_marked_in_lists_and_on_its_page(run_s
             for path in ("/inspect/1", "/inspect?view=turns", "/inspect/1/1", "/inspect/1/2")
         }
     assert marks == {"/inspect/1": 1, "/inspect?view=turns": 1, "/inspect/1/1": 1, "/inspect/1/2": 0}
+
+
+async def test_decided_approvals_are_listed_a_page_at_a_time_and_do_nothing(run_site, monkeypatch):
+    @tool(needs_approval=True)
+    async def pay(to: str, password: str) -> str:
+        """Pay."""
+        return f"paid {to} by {len(password)} letters"
+
+    calls = [ToolCall("", "pay", {"to": f"{EVIL}{number}", "password": "correct horse"}) for number in (1, 2)]
+    monkeypatch.setattr("transports.web.inspector_approvals.PAGE", 1)
+    async with run_site([calls, "paid"], tools=[pay]) as site:
+        visitor = await site.visitor()
+        assert "Nobody has decided" in words((await visitor.client.get("/inspect/approvals", headers=PAGE)).text)
+        async with visitor.events() as events:
+            await visitor.say("pay them", name=EVIL)
+            for _ in calls:
+                await events.until("notice", lambda data: data["buttons"])
+            await visitor.say("/allow all", name=EVIL)
+            await events.until("message", lambda data: data["text"] == "paid")
+        page = (await visitor.client.get("/inspect/approvals", headers=PAGE)).text
+        assert EVIL not in page
+        assert "horse" not in page
+        told = words(page.replace(html.escape(EVIL), ""))
+        assert "2 pay" in told
+        assert "worked" in told
+        assert "1 pay" not in told
+        older = html.unescape(re.search(r'href="([^"]*after[^"]*)"', page)[1])
+        assert "1 pay" in words((await visitor.client.get(older, headers=PAGE)).text)
+        for wrong in ("x", "-1", "9" * 40, "٣"):
+            answer = await visitor.client.get("/inspect/approvals", params={"after": wrong}, headers=PAGE)
+            assert answer.status_code == 200

@@ -44,6 +44,7 @@ INSPECTOR = (
     "/inspect/1/2",
     "/inspect/1/1/again",
     "/inspect/charts?range=day",
+    "/inspect/approvals",
     "/inspect/999",
     "/nowhere",
 )

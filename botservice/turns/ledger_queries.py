@@ -1,0 +1,251 @@
+"""The ledger of approvals: every statement that writes a decided call there, completes it, and reads it."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from math import isfinite
+from typing import Any, Final
+
+from sqlalchemy import bindparam, select, update
+
+from botservice.agent.tool_executor import ToolOutcome
+from botservice.conversation.field_codec import loads
+from botservice.conversation.masked_secrets import mask
+from botservice.conversation.tool_calls import WITHDRAWN, calls_of
+from botservice.core.messages import storable
+from botservice.core.quoting import shortened
+from botservice.people.names import chat_name, person_name
+from botservice.storage.chunks import chunks
+from botservice.storage.database import Connection
+from botservice.storage.statements import of_each_database
+from botservice.storage.tables.conversations import contexts, steps
+from botservice.storage.tables.people import identities
+from botservice.storage.tables.waiting import approvals
+from botservice.turns.waiting_calls import PendingStatus, WaitingCall
+
+_LONGEST: Final = 2_000  # characters of a text among arguments
+_SERVER: Final = "__"  # in the name of a tool, behind the name of its MCP server
+
+
+class CallResult(StrEnum):
+    """What came of a call about which somebody had to decide."""
+
+    WORKED = "worked"
+    FAILED = "failed"
+    NOT_RUN = "not_run"
+    UNKNOWN = "unknown"  # it has not ended yet, or nobody can say
+
+
+DECISIONS: Final[Mapping[PendingStatus, str]] = {
+    PendingStatus.ALLOWED: "allowed",
+    PendingStatus.DENIED: "denied",
+    PendingStatus.EXPIRED: "expired",
+    PendingStatus.WITHDRAWN: "cancelled",
+}
+_NOT_MADE: Final = {"Denied", "ApprovalExpired", "ApprovalNeeded"}
+_NOBODY_KNOWS: Final = {"Interrupted", "RunInterrupted", "ResultExpired"}
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """A decided approval.
+
+    Attributes:
+        call: The number of the call, as in /allow 3.
+        arguments: JSON, with secrets masked and long texts cut.
+        digest: Of all arguments, with secrets masked; None where somebody in them was forgotten.
+        asker: Who asked, such as telegram:42.
+        decider: Who decided; None where a program did, or nobody.
+        names: What people are called now, by such names.
+    """
+
+    call: int
+    tool: str
+    tool_digest: str | None
+    arguments: str
+    digest: str | None
+    asker: str | None
+    asked_at: datetime
+    decision: str
+    decider: str | None
+    decided_at: datetime
+    chat: str
+    result: CallResult
+    ended_at: datetime | None
+    names: Mapping[str, str]
+
+    @property
+    def server(self) -> str | None:
+        """The MCP server of the tool; None for the bot's own."""
+        server, mark, _ = self.tool.partition(_SERVER)
+        return server if mark else None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the entry as plain values."""
+        return {
+            "call": self.call,
+            "asked_at": self.asked_at.isoformat(),
+            "asker": self.asker,
+            "asker_name": self.names.get(self.asker or ""),
+            "tool": self.tool,
+            "server": self.server,
+            "tool_digest": self.tool_digest,
+            "arguments": json.loads(self.arguments),
+            "digest": self.digest,
+            "decision": self.decision,
+            "decider": self.decider,
+            "decider_name": self.names.get(self.decider or ""),
+            "decided_at": self.decided_at.isoformat(),
+            "chat": self.chat,
+            "result": self.result.value,
+            "ended_at": self.ended_at and self.ended_at.isoformat(),
+        }
+
+
+FIELDS: Final = (
+    *("call", "asked_at", "asker", "asker_name", "tool", "server", "tool_digest", "arguments", "digest"),
+    *("decision", "decider", "decider_name", "decided_at", "chat", "result", "ended_at"),
+)
+"""What `LedgerEntry.as_dict` has, in its order."""
+
+_insert = of_each_database(lambda insert: insert(approvals).on_conflict_do_nothing(index_elements=["call"]))
+_CHAT = select(contexts.c.context_keys, contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
+_STEP = select(steps.c.data).where(steps.c.id == bindparam("step"))
+_DECIDER = select(identities.c.platform, identities.c.platform_id).where(identities.c.id == bindparam("identity"))
+_IS_OPEN = approvals.c.result == CallResult.UNKNOWN.value
+_OPEN_OF_STEP = select(approvals.c.call, approvals.c.call_index).where(
+    approvals.c.step_id == bindparam("step"), approvals.c.decision == "allowed", _IS_OPEN
+)
+_COMPLETE = update(approvals).where(approvals.c.call == bindparam("row"), _IS_OPEN)
+
+
+def record(
+    connection: Connection, call: WaitingCall, status: PendingStatus, now: datetime, decided_by: int | None = None
+) -> None:
+    """Write what was decided about a call, in the transaction that stores the decision."""
+    chat = connection.execute(_CHAT, {"context": call.context_id}).one()
+    decider = None if decided_by is None else connection.execute(_DECIDER, {"identity": decided_by}).one_or_none()
+    arguments, digest = _describe(_find_arguments(connection, call))
+    values = {
+        "call": call.id,
+        "step_id": call.step_id,
+        "call_index": call.call_index,
+        "tool": call.tool,
+        "tool_digest": call.tool_digest,
+        "arguments": arguments,
+        "digest": digest,
+        "asker": person_name(call.author) or None,
+        "asked_at": call.created_at,
+        "decision": DECISIONS[status],
+        "decider": None if decider is None else storable(f"{decider.platform}:{decider.platform_id}"),
+        "decided_at": now,
+        "chat": chat_name(chat.context_keys),
+        "is_shared": chat.is_shared,
+        "result": (CallResult.UNKNOWN if status is PendingStatus.ALLOWED else CallResult.NOT_RUN).value,
+    }
+    connection.execute(_insert(connection), values)
+
+
+def complete_step(connection: Connection, step_id: int, outcomes: Sequence[ToolOutcome], now: datetime) -> None:
+    """Write what came of the allowed calls of a step, in the transaction that closes it."""
+    for row in connection.execute(_OPEN_OF_STEP, {"step": step_id}).all():
+        if row.call_index < len(outcomes):
+            complete(connection, row.call, _result_of(outcomes[row.call_index]), now)
+
+
+def complete(connection: Connection, call: int, result: CallResult, now: datetime) -> None:
+    """Write what came of an allowed call."""
+    connection.execute(_COMPLETE, {"row": call, "result": result.value, "ended_at": now})
+
+
+def list_approvals(
+    connection: Connection, *, since: datetime | None = None, before: int | None = None, limit: int | None = None
+) -> list[LedgerEntry]:
+    """Return decided approvals, those that were asked about last first.
+
+    Args:
+        since: Only what was decided from then on.
+        before: Only calls with smaller numbers.
+        limit: How many at most.
+    """
+    query = select(approvals).order_by(approvals.c.call.desc()).limit(limit)
+    if since is not None:
+        query = query.where(approvals.c.decided_at >= since)
+    if before is not None:
+        query = query.where(approvals.c.call < before)
+    rows = connection.execute(query).all()
+    names = _read_names(connection, {name for row in rows for name in (row.asker, row.decider) if name})
+    return [_read(row, names) for row in rows]
+
+
+def _read(row: Any, names: Mapping[str, str]) -> LedgerEntry:
+    return LedgerEntry(
+        row.call,
+        row.tool,
+        row.tool_digest,
+        row.arguments,
+        row.digest,
+        row.asker,
+        row.asked_at,
+        row.decision,
+        row.decider,
+        row.decided_at,
+        row.chat,
+        CallResult(row.result),
+        row.ended_at,
+        names,
+    )
+
+
+def _read_names(connection: Connection, accounts: set[str]) -> dict[str, str]:
+    """Return what people are called, by their accounts."""
+    found: dict[str, str] = {}
+    for chunk in chunks(sorted({each.partition(":")[2] for each in accounts})):
+        query = select(identities.c.platform, identities.c.platform_id, identities.c.name)
+        for row in connection.execute(query.where(identities.c.platform_id.in_(chunk))):
+            if row.name:
+                found[f"{row.platform}:{row.platform_id}"] = row.name
+    return found
+
+
+def _find_arguments(connection: Connection, call: WaitingCall) -> Mapping[str, Any]:
+    data = connection.execute(_STEP, {"step": call.step_id}).scalar_one_or_none()
+    calls = [] if data is None else calls_of(loads(data))
+    return calls[call.call_index].arguments if call.call_index < len(calls) else {}
+
+
+def _describe(arguments: Mapping[str, Any]) -> tuple[str, str]:
+    """Return arguments as they are kept, and the digest of all of them; both with secrets masked.
+
+    A digest of what is masked would give a short secret away to whoever tries all of them.
+    """
+    masked = _with_masked_names(mask(arguments))
+    whole = json.dumps(masked, sort_keys=True, default=str)
+    return json.dumps(_cut(masked), default=str), hashlib.sha256(whole.encode()).hexdigest()
+
+
+def _with_masked_names(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {mask(str(key)): _with_masked_names(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_with_masked_names(each) for each in value]
+    return value if not isinstance(value, float) or isfinite(value) else str(value)
+
+
+def _cut(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {shortened(key, _LONGEST): _cut(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_cut(each) for each in value]
+    return shortened(value, _LONGEST) if isinstance(value, str) else value
+
+
+def _result_of(outcome: ToolOutcome) -> CallResult:
+    if not outcome.is_error:
+        return CallResult.WORKED
+    if outcome.error_type in _NOT_MADE or outcome.text == WITHDRAWN:
+        return CallResult.NOT_RUN
+    return CallResult.UNKNOWN if outcome.error_type in _NOBODY_KNOWS else CallResult.FAILED
