@@ -27,6 +27,14 @@ async def test_a_replayed_event_is_the_first_one_also_with_a_new_signature(stora
         await served.messenger.shows("1", "Build 7 is red")
 
 
+async def test_events_that_are_repeated_take_no_room_from_new_ones(storage, tmp_path):
+    file = write_hooks(tmp_path, ci={"from": "github", "per_minute": 2, **SAY})
+    async with serving(storage, hooks_config=file) as served:
+        assert [(await post(served, sign=github)).status_code for _ in range(4)] == [202] * 4
+        assert (await post(served, sign=github, delivery="2")).status_code == 202
+        assert (await post(served, sign=github, delivery="3")).status_code == 429
+
+
 @pytest.mark.parametrize("kind", ["stripe", "standard-webhooks"])
 async def test_an_id_of_another_kind_of_sender_makes_no_new_event(storage, tmp_path, kind):
     secret = f"whsec_{KEY}" if kind == "standard-webhooks" else SECRET

@@ -65,6 +65,11 @@ class _Rate:
             raise ApiError(429, f"at most {self.per_minute} events a minute are taken", {"retry-after": wait})
         self.taken.append(now)
 
+    def give_back(self) -> None:
+        """Count one less: it was a known event again."""
+        if self.taken:
+            self.taken.pop()
+
 
 class HooksEndpoint:
     """Answers other programs: 202 once their event is stored, 401 where nothing proves who they are."""
@@ -149,6 +154,7 @@ class HooksEndpoint:
         stored_key = event_key(context_id, key) if hook.do is HookAction.SAY else key
         known = await storage.read(lambda connection: find_event(connection, stored_key), is_short=True)
         if known is not None and known[1] >= now - _REMEMBERED:
+            self._rates[hook.name].give_back()
             return known[0]
         await check_let_in(storage, access, context_id)
         if known is not None:
