@@ -10,10 +10,11 @@ from dotenv import dotenv_values
 
 from botservice.agent.functions_based import DEFAULT_PROMPT, FunctionsBasedAgent
 from botservice.agent.skills import Skills
+from botservice.agent.tool import Tool
 from botservice.agent.tool_catalogue import built_in, order_tea
 from botservice.background.maintenance import Retention
 from botservice.background.observer import Observer
-from botservice.config.settings import OPENAI_API_URL, Settings, reveal
+from botservice.config.settings import HAND_OVER, OPENAI_API_URL, Settings, reveal
 from botservice.core.errors import InvalidSkill, SettingsError
 from botservice.history.embeddings import Embedder, OpenAIEmbedder
 from botservice.history.window import NoMessages, SteadyWindowMessageSelector
@@ -24,6 +25,7 @@ from botservice.people.access import Access
 from botservice.people.budgets import Budgets
 from botservice.service import AgentService
 from botservice.storage.database import Storage
+from botservice.turns.handing_over import HandOver
 from botservice.turns.usage_recorder import models_of
 
 if TYPE_CHECKING:
@@ -46,7 +48,8 @@ def build_service(settings: Settings, *, has_toolsets: bool = True) -> AgentServ
     servers = build_servers(settings) if has_model and has_toolsets else None
     agent = FunctionsBasedAgent(
         tools=[
-            *built_in(settings.tools, fetch_asks=settings.fetch_asks),
+            *built_in([each for each in settings.tools if each != HAND_OVER], fetch_asks=settings.fetch_asks),
+            *build_hand_over(settings),
             *([order_tea] if settings.tools and not has_model else []),
         ],
         toolsets=[] if servers is None else [servers],
@@ -62,6 +65,14 @@ def build_service(settings: Settings, *, has_toolsets: bool = True) -> AgentServ
     if "web_search" in settings.tools and not agent.llm.searches_web:
         logger.warning("tools.no_web_search", extra={"advice": "it needs a server that speaks Responses: OPENAI_API"})
     return AgentService(agent, max_steps=settings.max_steps, name=settings.bot_name)
+
+
+def build_hand_over(settings: Settings) -> list[Tool]:
+    """Return the tool that calls a person, where it is wanted and the settings say who can be told."""
+    if HAND_OVER not in settings.tools or not (settings.owners or settings.alerts_to):
+        return []
+    pages = settings.public_url or f"http://{settings.host}:{settings.port}"
+    return [HandOver(Access.of(settings), settings.alerts_to, pages).tool()]
 
 
 def build_servers(settings: Settings) -> "MCPServers | None":

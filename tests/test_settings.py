@@ -97,7 +97,7 @@ WRONG: list[tuple[str, list[str], str]] = [
     ("MAX_STEPS", ["-1", "many", "1.5"], "0 or more"),
     ("WINDOW_TOKENS", ["-1", "all"], "0 or more"),
     ("SEARCH_K", ["-1", "x"], "0 or more"),
-    ("TOOLS", ["clock", "time, facts, hammer"], "time, facts, reminders, recall, fetch_page, web_search; or none"),
+    ("TOOLS", ["clock", "time, facts, hammer"], "recall, hand_over, fetch_page, web_search; or none"),
     ("SEARCH_TOKENS", ["-1", "x"], "0 or more"),
     ("KEEP_STEPS_DAYS", ["-1", "a month", "1.5", "9999999999"], "1 or more, or forever"),
     ("KEEP_EVENTS_DAYS", ["1", "2"], "3 or more, or forever"),

@@ -17,16 +17,15 @@ from botservice.cli.approvals import approvals
 from botservice.cli.chat import chat
 from botservice.cli.console import (
     AppOption,
-    JsonLinesOption,
     MaybeContextArgument,
     build_service,
     counted,
     load_settings,
-    printable,
     run,
     tell,
     with_storage,
 )
+from botservice.cli.contexts import contexts_cli
 from botservice.cli.database import backup, compact, copy, encrypt, migrate
 from botservice.cli.evaluate import evaluate
 from botservice.cli.installation import check_packages
@@ -139,24 +138,7 @@ def worker(
 
 cli.command()(chat)
 cli.command()(migrate)
-
-
-@cli.command()
-def contexts(*, as_json: JsonLinesOption = False) -> None:
-    """List the conversations, those with the newest messages first."""
-    from botservice.devtools.conversations import list_contexts
-    from botservice.people.names import key_text
-
-    for each in with_storage(list_contexts):
-        if as_json:
-            typer.echo(json.dumps(each.as_dict()))
-        else:
-            ordered = sorted(each.keys.items(), key=lambda pair: (pair[0] != "transport", pair[0]))
-            keys = " ".join(f"{key}={printable(key_text(value))}" for key, value in ordered)
-            last = f"{each.last_message_at:%Y-%m-%d %H:%M}" if each.last_message_at else "-"
-            typer.echo(f"{each.id:>6}  {counted(each.message_count, 'message'):>16}  {last:<16}  {keys}")
-
-
+cli.add_typer(contexts_cli, name="contexts", invoke_without_command=True)
 cli.command()(copy)
 cli.command()(new)
 cli.command()(prove)

@@ -12,6 +12,7 @@ from botservice.commands.forget import FORGET
 from botservice.commands.link import LINK, UNLINK
 from botservice.commands.memory import MEMORY
 from botservice.commands.new import NEW
+from botservice.commands.pause import PAUSE_COMMAND, RESUME
 from botservice.commands.persona import PERSONA_COMMAND
 from botservice.commands.reminders import REMINDERS
 from botservice.commands.retry import RETRY
@@ -39,7 +40,7 @@ def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
         PASSAGE,
     ]
     about_people = [MEMORY, FORGET, EXPORT, LINK, UNLINK]
-    for_owners = [APPROVE, REVOKE, ACCESS, LEARN]
+    for_owners = [PAUSE_COMMAND, RESUME, APPROVE, REVOKE, ACCESS, LEARN]
     catalogue = Catalogue(
         [START, help_command(lambda: catalogue), *of_chat, *about_people, USAGE, STOP, *for_owners, *more]
     )

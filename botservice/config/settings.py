@@ -34,8 +34,11 @@ OPENAI_API_URL = "https://api.openai.com/v1"
 DEFAULT_EMBEDDING_MODEL = "text-embedding-3-small"
 NO_EMBEDDING = "none"
 BUILTIN_TOOLS = ("time", "facts", "reminders", "recall")
+HAND_OVER = "hand_over"
+"""Built in as well, where OWNERS or ALERTS_TO says who can be called."""
 WEB_TOOLS = ("fetch_page", "web_search")
 """Built in as well, and off unless TOOLS names them: they reach beyond the chat."""
+_TOOLS = (*BUILTIN_TOOLS, HAND_OVER, *WEB_TOOLS)
 _NO_TOOLS = "none"
 _HARMLESS = re.compile(r"[a-z][a-z_ ]{0,31}")
 DEFAULT_MCP_FILE = Path("mcp.json")
@@ -98,7 +101,7 @@ _MUST_BE = {
     "max_steps": "a whole number, 0 or more",
     "window_tokens": "a whole number, 0 or more",
     "search_k": "a whole number, 0 or more",
-    "tools": f"a list, with commas between them, of {', '.join((*BUILTIN_TOOLS, *WEB_TOOLS))}; or none",
+    "tools": f"a list, with commas between them, of {', '.join(_TOOLS)}; or none",
     "fetch_asks": "made-up, never or always",
     "search_tokens": "a whole number, 0 or more",
     "observe": "on or off",
@@ -244,7 +247,7 @@ def _tools(text: str) -> tuple[str, ...]:
     if names == [_NO_TOOLS]:
         return ()
     for number, name in enumerate(names, start=1):
-        if name not in (*BUILTIN_TOOLS, *WEB_TOOLS):
+        if name not in _TOOLS:
             raise UnknownTool(name, number)
     return tuple(dict.fromkeys(names))
 
@@ -256,7 +259,7 @@ class UnknownTool(ValueError):
     """There is no built-in tool of a name. What could be a secret is not repeated."""
 
     def __init__(self, name: str, number: int) -> None:
-        near = difflib.get_close_matches(name, (*BUILTIN_TOOLS, *WEB_TOOLS), n=1)
+        near = difflib.get_close_matches(name, _TOOLS, n=1)
         shown = repr(name) if near or _HARMLESS.fullmatch(name) else f"at place {number} of the list"
         super().__init__(f"there is no tool {shown}{f'; did you mean {near[0]}?' if near else ''}")
 
@@ -454,9 +457,9 @@ class Settings(ModelSettings):
     """
     system_prompt: str | None = None
     """The instructions of the default agent. Default: a short text"""
-    tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = BUILTIN_TOOLS
-    """The default agent's tools, with commas between them: time, facts, reminders, recall, fetch_page, web_search;
-    or none. See docs/tools.md
+    tools: Annotated[tuple[str, ...], NoDecode, _parsed(_tools)] = (*BUILTIN_TOOLS, HAND_OVER)
+    """The default agent's tools, with commas between them: time, facts, reminders, recall, hand_over (with OWNERS or
+    ALERTS_TO), fetch_page, web_search; or none. See docs/tools.md
     """
     fetch_asks: Annotated[FetchAsks, BeforeValidator(str.lower)] = FetchAsks.MADE_UP
     """Before which pages fetch_page asks: made-up (an address that the asker did not write), always or never."""
@@ -520,8 +523,8 @@ class Settings(ModelSettings):
     log_format: Annotated[LogFormat, BeforeValidator(str.lower)] = LogFormat.TEXT
     """The format of log lines: text or json."""
     alerts_to: Annotated[ChatAddress | None, NoDecode, _parsed(ChatAddress.parse)] = None
-    """The chat that is told when questions fail, such as telegram:-100123 or slack:TEAM/CHANNEL. See
-    docs/monitoring.md
+    """The chat that is told when questions fail and when a person is called, such as telegram:-100123 or
+    slack:TEAM/CHANNEL. See docs/monitoring.md
     """
     record_transitions: bool = False
     """Records each change of a state in the database, for tests. See docs/explanation/protocol.md"""

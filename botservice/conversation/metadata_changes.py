@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from botservice.core.errors import InvalidField
-from botservice.core.personas import TITLE
+from botservice.core.personas import PAUSE, TITLE
 
 NO_METADATA = "{}"
+_NOT_OF_TURNS = frozenset({TITLE, PAUSE})
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataChanges:
-    """What of metadata is not stored yet; what its person calls the context is none of it.
+    """What of metadata is not stored yet; what its person calls the context, and its pause, are none of it.
 
     Attributes:
         text: All of the metadata as JSON, with the keys in order.
@@ -42,8 +43,8 @@ def find_changes(metadata: Mapping[str, Any], stored: str) -> MetadataChanges | 
         return None
     now, before = json.loads(text), json.loads(stored)
     values = {key: value for key, value in now.items() if key not in before or as_json(before[key]) != as_json(value)}
-    values.pop(TITLE, None)
-    return MetadataChanges(text, values, frozenset(before) - frozenset(now) - {TITLE})
+    values = {key: value for key, value in values.items() if key not in _NOT_OF_TURNS}
+    return MetadataChanges(text, values, frozenset(before) - frozenset(now) - _NOT_OF_TURNS)
 
 
 def as_json(value: Any) -> str:

@@ -32,7 +32,8 @@ from botservice.storage.tables.waiting import pending_calls
 # Statements are made once: making one again for every call takes SQLAlchemy longer than running it.
 _CONTEXT_ID = select(contexts.c.id).where(contexts.c.key_hash == bindparam("key_hash"))
 _CONTEXT_KEYS = select(contexts.c.context_keys).where(contexts.c.id == bindparam("context"))
-_METADATA = select(contexts.c.metadata).where(contexts.c.id == bindparam("context")).with_for_update()
+_METADATA = select(contexts.c.metadata).where(contexts.c.id == bindparam("context"))
+_LOCKED_METADATA = _METADATA.with_for_update()
 _IS_SHARED = select(contexts.c.is_shared).where(contexts.c.id == bindparam("context"))
 _NOTE_UNTRUSTED = (
     update(contexts).where(contexts.c.id == bindparam("context")).values(untrusted_at=contexts.c.last_position)
@@ -91,6 +92,17 @@ def note_untrusted(connection: Connection, context_id: int) -> None:
     connection.execute(_NOTE_UNTRUSTED, {"context": context_id})
 
 
+def read_metadata(connection: Connection, context_id: int) -> Mapping[str, Any]:
+    """Return a context's metadata; empty for one that is gone."""
+    return connection.execute(_METADATA, {"context": context_id}).scalar_one_or_none() or {}
+
+
+def lock_metadata(connection: Connection, context_id: int) -> Mapping[str, Any]:
+    """Return a context's metadata, which nobody else changes before the end of the transaction."""
+    stored: Mapping[str, Any] = connection.execute(_LOCKED_METADATA, {"context": context_id}).scalar_one()
+    return stored
+
+
 def set_metadata(connection: Connection, *, context_id: int, key: str, value: Any) -> None:
     """Store one key of a context's metadata, None to take it away."""
     _change_metadata(connection, context_id, lambda stored: with_key(stored, key, value))
@@ -104,7 +116,7 @@ def write_metadata(connection: Connection, context_id: int, changes: MetadataCha
 def _change_metadata(
     connection: Connection, context_id: int, change: Callable[[Mapping[str, Any]], Mapping[str, Any]]
 ) -> None:
-    stored = connection.execute(_METADATA, {"context": context_id}).scalar_one()
+    stored = lock_metadata(connection, context_id)
     connection.execute(update(contexts).where(contexts.c.id == context_id).values(metadata=change(stored)))
 
 

@@ -10,6 +10,8 @@ PERSONA: Final = "persona"
 """The key of a context's metadata with the persona; it is added to the prompt."""
 TITLE: Final = "given_title"
 """The key of a context's metadata with what its person calls it; no prompt shows it, and turns leave it as it is."""
+PAUSE: Final = "pause"
+"""The key of a context's metadata with its pause; turns leave it as it is."""
 _HEADING: Final = (
     "In this chat, be as its people want you to be. This is about your manner; it changes nothing of what stands "
     "above, nor what you may do."

@@ -16,6 +16,7 @@ from botservice.people.access_queries import (
     is_anybody_blocked,
     issue_code,
     list_entries,
+    list_owners,
     read_code,
     read_inviter,
     read_names,
@@ -113,6 +114,11 @@ class Access:
             return True
         role, _ = self._roles(connection, person_name(person), "")
         return role is AccessRole.OWNER
+
+    def owners(self, connection: Connection) -> list[list[str]]:
+        """Return the owners, each by all of their names."""
+        named = sorted({*self._owners, *list_owners(connection)})
+        return [read_names(connection, each) for each in named]
 
     def tell(self, connection: Connection, ruling: Ruling, turn_id: int, welcome: object, now: datetime) -> bool:
         """Return whether a sender who is not admitted is to be told so: once, and with a code whenever they ask.

@@ -1,19 +1,33 @@
 """Every statement of access: roles, refusals, invitations, and the codes that newcomers show the owner."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import and_, bindparam, delete, or_, select, true, update
+from sqlalchemy import and_, bindparam, delete, or_, select, true, tuple_, update
 
 from botservice.people.access_values import AccessEntry, AccessRole, Subject, SubjectKind
-from botservice.people.names import BUILT_IN
+from botservice.people.names import BUILT_IN, transport_of
 from botservice.people.queries import PERSON_NAMES, person_parts
 from botservice.storage.database import Connection
 from botservice.storage.statements import of_each_database, upserting
 from botservice.storage.tables.access import access_codes, access_invitations, access_refusals, access_roles
+from botservice.storage.tables.conversations import contexts
 from botservice.storage.tables.people import identities
 
+_OWNERS = select(access_roles.c.subject).where(
+    access_roles.c.role == AccessRole.OWNER.value, access_roles.c.kind == SubjectKind.PERSON.value
+)
+_PRIVATE_CHATS = (
+    select(contexts.c.id, contexts.c.context_keys, identities.c.platform)
+    .join(identities, identities.c.id == contexts.c.only_identity_id)
+    .where(
+        tuple_(identities.c.platform, identities.c.platform_id).in_(bindparam("accounts", expanding=True)),
+        contexts.c.is_shared.is_(False),
+    )
+    .order_by(contexts.c.last_message_id.desc())
+    .limit(20)
+)
 CODE_LASTS: Final = timedelta(hours=1)
 Owe = Callable[[Connection, int, Sequence[Any], datetime], None]
 """Has messages sent in the chat of a turn; the moment is the present one."""
@@ -92,6 +106,26 @@ def list_entries(connection: Connection, now: datetime) -> list[AccessEntry]:
         for row in connection.execute(codes).all()
     ]
     return [*decided, *newcomers]
+
+
+def list_owners(connection: Connection) -> Sequence[str]:
+    """Return the persons whom an owner made owners."""
+    return connection.execute(_OWNERS).scalars().all()
+
+
+def find_private_chats(connection: Connection, persons: Iterable[Iterable[str]]) -> list[int]:
+    """Return the private chat in which each person has last written to the bot, of those who have one.
+
+    Args:
+        persons: Of each the names, such as "telegram:42".
+    """
+    found: list[int] = []
+    for names in persons:
+        accounts = [(platform, number) for platform, _, number in (each.partition(":") for each in names)]
+        rows = connection.execute(_PRIVATE_CHATS, {"accounts": accounts}).all()
+        # The others are those in which a program asked for them.
+        found += [row.id for row in rows if transport_of(row.context_keys) == row.platform][:1]
+    return list(dict.fromkeys(found))
 
 
 def note_invitation(connection: Connection, chat: str, person: str, now: datetime) -> None:

@@ -3,10 +3,12 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
 from botservice.agent.agent import FinishAction
 from botservice.conversation.context import AgentContext
+from botservice.conversation.pausing import read_pause
 from botservice.conversation.queries import note_untrusted, read_context_keys, read_is_shared
 from botservice.conversation.reminder import Reminder, announce, ask, explain, say_late
 from botservice.conversation.reminder_queries import find_due, give_up_reminder, take_reminder
@@ -27,6 +29,8 @@ from botservice.turns.transport import Transport
 from botservice.turns.turn import Outcome, Turn, TurnStatus
 
 logger = logging.getLogger(__name__)
+
+_LOOK_AGAIN: Final = timedelta(seconds=15)  # so long after a pause a reminder may come
 
 
 class _NotDueError(BotServiceError):
@@ -58,8 +62,11 @@ class ReminderScheduler:
         return None if since is None or since > now else find_due(connection, context_id, now, self._transports)
 
     async def fire(self, reminder: Reminder, claim: Claim) -> None:
-        """Make a turn of a due reminder; if its author is at a rate limit, it waits until that is over."""
+        """Make a turn of a due reminder; it waits for the end of a pause, and of its author's rate limit."""
         try:
+            if await self._is_paused(reminder):
+                self.due[claim.context_id] = self._options.clock() + _LOOK_AGAIN
+                return
             if not await self._is_welcome(reminder):
                 await self._give_up(reminder, claim)
                 return
@@ -77,6 +84,10 @@ class ReminderScheduler:
             # Transports are foreign code: what one of them cannot show must not hold the chat up for ever.
             logger.exception("reminder.failed", extra={"reminder": reminder.id})
             await self._give_up(reminder, claim)
+
+    async def _is_paused(self, reminder: Reminder) -> bool:
+        now = self._options.clock()
+        return await self._storage.read(lambda connection: read_pause(connection, reminder.context_id, now)) is not None
 
     async def _is_welcome(self, reminder: Reminder) -> bool:
         """Return whether who asked for a reminder still has access, there where it would be said."""

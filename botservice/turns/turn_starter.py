@@ -4,8 +4,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Final
 
 from botservice.conversation.context import AgentContext
+from botservice.conversation.pausing import Pause, note_told
 from botservice.conversation.reminder import known_zone
 from botservice.conversation.reminder_queries import find_time_zone
 from botservice.core.errors import CommandFailed
@@ -22,6 +24,7 @@ from botservice.turns.event_queries import mark_handled
 from botservice.turns.hook_events import limit_tools
 from botservice.turns.message_parts import find_earlier, read_meant
 from botservice.turns.queries import finish_turn, mark_running
+from botservice.turns.refusing import plan_notice
 from botservice.turns.run_options import RunOptions
 from botservice.turns.storing_questions import Inbound, Said, language_of, store_question
 from botservice.turns.transport import Transport
@@ -29,6 +32,8 @@ from botservice.turns.turn import Outcome, Turn, tell_end
 from botservice.turns.turn_admission import AdmittedMessages, TurnAdmission, Write, all_of
 
 logger = logging.getLogger(__name__)
+
+_SWITCHES: Final = frozenset({"pause", "resume"})
 
 
 class TurnStarter:
@@ -58,7 +63,8 @@ class TurnStarter:
         if groups := {event.group_key for event, each in said if event.group_key and not each.is_addressed}:
             earlier = await find_earlier(self._storage, turn.context_id, groups, transport, before=turn.id)
             said = await read_meant(said, read, [*((each.event, each.message) for each in earlier), *said])
-        if is_unlimited and not controls.changes and all(_is_plain(message) for _, message in said):
+        is_plain = not controls.changes and all(_is_plain(message) for _, message in said)
+        if is_unlimited and is_plain and Pause.of(context.metadata) is None:
             context.language = language_of([message for _, message in said])
             return await store_question(context, turn, claim, said, options, transport)
         heard = await self._admission.judge(said, AdmittedMessages(read), context, is_open=is_open)
@@ -75,6 +81,7 @@ class TurnStarter:
     ) -> bool:
         """Begin a turn with what its authors may say, and obey its commands; return whether the agent answers it."""
         context.language = language_of([message for _, message in heard.said])
+        before = Pause.of(context.metadata)
         inbound, changes = await as_changed(heard.read, heard.said, controls)
         inbound = [each for each in inbound if _may(each, heard)]
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
@@ -89,10 +96,12 @@ class TurnStarter:
         rest.extend((event, replace(answer.ask, is_whole=True)) for event, answer in answers if answer.ask is not None)
         rest, slowed = await self._admission.slow_down(rest, turn, context, transport)
         rest = await self._admission.complete(rest, heard, controls, transport)
+        switches = [event.id for event, each in commands if each.command and each.command.name in _SWITCHES]
+        rest, kept = self._keep(rest, turn, context, transport, before, min(switches, default=0))
         unread = self._admission.tell_unread(rest, turn, context, transport)
         obeyed = self._commit([answer for _, answer in answers], changes, turn, transport)
         away = self._admission.turn_away(heard, turn, controls, transport)
-        also = all_of([away, obeyed, slowed, held, unread])
+        also = all_of([away, obeyed, slowed, held, unread, kept])
         if also is not None and (answers or held or away) and not rest:
             outcome = Outcome.ANSWERED if answers else Outcome.REFUSED
             await self._end_without_agent(turn, claim, also, outcome)
@@ -144,6 +153,44 @@ class TurnStarter:
         beyond = {event.id for event, message in judged if event is not None and not message.is_addressed}
         return [each for each in commands if each[0].id not in beyond], tell
 
+    def _keep(
+        self,
+        inbound: list[Inbound],
+        turn: Turn,
+        context: AgentContext,
+        transport: Transport,
+        before: Pause | None,
+        switch: int,
+    ) -> tuple[list[Inbound], Write | None]:
+        """Return the messages, those of a pause as not addressed, and the write that tells of it once.
+
+        Args:
+            before: The pause before the commands of the turn.
+            switch: The first event whose command has changed that; 0 for none.
+        """
+        pause, now = Pause.of(context.metadata), self._options.clock()
+        if pause is None and before is None:
+            return inbound, None
+        is_held = [
+            there is not None and there.holds(now if event is None else event.received_at)
+            for event, _ in inbound
+            for there in [before if event is not None and event.id < switch else pause]
+        ]
+        is_asked = any(held and each.is_addressed for held, (_, each) in zip(is_held, inbound, strict=True))
+        kept: list[Inbound] = [
+            (event, replace(message, is_addressed=False) if held else message)
+            for held, (event, message) in zip(is_held, inbound, strict=True)
+        ]
+        if not is_asked or pause is None or pause.is_told or turn.is_of_hook:
+            return kept, None
+        payloads = plan_notice(transport, turn, say("pause.told", context.language), now, is_personal=False)
+
+        def tell(connection: Connection) -> None:
+            if note_told(connection, context.id, pause):
+                write_deliveries(connection, turn, payloads, now)
+
+        return kept, tell
+
     def _is_command(self, message: InboundMessage) -> bool:
         return message.is_addressed and self._commands.takes(message)
 
@@ -179,9 +226,12 @@ class TurnStarter:
             zone=known_zone(zone),
         )
         try:
-            return await self._commands.answer(request)
+            answer = await self._commands.answer(request)
         except CommandFailed:  # what else has come with it is answered all the same
             return CommandAnswer(say("answer.apology_with_retry", context.language))
+        pause = None if answer.ask is None else Pause.of(context.metadata)
+        is_kept = pause is not None and pause.holds(now)  # such as /retry: what it asks would not be answered
+        return CommandAnswer(request.say("pause.stands")) if is_kept else answer
 
     def _commit(
         self, answers: Sequence[CommandAnswer], changes: Sequence[int], turn: Turn, transport: Transport

@@ -277,7 +277,7 @@ def test_pages_are_read_only_where_the_owner_says_so() -> None:
 
 
 def test_a_tool_that_nobody_knows_is_refused_with_the_list_of_those_that_there_are() -> None:
-    with pytest.raises(SettingsError, match="time, facts, reminders, recall, fetch_page, web_search; or none"):
+    with pytest.raises(SettingsError, match="recall, hand_over, fetch_page, web_search; or none"):
         Settings.load(None, tools="fetch_pages")
     with pytest.raises(SettingsError, match="made-up, never or always"):
         Settings.load(None, fetch_asks="sometimes")

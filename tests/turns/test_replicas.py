@@ -12,7 +12,10 @@ from turns.test_worker import history
 from turns.test_worker_controls import Talker
 
 from botservice import AgentContext, Storage
+from botservice.commands.standard import standard_commands
 from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.pausing import Pause, set_pause
+from botservice.texts import in_language
 from botservice.turns.event_queries import insert_event
 from botservice.turns.inbox import Inbox, LocalWork
 from botservice.turns.turn import EventKind, InboundEvent, Share
@@ -250,3 +253,18 @@ def test_a_message_is_its_contexts_number_as_the_first_release_had_it():
 @pytest.mark.parametrize("payload", ["", " ", "x", "17 something-new", "-1", "\uff11\uff17"])
 def test_what_is_not_understood_is_passed_over(payload):
     assert Wakeup.decode(payload) is None
+
+
+async def test_a_pause_that_one_replica_stores_holds_on_another(postgres_url):
+    async with opened(postgres_url) as (one, two):
+        context = await AgentContext.get_or_create(one, CHAT)
+        async with office(two, echo, commands=standard_commands()) as bot:
+            await bot.write("hello", order=1)
+            await bot.messenger.shows("1", "re: hello")
+            await one.write(lambda connection: set_pause(connection, context.id, Pause(one.now())))
+            await bot.write("are you there?", order=2)
+            told = in_language("pause.told", "en")
+            await bot.messenger.shows("1", "re: hello", told)
+            await one.write(lambda connection: set_pause(connection, context.id, None))
+            await bot.write("and now?", order=3)
+            await bot.messenger.shows("1", "re: hello", told, "re: and now?")

@@ -12,6 +12,7 @@ from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from botservice.conversation.pausing import Pause, read_pause
 from botservice.core.messages import storable
 from botservice.devtools.conversations import list_contexts
 from botservice.devtools.queries import find_context_of
@@ -123,12 +124,13 @@ class Inspector:
         sought = read_filter(request.query_params, context_id)
         after, storage = read_cursor(request.query_params), self._desk.storage
 
-        def query(connection: Connection) -> tuple[ChatTitle | None, list[TurnLine], FoundPage]:
+        def query(connection: Connection) -> tuple[ChatTitle | None, list[TurnLine], FoundPage, Pause | None]:
             title = read_titles(connection, [context_id]).get(context_id)
             page = find_turns(connection, sought, limit=PAGE, after=after)
-            return title, read_turn_lines(connection, page.found), page
+            pause = read_pause(connection, context_id, storage.now())
+            return title, read_turn_lines(connection, page.found), page, pause
 
-        title, lines, page = await storage.read(query, is_long=True)
+        title, lines, page, pause = await storage.read(query, is_long=True)
         if title is None:
             raise Refusal(404, NO_CONVERSATION)
         noted = await storage.read(lambda connection: read_notes(connection, context_id))
@@ -136,6 +138,7 @@ class Inspector:
             "inspect_context.html",
             context_id=context_id,
             title=title,
+            pause=pause,
             notes=[(each.note, show_text(each.note.text)) for each in noted] if after is None else [],
             **self._list(f"/inspect/{context_id}", sought, lines, page),
         )

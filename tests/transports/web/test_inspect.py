@@ -3,7 +3,7 @@
 import html
 import json
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import func, select
 
@@ -21,6 +21,7 @@ from botservice import (
     ToolResult,
     tool,
 )
+from botservice.conversation.pausing import Pause, set_pause
 from botservice.storage.tables.conversations import metadata
 from botservice.telemetry.logs import register_secret
 from transports.web.inspector_steps import show_steps
@@ -111,6 +112,30 @@ async def test_notes_are_shown_with_their_chat_and_deleted_by_a_button(run_site)
         assert (await visitor.client.post(target)).status_code == 303
         assert [each.number for each in await chat.notes()] == [2]
         assert (await visitor.client.get(target)).status_code == 405
+
+
+async def test_a_paused_conversation_is_kept_and_told_so_in_the_browser_and_in_the_inspector(run_site):
+    async with run_site("Fine.") as site:
+        visitor = await site.visitor()
+        async with visitor.events() as events:
+            await visitor.say("first")
+            await events.until_answered()
+        chat, now = await site.context(), site.storage.now()
+        pause = Pause(now, now + timedelta(hours=1))
+        await site.storage.write(lambda connection: set_pause(connection, chat.id, pause))
+        async with visitor.events() as events:
+            await events.until_idle()
+            for text in ("is anybody there?", "hello?"):
+                await visitor.say(text)
+                await events.until("message", lambda data, text=text: text in str(data))
+                await events.until("state", lambda data: not data["working"])
+        said = [each.text for each in await chat.chat_history.messages()]
+        assert said == ["first", "Fine.", "is anybody there?", "hello?"]
+        page = words((await visitor.client.get(f"/inspect/{chat.id}", headers=PAGE)).text)
+        assert "Paused since" in page
+        assert "kept and not answered" in page
+        await site.storage.write(lambda connection: set_pause(connection, chat.id, None))
+        assert "Paused" not in words((await visitor.client.get(f"/inspect/{chat.id}", headers=PAGE)).text)
 
 
 async def test_a_turn_that_failed_says_why(run_site):

@@ -1,0 +1,99 @@
+"""The commands about conversations: which there are, and pausing one."""
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from botservice.cli.console import JsonLinesOption, counted, printable, with_storage
+from botservice.core.chat_addresses import CHAT_FORMS, ChatAddress
+from botservice.core.errors import BotServiceError
+
+if TYPE_CHECKING:
+    from botservice.storage.database import Connection
+
+contexts_cli = typer.Typer(help="List the conversations; pause one while a person takes over.")
+ChatArgument = Annotated[str, typer.Argument(metavar="CHAT", help=CHAT_FORMS)]
+
+
+@contexts_cli.callback()
+def contexts(command: typer.Context, *, as_json: JsonLinesOption = False) -> None:
+    """List the conversations, those with the newest messages first."""
+    from botservice.devtools.conversations import list_contexts
+    from botservice.people.names import key_text
+
+    if command.invoked_subcommand is not None:
+        return
+    for each in with_storage(list_contexts):
+        if as_json:
+            typer.echo(json.dumps(each.as_dict()))
+        else:
+            ordered = sorted(each.keys.items(), key=lambda pair: (pair[0] != "transport", pair[0]))
+            keys = " ".join(f"{key}={printable(key_text(value))}" for key, value in ordered)
+            last = f"{each.last_message_at:%Y-%m-%d %H:%M}" if each.last_message_at else "-"
+            typer.echo(f"{each.id:>6}  {counted(each.message_count, 'message'):>16}  {last:<16}  {keys}")
+
+
+@contexts_cli.command()
+def pause(
+    chat: ChatArgument,
+    lasts: Annotated[
+        str | None, typer.Option("--for", metavar="DURATION", help="How long, such as 30m, 1h or 2d.")
+    ] = None,
+) -> None:
+    """Keep what is said in a conversation without answering it, until it is resumed."""
+    from botservice.conversation.pausing import PAUSE_FORMS, Pause, read_duration, set_pause
+
+    duration = None if lasts is None else read_duration(lasts)
+    if lasts is not None and duration is None:
+        raise BotServiceError(f"--for must be {PAUSE_FORMS}, not {lasts!r}")
+    address = _parse(chat)
+
+    def write(connection: "Connection", now: datetime) -> int:
+        number = _find(connection, address, chat)
+        set_pause(connection, number, Pause(now, None if duration is None else now + duration))
+        return number
+
+    number = with_storage(lambda storage: storage.write(lambda connection: write(connection, storage.now())))
+    typer.echo(f"context {number} is paused{'' if lasts is None else f' for {lasts}'}")
+
+
+@contexts_cli.command()
+def resume(chat: ChatArgument) -> None:
+    """Answer again in a conversation; what was said meanwhile stays in its history."""
+    from botservice.conversation.pausing import read_pause, set_pause
+
+    address = _parse(chat)
+
+    def write(connection: "Connection", now: datetime) -> tuple[int, bool]:
+        number = _find(connection, address, chat)
+        was_paused = read_pause(connection, number, now) is not None
+        set_pause(connection, number, None)
+        return number, was_paused
+
+    number, was_paused = with_storage(
+        lambda storage: storage.write(lambda connection: write(connection, storage.now()))
+    )
+    typer.echo(f"context {number} is answered again" if was_paused else f"context {number} was not paused")
+
+
+def _parse(chat: str) -> ChatAddress:
+    try:
+        return ChatAddress.parse(chat)
+    except ValueError as error:
+        raise BotServiceError(f"{chat!r}: {error}") from None
+
+
+def _find(connection: "Connection", address: ChatAddress, name: str) -> int:
+    """Return the id of the context of a chat."""
+    from botservice.conversation.context_keys import ContextKeys
+    from botservice.conversation.queries import find_context
+    from botservice.devtools.queries import check_context
+
+    if address.number is not None:
+        return int(check_context(connection, address.number).id)
+    found = find_context(connection, ContextKeys.of(address.keys))
+    if found is None:
+        raise BotServiceError(f"nobody has written in {name} yet: `botservice contexts` lists the conversations")
+    return found

@@ -1,0 +1,81 @@
+"""A bot that is killed while chats are paused: what is said is kept once, and is not answered, then or later."""
+
+import asyncio
+import sqlite3
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from crash.served import WarmBot
+from standins.bot_api import BotApi
+from standins.patience import PATIENT
+
+from botservice import AgentContext, Storage
+from botservice.conversation.pausing import Pause, set_pause
+from botservice.texts import in_language
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+CHATS = range(1000, 1006)
+KILLS = 4
+TOLD = in_language("pause.told", "en")
+
+
+async def switch(url: str, *, is_on: bool) -> None:
+    """Pause every chat, or end the pause."""
+    async with Storage.open(url, limits=PATIENT) as storage:
+        for chat in CHATS:
+            context = await AgentContext.get_or_create(storage, {"transport": "telegram", "chat_id": str(chat)})
+            pause = Pause(storage.now()) if is_on else None
+            await storage.write(lambda connection, one=context.id, pause=pause: set_pause(connection, one, pause))
+
+
+def test_kills_lose_nothing_that_is_said_in_a_pause_and_answer_none_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "bot.db"
+    url = f"sqlite:///{path}"
+    asyncio.run(switch(url, is_on=True))
+
+    def stored() -> Counter[str]:
+        with sqlite3.connect(path) as database:
+            found = Counter(text for (text,) in database.execute("SELECT text FROM messages WHERE role = 'user'"))
+        database.close()
+        return found
+
+    with BotApi.running() as api:
+        settings = {"DATABASE_URL": url, "TELEGRAM_BOT_TOKEN": api.token, "TELEGRAM_API_URL": api.url}
+        for chat in CHATS:
+            api.add_private_chat(chat)
+        said = []
+        with WarmBot(tmp_path, **settings) as bot:
+            for kill in range(KILLS):
+                bot.start()
+                for chat in CHATS:
+                    said.append(f"kept {chat} {kill}")
+                    api.person_says(said[-1], chat_id=chat)
+                least = len(stored()) + 1 + kill
+                api.wait_until(lambda least=least: len(stored()) >= least, timeout=60, what="something is kept")
+                bot.kill()
+            bot.start()
+            api.wait_until(lambda: len(stored()) == len(said), timeout=60, what="everything is kept")
+            api.wait_until(
+                lambda: all(TOLD in api.visible_texts(chat) for chat in CHATS), timeout=60, what="everybody is told"
+            )
+            bot.kill()
+            asyncio.run(switch(url, is_on=False))
+            bot.start()
+            for chat in CHATS:
+                said.append(f"asked {chat}")
+                api.person_says(said[-1], chat_id=chat)
+            api.wait_until(
+                lambda: all(set(api.visible_texts(chat)) - {TOLD} for chat in CHATS), timeout=60, what="answers"
+            )
+            bot.kill()
+    assert stored() == Counter(said)
+    with sqlite3.connect(path) as database:
+        answers = database.execute("SELECT context_id, count(*) FROM messages WHERE role = 'assistant' GROUP BY 1")
+        assert [count for _, count in answers] == [1] * len(CHATS)
+        told = database.execute(
+            "SELECT count(*) FROM deliveries d JOIN turns t ON t.id = d.turn_id WHERE t.outcome = 'listened'"
+        )
+        assert told.fetchone() == (len(CHATS),), "each is told once"
+    database.close()
