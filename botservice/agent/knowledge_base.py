@@ -53,10 +53,19 @@ class QuotedPassage:
     @property
     def place(self) -> str:
         """Where it stands, as people say it: the title, the headings and the page."""
+        return f"{self.section}{self.page_words}"
+
+    @property
+    def section(self) -> str:
+        """The title and the headings that it stands below."""
         first, _, rest = self.heading.partition(BETWEEN)
         heading = rest if first == self.title else self.heading
-        where = f"{self.title}{BETWEEN}{heading}" if heading else self.title
-        return where if self.page is None else f"{where}, page {self.page}"
+        return f"{self.title}{BETWEEN}{heading}" if heading else self.title
+
+    @property
+    def page_words(self) -> str:
+        """What follows the section of a document with pages."""
+        return "" if self.page is None else f", page {self.page}"
 
 
 class KnowledgeBase(ABC):
@@ -157,5 +166,5 @@ def passage_buttons(cited: Sequence[QuotedPassage], language: str | None) -> tup
 
 
 def _line(passage: QuotedPassage) -> str:
-    place = quote_in_markdown(passage.place, "?")
+    place = f"{quote_in_markdown(passage.section, '?')}{passage.page_words}"  # a long section is cut, never the page
     return f"[{place}]({passage.url})" if passage.url else place

@@ -11,7 +11,7 @@ from knowledge.test_shelf import GROUP, GUEST, OTHER, OWNER, asked_by, command, 
 from standins import office
 
 from botservice import AgentContext, AgentService, Attachment, FunctionsBasedAgent, ScriptedChatLLM, Storage
-from botservice.agent.knowledge_base import BETWEEN, QuotedPassage, describe_passages
+from botservice.agent.knowledge_base import BETWEEN, QuotedPassage, describe_passages, with_citations
 from botservice.core.errors import KnowledgeError
 from botservice.knowledge.indexer import KnowledgeIndexer, parse_readers
 from botservice.knowledge.passages import split_document
@@ -264,3 +264,11 @@ async def test_others_are_answered_while_a_document_is_read(storage: Storage, tm
     (tmp_path / "a.csv").write_bytes(b"a," * 500_000)
     await KnowledgeIndexer(storage, reader=_Meanwhile(ask)).add(str(tmp_path))
     assert told == ["Hello"]
+
+
+def test_what_a_title_holds_is_no_markup_under_an_answer_and_a_long_one_keeps_its_page() -> None:
+    title = "![x](http://e.example/a.png) @all [y](tg://user?id=1) " + "long " * 40
+    told = with_citations("It is so [D5].", [QuotedPassage(5, "s", title, "", 3, "words")], None).splitlines()[-1]
+    assert told.endswith(", page 3")
+    assert "](" not in told
+    assert "![" not in told
