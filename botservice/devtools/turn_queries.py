@@ -34,6 +34,7 @@ from botservice.storage.tables.conditions import TURN_IS_UNANSWERED, VERDICT_IS_
 from botservice.storage.tables.conversations import events, messages, steps, turn_figures, turns
 from botservice.storage.tables.slack import feedback
 from botservice.turns.call_queries import select_person_wait
+from botservice.turns.queries import IS_COMMAND
 from botservice.turns.turn import Outcome, TurnStatus
 
 LOOKED_AT: Final = 2_000
@@ -44,14 +45,6 @@ _OPEN: Final = (TurnStatus.QUEUED.value, TurnStatus.RUNNING.value, TurnStatus.WA
 _FAILED_CALL: Final = '"is_error":true'
 """Stands in the record of a step whose tool failed; in what a tool says, its quotes are escaped."""
 _OF_TURN = and_(messages.c.event_id == events.c.id, events.c.turn_id == turns.c.id)
-_HAS_ANSWER = exists().where(messages.c.answers_turn_id == turns.c.id)
-IS_COMMAND: Final = and_(
-    turns.c.outcome.is_not(None),  # or "not a command" would be unknown of what has not ended
-    turns.c.outcome == Outcome.ANSWERED.value,
-    not_(exists().where(steps.c.turn_id == turns.c.id)),
-    not_(_HAS_ANSWER),
-)
-"""Whether a turn was for the service itself, such as /help: the agent took no step, and nothing was answered."""
 IS_ASKED: Final = turns.c.outcome.is_(None) | (turns.c.outcome != Outcome.LISTENED.value)
 """Whether a turn is more than something that the agent only listened to."""
 

@@ -16,7 +16,6 @@ from botservice.core.errors import BotServiceError, KnowledgeError, LLMError, Pa
 from botservice.core.messages import storable
 from botservice.core.quoting import in_one_line
 from botservice.history.embeddings import Embedder
-from botservice.history.vectors import as_unit_rows
 from botservice.knowledge.files import File, digest_of, list_files, read_bytes
 from botservice.knowledge.passages import Passage, short_heading, split_document
 from botservice.knowledge.queries import (
@@ -281,6 +280,8 @@ class KnowledgeIndexer:
         """
         if self._embedder is None:
             return 0
+        from botservice.history.vectors import as_unit_rows
+
         model, count = self._embedder.model_key, 0
         while batch := await self._storage.read(lambda c: list_without_vector(c, model, _BATCH)):
             try:

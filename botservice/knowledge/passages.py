@@ -10,7 +10,6 @@ from typing import Final
 from botservice.agent.knowledge_base import BETWEEN
 from botservice.core.errors import KnowledgeError
 from botservice.core.quoting import in_one_line, shortened
-from botservice.search.passages import split_passages
 
 LONGEST: Final = 1_600  # characters: 200 to 400 tokens
 _SHORT: Final = 400  # a shorter section stands together with the sections below it
@@ -132,6 +131,8 @@ def _pieces(text: str) -> Iterator[str]:
     if len(text) <= LONGEST:
         yield text
         return
+    from botservice.search.passages import split_passages
+
     head = ""
     for start, end in split_passages(text, LONGEST):
         piece = text[start:end].strip()

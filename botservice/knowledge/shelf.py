@@ -5,19 +5,13 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
-
-import numpy as np
 
 from botservice.agent.knowledge_base import KnowledgeBase, QuotedPassage
 from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import read_is_shared
 from botservice.core.chat_addresses import ChatAddress
-from botservice.core.messages import Role
-from botservice.history.finding import SearchIndexes
 from botservice.knowledge.indexer import ALL
 from botservice.knowledge.queries import (
     KnowledgeSource,
@@ -29,22 +23,22 @@ from botservice.knowledge.queries import (
 )
 from botservice.people.access import Access
 from botservice.people.names import chat_name, is_chat_name, is_guest
-from botservice.search.documents import Document
-from botservice.search.index import SearchIndex
-from botservice.search.weights import Weights
 from botservice.storage.database import Connection, Storage
+
+if TYPE_CHECKING:
+    from botservice.knowledge.passage_index import PassageIndex
 
 _LEAST_SIMILARITY: Final = 0.36
 _LOOK_SECONDS: Final = 2.0  # how long it may take a service without documents to notice the first one
-# A passage stands for itself: nobody says it to anybody, and it answers nothing that stands before it.
-_WEIGHTS: Final = Weights(
-    window=0, least_around=9, previous=0, next=0, after_question=0, dense_window=0, author=0, author_alone=0, asker=0,
-    listener=0, user=0, question=0, date=0, date_alone=0, when=0,
-)  # fmt: skip
-_BEGINNING: Final = datetime(2000, 1, 1, tzinfo=UTC)
-_KEPT_AS: Final = np.dtype("<f2")
 
 _Readers = tuple[str, ...]
+
+
+def _new_index() -> "PassageIndex":
+    """Return an empty index. NumPy is loaded by the first question to a document."""
+    from botservice.knowledge.passage_index import PassageIndex
+
+    return PassageIndex()
 
 
 @dataclass(slots=True)
@@ -56,7 +50,7 @@ class _Group:
         model: Of the vectors that the index holds.
     """
 
-    index: SearchIndex = field(default_factory=partial(SearchIndex, _WEIGHTS))
+    index: "PassageIndex" = field(default_factory=_new_index)
     versions: dict[int, int] = field(default_factory=dict)
     model: str | None = None
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -156,6 +150,8 @@ async def _quote(storage: Storage, scores: dict[int, float]) -> list[QuotedPassa
 
 async def _vector_of(storage: Storage, question: str) -> tuple[Any, str | None]:
     """Return the vector of a question and the name of its model, where there is one."""
+    from botservice.history.finding import SearchIndexes
+
     vectors = SearchIndexes.of(storage).question_vectors
     return (None, None) if vectors is None else (await vectors.vector_of(question), vectors.model_key)
 
@@ -174,7 +170,7 @@ async def _load(storage: Storage, group: _Group, sources: Sequence[KnowledgeSour
         return ids, list_passages(connection, sorted(new)), vectors
 
     ids, new, vectors = await storage.read(query, is_long=True)
-    await asyncio.to_thread(_update, index, ids, new, vectors)
+    await asyncio.to_thread(index.update, ids, new, vectors)
     group.versions, group.model = versions, model
 
 
@@ -197,27 +193,6 @@ def _reads(readers: _Readers, context: AgentContext) -> bool:
         if address.number == context.id or (address.keys and address.keys.items() <= context.context_keys.items()):
             return True
     return False
-
-
-def _update(
-    index: SearchIndex, ids: Sequence[int], new: Sequence[StoredPassage], vectors: Sequence[tuple[int, bytes]]
-) -> None:
-    index.remove(set(index.ids).difference(ids))
-    index.add([_document(each) for each in new])
-    if new:
-        index.compact()
-    if vectors:
-        width = len(vectors[0][1])
-        alike = [(number, data) for number, data in vectors if len(data) == width]
-        matrix = np.frombuffer(b"".join(data for _, data in alike), _KEPT_AS).reshape(len(alike), -1)
-        index.set_vectors([number for number, _ in alike], matrix)
-
-
-def _document(passage: StoredPassage) -> Document:
-    """Return a passage as search sees it: it was said by nobody, and passages of one document stand together."""
-    text = f"{passage.title}\n{passage.heading}\n{passage.text}"
-    at = _BEGINNING + timedelta(minutes=passage.id)
-    return Document(passage.id, Role.USER, text, None, None, at, passage.id)
 
 
 def _quoted(passage: StoredPassage, score: float) -> QuotedPassage:

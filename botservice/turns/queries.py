@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Table, bindparam, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, exists, func, insert, not_, or_, select, update
 
 from botservice.core.errors import StorageError, TurnGrew
 from botservice.storage.database import Connection, Storage
@@ -19,9 +19,17 @@ from botservice.storage.tables.conditions import (
     TURN_IS_QUEUED,
     TURN_IS_RUNNING,
 )
-from botservice.storage.tables.conversations import deliveries, events, turns
+from botservice.storage.tables.conversations import deliveries, events, messages, steps, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.turn import AT_ONCE, EventKind, Outcome, StoredEvent, Turn, TurnStatus, set_due
+
+IS_COMMAND: Final = and_(
+    turns.c.outcome.is_not(None),  # or "not a command" would be unknown of what has not ended
+    turns.c.outcome == Outcome.ANSWERED.value,
+    not_(exists().where(steps.c.turn_id == turns.c.id)),
+    not_(exists().where(messages.c.answers_turn_id == turns.c.id)),
+)
+"""Whether a turn was for the service itself, such as /help: the agent took no step, and nothing was answered."""
 
 
 def when_due_was_set(table: Table) -> ColumnElement[datetime]:

@@ -30,7 +30,6 @@ from botservice.turns.turn import InboundEvent
 from transports.api.hooks_file import Hook, HookAction, read_hooks
 from transports.api.requests import ApiError, answering, parse_json
 from transports.api.signatures import SenderKind, delivery_id
-from transports.api.templates import render
 from transports.common.request_bodies import TooLargeError, TooMuchAtOnceError, Unproven, read_body
 
 logger = logging.getLogger(__name__)
@@ -179,6 +178,8 @@ class HooksEndpoint:
         return await storage.write(lambda connection: find_chat(connection, hook.to, hook.to_name, now))
 
     async def _render(self, hook: Hook, payload: Any, headers: Mapping[str, str]) -> str:
+        from transports.api.templates import render
+
         try:
             return await asyncio.to_thread(render, hook.template, payload, headers, hook.name)
         except Exception as error:  # a border: a template is the owner's program, and its data are a stranger's

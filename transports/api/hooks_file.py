@@ -7,16 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from dotenv import dotenv_values
-from jinja2 import Template, TemplateSyntaxError
 
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import SettingsError
 from botservice.telemetry.logs import register_secret
 from transports.api.signatures import Sender, SenderKind
-from transports.api.templates import compile_template
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 PER_MINUTE: Final = 60
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -48,7 +49,7 @@ class Hook:
     to: ChatAddress
     to_name: str
     do: HookAction
-    template: Template | None = None
+    template: "Template | None" = None
     task: str = ""
     tools: tuple[str, ...] = ()
     per_minute: int = PER_MINUTE
@@ -153,7 +154,11 @@ class _HookEntry:
         except SettingsError as error:
             self._fail(f"secret: {error}")
 
-    def _template(self, kind: SenderKind) -> Template | None:
+    def _template(self, kind: SenderKind) -> "Template | None":
+        from jinja2 import TemplateSyntaxError
+
+        from transports.api.templates import compile_template
+
         if kind is SenderKind.SLACK and "template" not in self._entry:
             return None
         try:

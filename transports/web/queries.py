@@ -26,7 +26,6 @@ from sqlalchemy import (
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context, write_feedback
 from botservice.core.messages import Author
-from botservice.devtools.turn_queries import IS_COMMAND
 from botservice.history.queries import IS_SAID, OF_CONTEXT
 from botservice.storage.statements import upserting
 from botservice.storage.tables.access import ended_logins
@@ -34,6 +33,7 @@ from botservice.storage.tables.conditions import CALL_IS_OPEN, MESSAGE_IS_OF_A_P
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, steps, turns
 from botservice.storage.tables.slack import feedback
 from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.queries import IS_COMMAND
 from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
 from transports.web.inbound_events import NAME, context_keys, session_in
 from transports.web.outbound import ASIDE
