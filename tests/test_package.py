@@ -95,7 +95,7 @@ def test_what_an_index_shows_has_no_link_that_leads_nowhere(built):
     assert [link for link in re.findall(r"\]\(([^)]+)\)", text) if not link.startswith("https://")] == []
     assert found["License-Expression"] == "MIT"
     assert found.get_all("License-File") == ["LICENSE"]
-    assert found.get_all("Provides-Extra") == ["local", "meaning", "otel"]
+    assert found.get_all("Provides-Extra") == ["documents", "local", "meaning", "otel"]
     assert found["Requires-Python"] == ">=3.11"
     assert {"botservice/py.typed", "transports/py.typed"} <= set(names)
     assert any(each.endswith(".dist-info/licenses/LICENSE") for each in names)

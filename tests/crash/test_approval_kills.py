@@ -71,8 +71,8 @@ def _keys(connection, context_id):
 
 def _find_cut_off(connection):
     """Return the chats in which the outcome of a call is unknown."""
-    query = select(contexts.c.context_keys).join(steps).where(steps.c.data.contains("Interrupted: the outcome"))
-    return {each["chat_id"] for each in connection.execute(query).scalars()}
+    query = select(contexts.c.context_keys, steps.c.data).join(steps)
+    return {keys["chat_id"] for keys, data in connection.execute(query) if "Interrupted: the outcome" in data}
 
 
 async def see_them_done(storage, replicas, meanwhile):

@@ -117,7 +117,7 @@ def test_kills_lose_no_event_and_repeat_none(storage_url: str, tmp_path: Path, r
                     victim.kill()
                     victim.start()
             api.wait_until(
-                lambda: len(set(api.visible_texts(SAID))) == EVENTS + 1 and len(numbers_in(api)) >= EVENTS,
+                lambda: len(set(api.visible_texts(SAID))) == EVENTS + 1 and len(set(numbers_in(api))) >= EVENTS,
                 timeout=120,
                 what="all is said",
             )
