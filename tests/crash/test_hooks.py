@@ -31,7 +31,9 @@ def write_hooks(folder: Path) -> None:
 
 def answer(body):
     """Answer a question about one event, or about several that share a turn, with their numbers."""
-    asked = body["messages"][-1]["content"]
+    said = [each for each in body["messages"] if each["role"] in ("user", "assistant")]
+    answered = max((at for at, each in enumerate(said) if each["role"] == "assistant"), default=-1)
+    asked = "\n".join(str(each["content"]) for each in said[answered + 1 :])  # several events share a turn after a kill
     numbers = [part.partition("\n")[0].rstrip("}]") for part in asked.split('"number": ')[1:]]
     return "numbers " + " ".join(each.strip() for each in numbers)
 
