@@ -220,7 +220,7 @@ def _find_arguments(connection: Connection, call: WaitingCall) -> Mapping[str, A
 def _describe(arguments: Mapping[str, Any]) -> tuple[str, str]:
     """Return arguments as they are kept, and the digest of all of them; both with secrets masked.
 
-    A digest of what is masked would give a short secret away to whoever tries all of them.
+    A digest of what is masked would give a short secret away to a person who tries all of them.
     """
     masked = _with_masked_names(mask(arguments))
     whole = json.dumps(masked, sort_keys=True, default=str)

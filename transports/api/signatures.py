@@ -107,7 +107,7 @@ class Sender:
 def delivery_id(kind: SenderKind, headers: Mapping[str, str], body: bytes) -> str:
     """Return what names a delivery: the id that its kind of sender gives, or else a digest of its body.
 
-    No other header counts: with one that is not signed, whoever has recorded a delivery could repeat it as a new one.
+    No other header counts: with one that is not signed, anybody who recorded a delivery could repeat it as a new one.
     """
     name = _IDS.get(kind, "")
     return f"{name}:{headers[name]}" if headers.get(name) else f"body:{hashlib.sha256(body).hexdigest()}"
