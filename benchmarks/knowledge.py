@@ -121,7 +121,7 @@ async def measure_quality(options):
 
 def make_embedder():
     """Return the model that comes with a package."""
-    from botservice.history.e5_embedder import E5Embedder
+    from botservice.history.local_embedder import E5Embedder
 
     return E5Embedder()
 

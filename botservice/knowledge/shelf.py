@@ -178,9 +178,9 @@ def _least_coverage(passages: int, *, by_meaning: bool) -> float:
     """Return the coverage below which a passage likely answers nothing.
 
     In a larger index a word that a question shares with a passage is rarer, and says more. With it, passages are shown
-    for a tenth of the questions that no document answers: 3 to 34 passages, 102 and 700 (benchmarks/knowledge.py).
+    for a tenth of the questions that no document answers, at most (benchmarks/knowledge.py).
     """
-    by_words = min(0.8, max(0.3, 0.12 + 0.1 * math.log(max(1, passages))))
+    by_words = min(0.8, max(0.3, 0.18 + 0.1 * math.log(max(1, passages))))
     return (by_words + _LEAST_SIMILARITY) / 2 if by_meaning else by_words
 
 
