@@ -55,7 +55,7 @@ async def test_a_press_that_came_too_late_says_so(run_site, open_page):
             "const detail = { decides: '/allow 1', row: document.createElement('div') };"
             "document.dispatchEvent(new CustomEvent('decide', { detail }))"
         )
-        await expect(page.locator("#problem")).to_contain_text("decided before")
+        await expect(page.locator("#problem")).to_contain_text("already decided")
         await page.close()
     assert till.paid == []
 
