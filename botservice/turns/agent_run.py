@@ -1,7 +1,7 @@
 """A claimed turn, one step at a time. Whatever a step did is stored when the step returns."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -147,7 +147,7 @@ class AgentRun:
         """
         pieces = _Pieces()
         self._work.listen(pieces)
-        work = asyncio.create_task(pieces.feed(self.finish()))
+        work = asyncio.create_task(pieces.feed(self.finish))
         try:
             async for piece in pieces:
                 yield piece
@@ -237,10 +237,10 @@ class _Pieces(Live):
     async def close(self) -> None:
         """Do nothing: the end comes with the end of the work."""
 
-    async def feed(self, work: Coroutine[Any, Any, T]) -> T:
+    async def feed(self, work: Callable[[], Awaitable[T]]) -> T:
         """Return the result of work, and end the iteration then."""
         try:
-            return await work
+            return await work()
         finally:
             self._queue.put_nowait(None)
 

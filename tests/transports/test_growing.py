@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import warnings
 from typing import Any
 
 import pytest
@@ -76,6 +77,18 @@ async def test_an_answer_that_is_there_at_once_is_shown_on_nothing() -> None:
     await asyncio.sleep(0)
     await answer.close()
     assert (page.shown, page.looks, page.finished) == ([], 0, [False])
+
+
+async def test_an_answer_that_ends_as_it_is_shown_leaves_nothing_that_was_begun_and_not_awaited() -> None:
+    page = Page()
+    answer = GrowingAnswer(page, first_sign_seconds=LONG)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        answer._open()  # the first sign is due at this moment
+        await answer.close()
+        del answer  # its tasks hold what they were handed
+        gc.collect()
+    assert (page.looks, page.finished, [str(each.message) for each in warned]) == (0, [True], [])
 
 
 async def test_an_answer_grows_on_after_the_time_that_a_platform_asks_to_wait() -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -212,13 +212,14 @@ class GrowingAnswer(AnswerState):
             await self._surface.finish(was_opened=bool(self._running))
 
     def _open(self) -> None:
-        works = {"sign of life": self._surface.open(), "growing answer": self._grow()}
+        works = {"sign of life": self._surface.open, "growing answer": self._grow}
         self._running = [asyncio.create_task(self._guard(what, work), name=what) for what, work in works.items()]
 
-    async def _guard(self, what: str, work: Coroutine[Any, Any, None]) -> None:
+    async def _guard(self, what: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do the work until it fails. It is begun in here: a task that is cancelled before it runs begins nothing."""
         details = {"what": what, "surface": self._surface.name}
         try:
-            await work
+            await work()
         except self._surface.errors as error:
             logger.info("transport.live_ended", extra={**details, "reason": type(error).__name__})
         except Exception:  # a border: showing what is half written must not cost the answer

@@ -1,8 +1,9 @@
 """Taking in what Slack delivers, whichever way it comes: stored when a method returns."""
 
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from botservice.config.setting_choices import SlackListen
@@ -287,15 +288,15 @@ class SlackIntake:
         if team is None or user is None:
             return
         if field(event, "tab") == "home":
-            page = self._home.show(storage, team, user)
+            page = partial(self._home.show, storage, team, user)
             self._errands.send(self._show(page), name="slack-home")
         elif field(event, "tab") == "messages" and channel is not None:
-            page = self._suggestions.show(storage, team, user, channel)
+            page = partial(self._suggestions.show, storage, team, user, channel)
             self._errands.send(self._show(page), name="slack-suggestions")
 
-    async def _show(self, page: Awaitable[None]) -> None:
+    async def _show(self, page: Callable[[], Awaitable[None]]) -> None:
         try:
-            await page
+            await page()
         except Exception:  # a border: a page that is not shown costs nobody an answer
             logger.exception("slack.home_not_shown")
 
