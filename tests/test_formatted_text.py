@@ -21,7 +21,7 @@ from botservice.core.formatted_text import (
     Table,
 )
 from botservice.texts.formatted import say, time
-from transports.slack.rich_text import format_service_text
+from transports.slack.formatting import format_service_text
 from transports.web.markdown import render_formatted
 
 _SPANS = st.lists(

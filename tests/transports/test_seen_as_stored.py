@@ -300,7 +300,7 @@ def test_the_inspector_shows_what_is_stored(text: str) -> None:
 
 
 def test_nothing_beside_the_blocks_pings_anybody_in_slack() -> None:
-    from transports.slack.rich_text import escape_words
+    from transports.slack.formatting import escape_words
 
     assert "<" not in escape_words(ATTACKS[1])
     assert html.unescape(escape_words(ATTACKS[1])) == ATTACKS[1]

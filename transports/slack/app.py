@@ -20,12 +20,12 @@ from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.background_tasks import Errands
 from transports.common.documents import DocumentReaders
 from transports.common.pacing import Pace
-from transports.slack.bolt import PATH, SocketListener, build_bolt
+from transports.slack.bolt import PATH, EventsEndpoint, SocketListener, build_bolt
 from transports.slack.button_presses import Presses
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.files import SlackFiles
+from transports.slack.files import SharedDocuments, SlackFiles
 from transports.slack.formatting import Pings
-from transports.slack.home import Home, HomeSection
+from transports.slack.home import Home, HomeSection, Suggestions, ToolNames
 from transports.slack.inbound_events import COMMAND_PREFIX
 from transports.slack.installations import InstallationStore
 from transports.slack.installing import Installing, OAuthApp
@@ -38,10 +38,7 @@ from transports.slack.reading import SlackReader
 from transports.slack.refusals import SlackRefusals
 from transports.slack.sending import SlackSender
 from transports.slack.sessions import Idle, Statuses, Titles
-from transports.slack.shared_documents import SharedDocuments
-from transports.slack.signed_requests import EventsEndpoint
 from transports.slack.streams import MAX_STREAMS, Ending, Streams
-from transports.slack.suggested_prompts import Suggestions, ToolNames
 from transports.slack.workspaces import SlackPeople, Views, Workspaces
 
 logger = logging.getLogger(__name__)

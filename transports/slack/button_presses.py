@@ -1,6 +1,5 @@
-"""Pressed buttons: the person who was asked says, once, what stands behind one, and the message shows the choice."""
+"""Pressed buttons: what stands behind one is said once or carried out at once, and the message shows the choice."""
 
-import asyncio
 import html
 import logging
 from collections.abc import Mapping
@@ -8,27 +7,37 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from botservice.core.errors import BotServiceError, StorageUnavailable
+from botservice.core.messages import Author
 from botservice.storage.database import Storage
 from botservice.texts import in_language
+from botservice.texts.formatted import with_commands
+from botservice.turns.decisions import Decision
 from botservice.turns.inbox import Inbox
 from botservice.turns.parsing_decisions import order_of as decision_of
 from botservice.turns.turn import InboundEvent
 from transports.common.background_tasks import Errands
+from transports.common.quick_presses import read_when_known
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.decisions import Decisions
 from transports.slack.figures import markdown, read_page
-from transports.slack.formatting import BUTTON, find_address
-from transports.slack.inbound_events import EventSource, context_keys, field, items_of, order_of, raw, stored
+from transports.slack.formatting import BUTTON, escape_words, find_address
+from transports.slack.inbound_events import (
+    COMMAND_PREFIX,
+    EventSource,
+    context_keys,
+    field,
+    items_of,
+    order_of,
+    raw,
+    stored,
+)
 from transports.slack.interactions import Interactions, SlackPress, read_press, tell_presser
 from transports.slack.queries import find_askers, find_raw_event
-from transports.slack.rich_text import escape_words
-from transports.slack.workspaces import SlackPeople, Workspaces
+from transports.slack.workspaces import SlackPeople, Workspaces, find_in_time
 
 logger = logging.getLogger(__name__)
 
 _CHOSEN: Final = "✓"
 _OF_WORDS: Final = ("data_table", "data_visualization", "header", "markdown", "rich_text", "section", "table")
-_PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,6 @@ class Presses:
         self._workspaces = workspaces
         self._people = people
         self._interactions = interactions
-        self._decisions = Decisions(client, workspaces, people, interactions)
         self._choices = SlackChoices(client, workspaces, previews=previews)
         self._errands = Errands()
 
@@ -140,9 +148,9 @@ class Presses:
         Raises:
             StorageUnavailable: it is not stored, or not yet whom the button asks.
         """
-        if await self._decisions.take(body, inbox):
-            return True
         press = read_press(body)
+        if press is not None and await self._decide(press, inbox):
+            return True
         if press is None or not press.name.startswith(f"{BUTTON}:") or press.ts is None or press.at is None:
             return False
         if press.value is None or not press.value.strip():
@@ -162,14 +170,32 @@ class Presses:
 
     async def close(self) -> None:
         """End what is still on its way."""
-        await self._decisions.close()
         await self._errands.close()
+
+    async def _decide(self, press: SlackPress, inbox: Inbox) -> bool:
+        """Carry out what a press decides; return whether it was about calls of tools."""
+        if press.value is None or decision_of(press.value) is None:
+            return False
+        keys = await self._keys(press)
+        person = await find_in_time(self._workspaces, self._people, press.team, press.user)
+        author = Author("slack", person.account, person.name or press.user_name or person.id)
+        is_private = keys["channel_id"].startswith("D")
+        decision = await inbox.decide(keys, press.value, author, language=person.language, is_private=is_private)
+        if decision is not None:
+            self._errands.send(self._tell(press, decision), name="slack-decision")
+        return decision is not None
+
+    async def _keys(self, press: SlackPress) -> dict[str, str]:
+        """Return the conversation that a press belongs to; what the presser alone sees, to theirs with the bot."""
+        if not press.is_ephemeral:
+            return press.context_keys
+        return context_keys(press.team, await self._interactions.conversation(press.team, press.user))
 
     async def _event(self, key: str, press: SlackPress, ts: str, at: str, body: Mapping[str, Any]) -> InboundEvent:
         more: dict[str, str | None] = {"thread_ts": press.root or ts}
-        keys = press.context_keys
-        if press.is_ephemeral:  # only the presser sees the message: it belongs to their conversation with the bot
-            keys, more = context_keys(press.team, await self._interactions.conversation(press.team, press.user)), {}
+        keys = await self._keys(press)
+        if press.is_ephemeral:
+            more = {}
         elif press.root is None and await self._workspaces.has_code_channel(press.team, press.channel):
             more = {"thread_ts": None}
         return InboundEvent(
@@ -178,28 +204,29 @@ class Presses:
 
     async def _refuse(self, press: SlackPress) -> None:
         """Tell a presser alone that others were asked."""
-        try:
-            person = await self._people.find(await self._workspaces.find(press.team), press.user)
-        except BotServiceError as error:
-            logger.info("slack.press_not_refused", extra={"reason": str(error)})
-        else:
-            await tell_presser(self._client, press, in_language("buttons.not_asked", person.language))
+        person = await find_in_time(self._workspaces, self._people, press.team, press.user)
+        await tell_presser(self._client, press, in_language("buttons.not_asked", person.language))
+
+    async def _tell(self, press: SlackPress, decision: Decision) -> None:
+        """Tell the presser alone what came of a decision; where it was taken, the message that asked says so."""
+        if not decision.is_taken:
+            await tell_presser(self._client, press, with_commands(decision.text, COMMAND_PREFIX).plain)
+        elif press.is_ephemeral and press.response_url is not None:
+            try:
+                await self._client.respond(press.response_url, {"delete_original": True})
+            except BotServiceError as error:
+                logger.info("slack.decision_not_told", extra={"reason": str(error)})
 
 
 async def _is_asked(storage: Storage, press: SlackPress) -> bool:
-    """Return whether a person may choose: in a channel only the person who asked.
-
-    A quick presser may come before it is stored which message the buttons went out with: that is waited for.
-    """
+    """Return whether a person may choose: in a channel only the person who asked."""
     if press.is_ephemeral or press.channel.startswith("D"):
         return True
     keys, ts = press.context_keys, str(press.ts)
-    for pause_seconds in _PAUSES_SECONDS:
-        askers = await storage.read(lambda connection: find_askers(connection, keys, ts))
-        if askers is not None:
-            return not askers or press.user in askers
-        await asyncio.sleep(pause_seconds)
-    raise StorageUnavailable("whom these buttons ask is not known yet")
+    askers = await read_when_known(storage, lambda connection: find_askers(connection, keys, ts))
+    if askers is None:
+        raise StorageUnavailable("whom these buttons ask is not known yet")
+    return not askers or press.user in askers
 
 
 async def _pressed_first(storage: Storage, key: str) -> str:

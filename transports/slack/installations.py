@@ -1,15 +1,20 @@
-"""The workspaces that have installed the bot, in the database; their tokens are encrypted."""
+"""The workspaces that have installed the bot, in the database: their tokens are encrypted, and renewed in time."""
 
+import asyncio
 import logging
 import secrets
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from logging import Logger
-from typing import Any
+from typing import Final
 
+import aiohttp
+from slack_sdk.errors import SlackApiError, SlackTokenRotationError
 from slack_sdk.oauth.installation_store import Bot, Installation
 from slack_sdk.oauth.installation_store.async_installation_store import AsyncInstallationStore
 from slack_sdk.oauth.state_store.async_state_store import AsyncOAuthStateStore
+from slack_sdk.oauth.token_rotation.async_rotator import AsyncTokenRotator
 
 from botservice.core.errors import StorageUnavailable
 from botservice.storage.database import Storage
@@ -20,14 +25,99 @@ from transports.slack.queries import (
     add_oauth_state,
     delete_installation,
     find_installation,
+    lease_refresh,
     store_grid,
     store_installation,
+    store_tokens,
     take_oauth_state,
 )
-from transports.slack.token_rotation import TokenRotation, as_moment
 from transports.slack.workspaces import Workspace
 
-_logger = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
+
+_BEFORE: Final = timedelta(hours=2)  # of the 12 hours that a token is good for
+_LEASE: Final = timedelta(seconds=30)
+_CALL_SECONDS: Final = 10.0
+_PAUSES_SECONDS: Final = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0)
+_AT_ONCE: Final = 1_000_000  # minutes: whether it is time is decided here, by the clock of the database
+
+ReadAgain = Callable[[], Awaitable[StoredInstallation | None]]
+
+
+class TokenRotation:
+    """Gets new tokens for installations whose token ends soon."""
+
+    def __init__(self, cipher: Cipher, rotator: AsyncTokenRotator) -> None:
+        self._cipher = cipher
+        self._rotator = rotator
+
+    async def fresh(self, row: StoredInstallation, read: ReadAgain, storage: Storage) -> StoredInstallation | None:
+        """Return an installation with a token that is good for a while; None if the installation is gone.
+
+        One process asks Slack for the new token, because Slack takes a refresh token once. The others go on with the
+        token that they have, or wait for the new one if theirs has ended.
+        """
+        found: StoredInstallation | None = row
+        for pause_seconds in (*_PAUSES_SECONDS, 0.0):
+            if found is None or found.token_expires_at is None or found.refresh_token is None:
+                return found
+            ends_at = found.token_expires_at
+            if ends_at - _BEFORE > storage.now():
+                return found
+            if await self._take(found, storage):
+                await self._refresh(found, found.refresh_token, ends_at, storage)
+                return await read()
+            if ends_at > storage.now():
+                return found
+            await asyncio.sleep(pause_seconds)
+            found = await read()
+        return found
+
+    async def _take(self, row: StoredInstallation, storage: Storage) -> bool:
+        """Return whether this process is to ask for the new token."""
+        now = storage.now()
+        return await storage.write(lambda connection: lease_refresh(connection, row, now, now + _LEASE))
+
+    async def _refresh(
+        self, row: StoredInstallation, refresh_token: bytes, ends_at: datetime, storage: Storage
+    ) -> None:
+        """Store a new token; where Slack gives none, the next look tries again."""
+        bot = Bot(
+            bot_token=self._cipher.decrypt(row.token).decode(),
+            bot_refresh_token=self._cipher.decrypt(refresh_token).decode(),
+            bot_token_expires_at=int(ends_at.timestamp()),
+            bot_id=row.bot_id or "",
+            bot_user_id=row.bot_user_id,
+            installed_at=row.installed_at.timestamp(),
+        )
+        facts = {"team": row.team_id or row.enterprise_id}
+        try:
+            async with asyncio.timeout(_CALL_SECONDS):
+                rotated = await self._rotator.perform_bot_token_rotation(bot=bot, minutes_before_expiration=_AT_ONCE)
+        except SlackTokenRotationError as error:
+            cause: object = error.args[0] if error.args else None
+            code = cause.response.get("error") if isinstance(cause, SlackApiError) else None
+            advice = "install the bot in that workspace again"
+            logger.warning("slack.token_not_refreshed", extra={**facts, "reason": str(code), "advice": advice})
+            return
+        except (aiohttp.ClientError, TimeoutError) as error:
+            logger.warning("slack.token_not_refreshed", extra={**facts, "reason": type(error).__name__})
+            return
+        if rotated is None or not rotated.bot_refresh_token or rotated.bot_token_expires_at is None:
+            logger.warning("slack.token_not_refreshed", extra={**facts, "reason": "Slack gave no token"})
+            return
+        register_secret(rotated.bot_token)
+        token = self._cipher.encrypt(rotated.bot_token.encode())
+        next_token = self._cipher.encrypt(rotated.bot_refresh_token.encode())
+        next_end = as_moment(rotated.bot_token_expires_at, storage.now())
+        await storage.write(lambda connection: store_tokens(connection, row, token, next_token, next_end))
+        logger.info("slack.token_refreshed", extra=facts)
+
+
+def as_moment(seconds: float, now: datetime) -> datetime:
+    """Return the moment at which a token ends, as Slack's library gives it: seconds since the epoch."""
+    return datetime.fromtimestamp(seconds, now.tzinfo)
+
 
 STATE_SECONDS = 600
 
@@ -41,7 +131,7 @@ class _OpenedStore:
     @property
     def logger(self) -> Logger:
         """Bolt's logger of a store."""
-        return _logger
+        return logger
 
     def open(self, storage: Storage) -> None:
         """Begin to work on a storage."""
@@ -66,40 +156,6 @@ class InstallationStore(_OpenedStore, AsyncInstallationStore):
     async def async_save(self, installation: Installation) -> None:
         """Store an installation in the place of an earlier one of the same workspace."""
         await self._save(installation.to_bot(), installation.user_id)
-
-    async def async_save_bot(self, bot: Bot) -> None:
-        """Store a bot's installation."""
-        await self._save(bot, None)
-
-    async def async_find_bot(
-        self, *, enterprise_id: str | None, team_id: str | None, is_enterprise_install: bool | None = False
-    ) -> Bot | None:
-        """Return what is kept of an installation."""
-        row = await self._row(enterprise_id, None if is_enterprise_install else team_id)
-        return None if row is None else Bot(**self._values(row))
-
-    async def async_find_installation(
-        self,
-        *,
-        enterprise_id: str | None,
-        team_id: str | None,
-        user_id: str | None = None,
-        is_enterprise_install: bool | None = False,
-    ) -> Installation | None:
-        """Return the installation of a workspace, for any user."""
-        row = await self._row(enterprise_id, None if is_enterprise_install else team_id)
-        return None if row is None else Installation(user_id=user_id or row.installed_by or "", **self._values(row))
-
-    async def async_delete_bot(self, *, enterprise_id: str | None, team_id: str | None) -> None:
-        """Delete an installation."""
-        await self.remove(team_id, enterprise_id)
-
-    async def async_delete_installation(
-        self, *, enterprise_id: str | None, team_id: str | None, user_id: str | None = None
-    ) -> None:
-        """Delete an installation, where it is the bot's: a person's token is not kept."""
-        if user_id is None:
-            await self.remove(team_id, enterprise_id)
 
     async def find(self, team_id: str, enterprise_id: str | None) -> Workspace | None:
         """Return a workspace as it was installed, or None if it was not.
@@ -146,27 +202,11 @@ class InstallationStore(_OpenedStore, AsyncInstallationStore):
                 token_expires_at=as_moment(bot.bot_token_expires_at, self.storage.now()),
             )
         await self.storage.write(lambda connection: store_installation(connection, new))
-        _logger.info("slack.installed", extra={"team": new.team_id or new.enterprise_id})
+        logger.info("slack.installed", extra={"team": new.team_id or new.enterprise_id})
 
     async def _row(self, enterprise_id: str | None, team_id: str | None) -> StoredInstallation | None:
         names = enterprise_id or "", team_id or ""
         return await self.storage.read(lambda connection: find_installation(connection, *names))
-
-    def _values(self, row: StoredInstallation) -> dict[str, Any]:
-        return {
-            "app_id": row.app_id,
-            "enterprise_id": row.enterprise_id or None,
-            "team_id": row.team_id or None,
-            "team_name": row.team_name,
-            "bot_token": self._cipher.decrypt(row.token).decode(),
-            "bot_id": row.bot_id or "",
-            "bot_user_id": row.bot_user_id,
-            "bot_scopes": row.scopes,
-            "is_enterprise_install": row.is_enterprise,
-            "installed_at": row.installed_at.timestamp(),
-            "bot_refresh_token": row.refresh_token and self._cipher.decrypt(row.refresh_token).decode(),
-            "bot_token_expires_at": row.token_expires_at and int(row.token_expires_at.timestamp()),
-        }
 
 
 class StateStore(_OpenedStore, AsyncOAuthStateStore):

@@ -23,9 +23,8 @@ from botservice.core.errors import BotServiceError
 from botservice.storage.database import Storage
 from botservice.storage.encryption import Cipher
 from transports.common.notice_page import notice_headers, write_notice
-from transports.slack.installations import STATE_SECONDS, InstallationStore, StateStore
+from transports.slack.installations import STATE_SECONDS, InstallationStore, StateStore, TokenRotation
 from transports.slack.manifest import bot_scopes
-from transports.slack.token_rotation import TokenRotation
 
 logger = logging.getLogger(__name__)
 

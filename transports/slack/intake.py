@@ -16,7 +16,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.turn import EventKind, InboundEvent
 from transports.common.background_tasks import Errands
 from transports.slack.button_presses import Presses
-from transports.slack.home import Home
+from transports.slack.home import Home, Suggestions
 from transports.slack.inbound_events import (
     EventSource,
     SlackMessage,
@@ -41,7 +41,6 @@ from transports.slack.inbound_events import (
 )
 from transports.slack.interactions import Interactions
 from transports.slack.queries import mark_renamed
-from transports.slack.suggested_prompts import Suggestions
 from transports.slack.workspaces import Installations, Views, Workspaces
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,8 @@ from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
 from transports.common.stored_files import name_file
 from transports.common.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
-from transports.slack.formatting import Pings, format_answer
+from transports.slack.content import question_about
+from transports.slack.formatting import Pings, format_answer, format_service_text
 from transports.slack.inbound_events import (
     COMMAND_PREFIX,
     EventSource,
@@ -27,8 +28,6 @@ from transports.slack.inbound_events import (
     stored,
     timestamp,
 )
-from transports.slack.references import question_about
-from transports.slack.rich_text import format_service_text
 
 # Answers to these concern the asker alone: in channels, nobody else reads them.
 _PERSONAL: Final = frozenset({"access", "export", "link", "memory", "unlink", "usage", "why"})

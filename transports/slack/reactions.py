@@ -12,19 +12,17 @@ from typing import Any, Final
 
 from cachetools import FIFOCache
 
-from botservice.core.errors import BotServiceError
 from botservice.core.messages import Author, InboundMessage
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.turns.inbox import Inbox
+from transports.common.quick_presses import read_when_known
 from transports.slack.inbound_events import account_of, bots_of, field, order_of, team_of, timestamp, word
 from transports.slack.queries import find_answered_turn, is_any_on_its_way, store_reaction
-from transports.slack.workspaces import SlackPeople, Workspaces
+from transports.slack.workspaces import SlackPeople, Workspaces, find_in_time
 
 logger = logging.getLogger(__name__)
 
 _THUMBS: Final = {"+1": "good", "thumbsup": "good", "-1": "bad", "thumbsdown": "bad"}
-_CALL_SECONDS: Final = 1.0  # of the three that Slack waits
-_PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5)
 _MAX_KNOWN: Final = 10_000
 
 
@@ -68,7 +66,9 @@ class Reactions:
         """Store a person's verdict on an answer; on any other message nothing is kept."""
         reaction = reaction_of(body, self._workspaces.known_bot(team_of(body) or ""))
         found = None if reaction is None else await _wait_for_turn(storage, reaction)
-        if reaction is None or found is None or await self._is_bot(reaction):
+        if reaction is None or found is None:
+            return
+        if (await find_in_time(self._workspaces, self._people, reaction.team, reaction.user)).is_bot:
             return
         author = Author("slack", account_of(reaction.team, reaction.user))
         said = InboundMessage("", author, is_private=reaction.channel.startswith("D"))
@@ -91,23 +91,14 @@ class Reactions:
         logger.info("slack.reaction", extra={"is_stored": is_stored})
         self._latest[key] = reaction.order
 
-    async def _is_bot(self, reaction: SlackReaction) -> bool:
-        """Return whether a program reacted; where Slack takes its time, a person did."""
-        try:
-            async with asyncio.timeout(_CALL_SECONDS):
-                workspace = await self._workspaces.find(reaction.team)
-                return (await self._people.find(workspace, reaction.user)).is_bot
-        except (BotServiceError, TimeoutError):
-            return False
-
 
 async def _wait_for_turn(storage: Storage, reaction: SlackReaction) -> tuple[int, Mapping[str, str]] | None:
-    """Return the turn that a message answers; a quick person may come before it is stored which message that is."""
+    """Return the turn that a message answers, as soon as it is known whether it answers any."""
     message = reaction.team, reaction.channel, reaction.ts
-    for pause_seconds in (*_PAUSES_SECONDS, 0.0):
-        is_coming = await storage.read(is_any_on_its_way)
-        found = await storage.read(lambda connection: find_answered_turn(connection, message))
-        if found is not None or not is_coming:
-            return found
-        await asyncio.sleep(pause_seconds)
-    return None
+
+    def find(connection: Connection) -> tuple[tuple[int, Mapping[str, str]] | None, bool]:
+        is_coming = is_any_on_its_way(connection)  # asked first: what arrives between the two is found by the second
+        return find_answered_turn(connection, message), is_coming
+
+    found, _ = await read_when_known(storage, find, lambda each: each[0] is not None or not each[1])
+    return found

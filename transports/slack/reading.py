@@ -16,7 +16,16 @@ from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import StoredEvent
 from transports.markdown.links import link
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure
-from transports.slack.content import shown_beside, spoken_in, words_of_shared
+from transports.slack.content import (
+    question_about,
+    read_about,
+    read_replied,
+    read_shared,
+    shared_in,
+    shown_beside,
+    spoken_in,
+    words_of_shared,
+)
 from transports.slack.files import SlackFiles, named
 from transports.slack.inbound_events import (
     EventSource,
@@ -35,7 +44,6 @@ from transports.slack.inbound_events import (
 )
 from transports.slack.interactions import QUESTION_BLOCK, QUESTION_INPUT, read_press
 from transports.slack.queries import has_addressed_bot, list_kept_since
-from transports.slack.references import question_about, read_about, read_replied, read_shared, shared_in
 from transports.slack.workspaces import Person, SlackPeople, Views, Workspace, Workspaces
 
 logger = logging.getLogger(__name__)

@@ -28,7 +28,6 @@ from botservice.core.formatted_text import (
 )
 from transports.markdown.links import with_links_written
 from transports.markdown.tags import ELEMENTS
-from transports.slack.charts import NAME
 
 MENTION: Final = r"<(?:[@#][A-Z0-9]+|!(?:channel|here|everyone|subteam\^[A-Z0-9]+))(?:\|[^<>\n]*)?>"  # that may be made
 _SIGN: Final = re.compile(
@@ -38,6 +37,7 @@ _SIGN: Final = re.compile(
 _BEGINS_BLOCK: Final = re.compile(r"#{1,6}(?:\s|\Z)|>|[-+*](?:\s|\Z)|[-=]+\s*\Z|[|:-][|:\s-]*\Z")
 _NUMBER: Final = re.compile(r"(\d{1,9})([.)](?:\s|\Z))")
 _SCHEMES: Final = ("http://", "https://", "mailto:", "tel:")
+CHART: Final = "chart"  # what a block of code is called that is one
 _MARKS: Final = {"bold": "**", "italic": "*", "strike": "~~"}
 _BOXES: Final = {None: "", True: "[x] ", False: "[ ] "}
 _SIDES: Final = {"left": ":---", "right": "---:", "center": ":---:", "": "---"}
@@ -129,7 +129,7 @@ def _block(block: Block, numbering: _Numbering, *, is_growing: bool) -> str:
             words = render_spans(_settled(spans) if is_growing else spans)
             said = f"{'#' * level} {words.replace(chr(10), ' ').strip()}"
         case CodeBlock(text, language):
-            said = "" if is_growing and language == NAME else _code(text, language, is_growing=is_growing)
+            said = "" if is_growing and language == CHART else _code(text, language, is_growing=is_growing)
         case FormulaBlock(_, written):
             said = render_words(written)
         case Rule():

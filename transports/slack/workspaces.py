@@ -24,6 +24,7 @@ _PERSON_SECONDS = 3600.0
 _PAUSE_SECONDS = 30.0
 _MAX_CHANNELS: Final = 10_000
 _ASK_SECONDS: Final = 1.5  # of the three in which Slack wants to hear that an event arrived
+_PERSON_ASK_SECONDS: Final = 1.0  # of the same
 _MAX_PEOPLE = 20_000
 _VIEW_SECONDS: Final = 600.0
 _NAME_SECONDS: Final = 3600.0
@@ -222,6 +223,15 @@ class SlackPeople:
             person, fresh = _read(key, field(answer, "user")), _PERSON_SECONDS
         self._known[key] = person, time.monotonic() + fresh
         return person
+
+
+async def find_in_time(workspaces: Workspaces, people: SlackPeople, team_id: str, user_id: str) -> Person:
+    """Return a person while Slack waits for an answer; by the id alone where Slack takes its time."""
+    try:
+        async with asyncio.timeout(_PERSON_ASK_SECONDS):
+            return await people.find(await workspaces.find(team_id), user_id)
+    except (BotServiceError, TimeoutError):
+        return Person(user_id, account_of(team_id, user_id))
 
 
 class Views:

@@ -1,6 +1,5 @@
 """Pressed buttons: the person who was asked says, once, what stands behind one, and the message shows the choice."""
 
-import asyncio
 import json
 import logging
 from collections.abc import Mapping
@@ -17,17 +16,18 @@ from botservice.texts import in_language
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.parsing_decisions import order_of
 from botservice.turns.turn import EventKind, InboundEvent
+from transports.common.quick_presses import PAUSES_SECONDS, read_when_known
 from transports.telegram.client import BotClient
 from transports.telegram.failures import is_not_editable, is_not_modified
 from transports.telegram.forms import Forms
 from transports.telegram.inbound_events import UNSEEN, BotIdentity, field, integer, language_of, shown_id, string
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
-from transports.telegram.queries import FoundButtons, find_keyboard
+from transports.telegram.queries import find_keyboard
 
 logger = logging.getLogger(__name__)
 
 _DISABLED: Final = "disabled-buttons"
-_PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 1.0)
+_PAUSES_SECONDS: Final = (*PAUSES_SECONDS, 1.0, 1.0)
 _MOST_TOLD: Final = 200  # characters; Bot API, answerCallbackQuery
 _PRESSED: Final = "pressed"  # the field of a stored update that says what a button stands for
 
@@ -119,7 +119,8 @@ async def read_press(update: Mapping[str, Any], bot: BotIdentity, storage: Stora
     if chat_id is None or message_id is None or place is None or presser_id is None:
         return gone
     keys = {"transport": "telegram", "chat_id": str(chat_id)} | place[1]
-    found = await _wait_for_keyboard(storage, keys, message_id, field(message, "text"))
+    find = partial(find_keyboard, keys=keys, message_id=message_id, said=string(field(message, "text")))
+    found = await read_when_known(storage, find, lambda each: not each.is_coming, _PAUSES_SECONDS)
     if place[0] >= len(found.buttons):
         return (
             TelegramPress(query_id, told=in_language("approval.over", language_of(query)))
@@ -175,20 +176,6 @@ async def acknowledge(client: BotClient, press: TelegramPress, *, is_new: bool, 
         logger.debug("telegram.press_not_shown", extra={"method": "answerCallbackQuery", "reason": error.message})
     if is_new and press.choice is not None:
         await choices.show(press.choice)
-
-
-async def _wait_for_keyboard(storage: Storage, keys: Mapping[str, str], message_id: str, text: object) -> FoundButtons:
-    """Return the buttons under a message.
-
-    A quick presser may come before it is stored which message the buttons went out with: that is waited for.
-    """
-    find = partial(find_keyboard, keys=keys, message_id=message_id, said=string(text))
-    for pause_seconds in _PAUSES_SECONDS:
-        found = await storage.read(find)
-        if not found.is_coming:
-            return found
-        await asyncio.sleep(pause_seconds)
-    return await storage.read(find)
 
 
 def _name(person: object) -> str | None:

@@ -5,7 +5,6 @@ topic a message stands, so those in topics count for nothing. Nobody knows whose
 Source: core.telegram.org/bots/api#messagereactionupdated.
 """
 
-import asyncio
 import logging
 from dataclasses import dataclass
 from typing import Final
@@ -13,13 +12,13 @@ from typing import Final
 from botservice.conversation.context_keys import ContextKeys
 from botservice.core.messages import Author
 from botservice.storage.database import Storage
+from transports.common.quick_presses import read_when_known
 from transports.telegram.inbound_events import field, integer
 from transports.telegram.queries import find_answered_turn, store_reaction
 
 logger = logging.getLogger(__name__)
 
 _THUMBS: Final = {"👍": "good", "👎": "bad"}
-_PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,11 @@ def reaction_of(update: object) -> TelegramReaction | None:
 async def keep_reaction(storage: Storage, reaction: TelegramReaction) -> None:
     """Store a person's verdict on an answer; on any other message nothing is kept."""
     keys, message_id = ContextKeys.of({"transport": "telegram", "chat_id": str(reaction.chat_id)}), reaction.message_id
-    turn_id = await _wait_for_turn(storage, keys, message_id)
+    turn_id, _ = await read_when_known(
+        storage,
+        lambda connection: find_answered_turn(connection, keys, message_id),
+        lambda found: found[0] is not None or not found[1],
+    )
     if turn_id is None:
         return
     message, author, now = (keys, message_id, turn_id), Author("telegram", str(reaction.person_id)), storage.now()
@@ -54,16 +57,6 @@ async def keep_reaction(storage: Storage, reaction: TelegramReaction) -> None:
         lambda connection: store_reaction(connection, message, author, reaction.verdict, now)
     )
     logger.info("telegram.feedback", extra={"is_stored": is_stored})
-
-
-async def _wait_for_turn(storage: Storage, keys: ContextKeys, message_id: int) -> int | None:
-    """Return the turn that a message answers; a quick person may come before it is stored which message that is."""
-    for pause_seconds in (*_PAUSES_SECONDS, 0.0):
-        turn_id, is_coming = await storage.read(lambda connection: find_answered_turn(connection, keys, message_id))
-        if turn_id is not None or not is_coming:
-            return turn_id
-        await asyncio.sleep(pause_seconds)
-    return None
 
 
 def _verdict(reactions: object) -> str | None:

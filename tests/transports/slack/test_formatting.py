@@ -14,8 +14,15 @@ from botservice.texts.formatted import line, words
 from transports.markdown.reading import read_markdown
 from transports.markdown.splitting import in_pieces
 from transports.slack.figures import as_page, read_page
-from transports.slack.formatting import MAX_CHARACTERS, Pings, format_answer, settled_text, without_pings
-from transports.slack.rich_text import escape_words, format_service_text
+from transports.slack.formatting import (
+    MAX_CHARACTERS,
+    Pings,
+    escape_words,
+    format_answer,
+    format_service_text,
+    settled_text,
+    without_pings,
+)
 
 NOBODY = Pings()
 DATA = Path(__file__).parents[2] / "data"

@@ -141,10 +141,7 @@ async def test_installations_are_the_same_on_both_databases(storage: Storage) ->
     assert (await store.find("T2", "E1")).token == "xoxb-2"
     assert await store.find("T2", "E2") is None
     assert await store.find("T2", None) is None
-    assert (await store.async_find_bot(enterprise_id="E1", team_id="T1")).bot_token == "xoxb-1"
-    found = await store.async_find_installation(enterprise_id="E1", team_id="T1", is_enterprise_install=True)
-    assert found.bot_token == "xoxb-2"
-    await store.async_delete_all(enterprise_id="E1", team_id="T1")
+    await store.remove("T1", "E1")
     assert (await store.find("T1", "E1")).token == "xoxb-2"
 
 

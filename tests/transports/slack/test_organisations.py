@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from slack_sdk.oauth.installation_store import Bot as Installed
+from slack_sdk.oauth.installation_store import Installation
 from sqlalchemy import select
 from standins.slack_api import BOT_USER, Refuse, SlackApi
 from standins.slack_api.world import BOT_ID
@@ -76,7 +76,8 @@ async def test_what_is_known_of_a_person_is_not_told_to_a_stranger(api: SlackApi
 async def install_for_all(api: SlackApi, storage: Storage) -> None:
     store = InstallationStore(APP.cipher)
     store.open(storage)
-    bot = Installed(
+    installation = Installation(
+        user_id="U0OWNER",
         app_id="A1",
         enterprise_id="E1",
         team_id=None,
@@ -87,7 +88,7 @@ async def install_for_all(api: SlackApi, storage: Storage) -> None:
         is_enterprise_install=True,
         installed_at=0.0,
     )
-    await store.async_save_bot(bot)
+    await store.async_save(installation)
     with api.condition:
         api.world.tokens[ORGANISATION] = "T0001"
 
@@ -146,8 +147,8 @@ async def test_a_new_installation_tries_again_what_was_refused(api: SlackApi, bo
         await refusals.note("T0001", Feature.CANVASES, SlackFailure("missing_scope"))
         store = InstallationStore(APP.cipher)
         store.open(sqlite_storage)
-        await store.async_save_bot(
-            Installed(bot_token="xoxb-new", team_id="T0001", bot_id="B", bot_user_id=BOT_USER, installed_at=0.0)
+        await store.async_save(
+            Installation(user_id="U1", bot_token="xoxb-new", team_id="T0001", bot_id="B", bot_user_id=BOT_USER)
         )
         left = await sqlite_storage.read(lambda connection: connection.execute(select(slack_refusals)).all())
     assert left == []
