@@ -26,6 +26,7 @@ from botservice.conversation.callbacks import StepCallbacks
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_or_insert_context
 from botservice.core.errors import DeliveryError
+from botservice.core.states import TurnStatus
 from botservice.llm.chat import ChatResponse
 from botservice.storage.tables.conversations import deliveries
 from botservice.turns.due_contexts import put_off
@@ -34,7 +35,7 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.queries import insert_turn
 from botservice.turns.retry_policies import DELIVERY_RETRIES
 from botservice.turns.run_options import RunOptions
-from botservice.turns.turn import InboundEvent, TurnStatus
+from botservice.turns.turn import InboundEvent
 from botservice.turns.worker import Worker
 
 

@@ -20,9 +20,10 @@ from pathlib import Path
 
 from botservice import FunctionsBasedAgent, InboundMessage, NoMessages, Storage
 from botservice.conversation.callbacks import StepCallbacks
+from botservice.core.states import EventKind
 from botservice.turns.inbox import Inbox, LocalWork
 from botservice.turns.run_options import RunOptions
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.turn import InboundEvent
 from botservice.turns.worker import Worker
 
 

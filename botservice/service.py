@@ -32,6 +32,7 @@ from botservice.core.errors import (
     TurnWaiting,
 )
 from botservice.core.messages import Attachment, Author, Button, InboundMessage, Message
+from botservice.core.states import API, Outcome, TurnStatus
 from botservice.history.embeddings import Embedder
 from botservice.llm.output_form import OutputForm
 from botservice.people.access import Access
@@ -57,7 +58,7 @@ from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run_options import Clock, RunOptions, clock_of
 from botservice.turns.storing_questions import store_api_question
 from botservice.turns.transport import Live, Transport
-from botservice.turns.turn import API, Outcome, Turn, TurnStatus, tell_end
+from botservice.turns.turn import Turn, tell_end
 
 
 class AgentService:

@@ -18,12 +18,13 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import BotServiceError, StorageUnavailable
+from botservice.core.states import Outcome
 from botservice.storage.database import Connection, Storage
 from botservice.telemetry.measuring import TurnEnd, Work, sending_to
 from botservice.texts import in_language
 from botservice.turns.program_messages import find_or_make, prepare_message, write_message
 from botservice.turns.queries import find_newest_messages
-from botservice.turns.turn import Outcome, StoredEvent
+from botservice.turns.turn import StoredEvent
 from botservice.turns.worker import Worker
 
 logger = logging.getLogger(__name__)

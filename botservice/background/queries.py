@@ -7,8 +7,8 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 from sqlalchemy import Connection, and_, bindparam, delete, exists, func, insert, literal_column, or_, select, update
 
-from botservice.conversation.reminder import ReminderStatus
 from botservice.conversation.snapshots import turns_in_view
+from botservice.core.states import API, DeliveryStatus, EventKind, Outcome, ReminderStatus, TurnStatus
 from botservice.history.queries import IS_SAID, OF_CONTEXT
 from botservice.storage.blobs import DIGEST
 from botservice.storage.orphaned_files import loosen_files
@@ -28,7 +28,6 @@ from botservice.storage.tables.conversations import (
 from botservice.storage.tables.observing import observed
 from botservice.storage.tables.people import identities
 from botservice.storage.tables.waiting import approvals, pending_calls
-from botservice.turns.turn import API, DeliveryStatus, EventKind, Outcome, TurnStatus
 
 T = TypeVar("T")
 

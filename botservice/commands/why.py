@@ -20,6 +20,7 @@ from botservice.core.messages import Author, Moment, TokenUsage
 from botservice.core.personas import persona_in
 from botservice.core.policies import NANO
 from botservice.core.quoting import found_records, shortened
+from botservice.core.states import Outcome
 from botservice.history.excerpts import LEFT_OUT
 from botservice.people.access_values import AccessRole
 from botservice.storage.database import Connection
@@ -27,7 +28,6 @@ from botservice.texts.formatted import below, bulleted, line, words
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 from botservice.turns.exchanges import TurnAttempt, find_last_attempt
 from botservice.turns.failures import FAILURE_KIND
-from botservice.turns.turn import Outcome
 
 _MOST: Final = 6  # entries of one kind: it is read in a chat
 _LONGEST: Final = 160  # characters of one entry

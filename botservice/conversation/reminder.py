@@ -13,22 +13,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Author, Moment
+from botservice.core.states import ReminderStatus
 from botservice.texts.formatted import say, time
 
 MAX_WAITING: Final = 50  # in one chat
 LONGEST_TEXT: Final = 2_000  # characters
 LATEST: Final = timedelta(days=5 * 366)
 LATE: Final = timedelta(minutes=5)  # what comes later than this says so
-
-
-class ReminderStatus(StrEnum):
-    """Where a reminder is."""
-
-    WAITING = "waiting"  # for its time, or for its next time
-    DONE = "done"
-    PAUSED = "paused"  # a schedule that does nothing for now
-    CANCELLED = "cancelled"
-    FAILED = "failed"  # it cannot be made a message, or who asked for it no longer has access
 
 
 class Repeats(StrEnum):

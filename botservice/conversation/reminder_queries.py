@@ -7,9 +7,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, func, select, update
 
-from botservice.conversation.reminder import Reminder, ReminderStatus, Repeats, find_zone, next_time
+from botservice.conversation.reminder import Reminder, Repeats, find_zone, next_time
 from botservice.conversation.schedule import next_by_rule
 from botservice.core.messages import Author, storable
+from botservice.core.states import ReminderStatus
 from botservice.people.names import HOOKS
 from botservice.storage.database import Connection
 from botservice.storage.postgres_clock import CLOCKS_DIFFER

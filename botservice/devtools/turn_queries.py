@@ -30,12 +30,12 @@ from sqlalchemy import (
 from botservice.conversation.field_codec import dumps
 from botservice.conversation.queries import VERDICTS
 from botservice.conversation.tool_calls import DENIED, EXPIRED, WITHDRAWN
+from botservice.core.states import Outcome, TurnStatus
 from botservice.storage.tables.conditions import TURN_IS_UNANSWERED, VERDICT_IS_BAD
 from botservice.storage.tables.conversations import events, messages, steps, turn_figures, turns
 from botservice.storage.tables.slack import feedback
 from botservice.turns.call_queries import select_person_wait
 from botservice.turns.queries import IS_COMMAND
-from botservice.turns.turn import Outcome, TurnStatus
 
 LOOKED_AT: Final = 2_000
 """How many turns a page looks at, at most."""
@@ -53,11 +53,11 @@ class State(StrEnum):
     """The state of the turns that are looked for."""
 
     ASKED = "asked"  # those of the agent: neither commands, nor what it only listened to
-    ANSWERED = "answered"
+    ANSWERED = Outcome.ANSWERED.value
     OPEN = "open"
-    FAILED = "failed"
-    STOPPED = "stopped"
-    REFUSED = "refused"
+    FAILED = Outcome.FAILED.value
+    STOPPED = Outcome.STOPPED.value
+    REFUSED = Outcome.REFUSED.value
     COMMANDS = "commands"
     ALL = "all"
 

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Text, bindparam, cast, delete, exists, fal
 
 from botservice.core.messages import Author
 from botservice.core.personas import PERSONA, TITLE, Persona
+from botservice.core.states import TurnStatus
 from botservice.people.fact_queries import facts_of
 from botservice.people.identities import Identity
 from botservice.people.names import chat_name, person_name
@@ -197,7 +198,7 @@ DELIVERED_AGAIN: Final = timedelta(hours=2)
 
 _IS_USED = or_(*(exists().where(table.c.context_id == contexts.c.id) for table in (messages, reminders, exports)))
 _IS_BUSY = or_(
-    exists().where(turns.c.context_id == contexts.c.id, turns.c.status != "done"),
+    exists().where(turns.c.context_id == contexts.c.id, turns.c.status != TurnStatus.DONE.value),
     exists().where(deliveries.c.context_id == contexts.c.id, deliveries.c.finished_at.is_(None)),
 )
 _COME_BACK = update(contexts).where(CONTEXT_IS_FORGOTTEN, _IS_USED).values(forgotten_at=None)

@@ -10,7 +10,7 @@ from botservice.privacy.rights import RIGHTS, Right
 from botservice.storage.database import Connection
 from botservice.storage.statements import upserting
 from botservice.storage.tables.access import access_refusals
-from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_SET_ASIDE
+from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED, TURN_IS_SET_ASIDE
 from botservice.storage.tables.conversations import events, turns
 
 # Rights
@@ -56,7 +56,7 @@ def forget_rights(connection: Connection, now: datetime) -> int:
 _WAITING = (
     select(events.c.received_at)
     .join(turns, turns.c.id == events.c.turn_id)
-    .where(TURN_IS_OPEN, turns.c.status == "queued", events.c.raw.is_not(None))
+    .where(TURN_IS_OPEN, TURN_IS_QUEUED, events.c.raw.is_not(None))
 )
 _SET_ASIDE = select(events.c.turn_id).join(turns, turns.c.id == events.c.turn_id).where(TURN_IS_SET_ASIDE)
 _NOTES = select(access_refusals.c.subject, access_refusals.c.told_at).where(

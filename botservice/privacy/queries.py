@@ -31,7 +31,7 @@ from botservice.storage.database import Connection
 from botservice.storage.orphaned_files import loosen_all_files
 from botservice.storage.ranges import is_by
 from botservice.storage.references import decode_references, keep_references
-from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
+from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON, TURN_IS_QUEUED
 from botservice.storage.tables.conversations import (
     contexts,
     deliveries,
@@ -143,7 +143,7 @@ _HANDLED_EVENTS: Final = (
 _OTHERS_WAIT: Final = (
     select(turns.c.id)
     .join(contexts, contexts.c.id == turns.c.context_id)
-    .where(contexts.c.id == bindparam("context"), contexts.c.is_shared, turns.c.status == "queued")
+    .where(contexts.c.id == bindparam("context"), contexts.c.is_shared, TURN_IS_QUEUED)
     .limit(1)
 )
 
@@ -285,7 +285,7 @@ def erase_chat(connection: Connection, context_id: int, *, but_turn: int | None,
     """
     waiting = select(turns.c.id).where(
         turns.c.context_id == context_id,
-        turns.c.status == "queued",
+        TURN_IS_QUEUED,
         select(events.c.id).where(events.c.turn_id == turns.c.id, events.c.raw.is_not(None)).exists(),
     )
     every = connection.execute(select(turns.c.id).where(turns.c.context_id == context_id)).scalars()

@@ -28,20 +28,20 @@ from sqlalchemy import (
 )
 
 from botservice.core.messages import Role
+from botservice.core.states import API, EventKind
 from botservice.history.shown import FORMS
 from botservice.storage.blobs import find_holding
 from botservice.storage.chunks import chunks
 from botservice.storage.database import Connection
 from botservice.storage.tables.columns import Compressed
-from botservice.storage.tables.conditions import EVENT_IS_UNHANDLED
+from botservice.storage.tables.conditions import EVENT_IS_UNHANDLED, TURN_IS_DONE
 from botservice.storage.tables.conversations import blobs, deliveries, events, prompt_log, steps, tool_calls, turns
 from botservice.storage.tables.waiting import pending_calls
 
 # The queue
 
-CLEANING: Final = "forget"
+CLEANING: Final = EventKind.FORGET.value
 """The kind of a control that asks for a chat's records to be cleaned; 1.0.0 leaves it alone."""
-_API: Final = "api"  # no platform sent it
 _IS_QUEUED = and_(EVENT_IS_UNHANDLED, events.c.kind == CLEANING)
 _QUEUED: Final = select(events.c.id, events.c.raw).where(_IS_QUEUED, events.c.context_id == bindparam("context"))
 _CHATS: Final = select(events.c.context_id).where(_IS_QUEUED).distinct().order_by(events.c.context_id)
@@ -94,7 +94,7 @@ def end_cleaning(connection: Connection, row_id: int) -> None:
 
 
 def _queue(connection: Connection, context_id: int, asked: dict[str, Any], now: datetime) -> None:
-    values = {"key": f"{CLEANING}:{uuid4()}", "context_id": context_id, "transport": _API, "kind": CLEANING}
+    values = {"key": f"{CLEANING}:{uuid4()}", "context_id": context_id, "transport": API, "kind": CLEANING}
     raw = json.dumps(asked).encode()
     connection.execute(insert(events).values(**values, order_key=0, raw=raw, received_at=now))
 
@@ -104,7 +104,7 @@ def _queue(connection: Connection, context_id: int, asked: dict[str, Any], now: 
 _ROWS_AT_ONCE: Final = 100
 _IS_OWED = exists().where(deliveries.c.turn_id == turns.c.id, deliveries.c.finished_at.is_(None))
 _IS_KEPT = exists().where(events.c.turn_id == turns.c.id, events.c.raw.is_not(None))
-IS_OVER: Final = and_(turns.c.status == "done", ~_IS_OWED)
+IS_OVER: Final = and_(TURN_IS_DONE, ~_IS_OWED)
 _HAS_RECORDS = or_(turns.c.compacted_at.is_(None), turns.c.error.is_not(None), _IS_KEPT)
 _NEXT_TURNS = (
     select(turns.c.id)

@@ -15,11 +15,12 @@ from typing import Final
 from sqlalchemy import ColumnElement, and_, delete, func, insert, literal, select, update
 
 from botservice.core.messages import Role
+from botservice.core.states import API, Outcome, TurnStatus
 from botservice.privacy.record_queries import IS_OVER, forget_words_of, is_owed
 from botservice.storage.chunks import chunks, select_among
 from botservice.storage.database import Connection
 from botservice.storage.ranges import is_of, sure_up_to
-from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN
+from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN, TURN_IS_QUEUED
 from botservice.storage.tables.conversations import deliveries, events, messages, turns
 
 # Finding them
@@ -192,7 +193,6 @@ def _turns_of_later_messages(connection: Connection, context_id: int, position: 
 # Erasing them
 
 _SOON: Final = timedelta(seconds=2)  # parts of one message gather for less
-_QUEUED, _RUNNING, _WAITING, _DONE, _FAILED, _PROGRAM = "queued", "running", "waiting", "done", "failed", "api"
 _FORGOTTEN: Final = "what it had done was forgotten, with somebody's words"
 _TOO_OFTEN: Final = 1_000  # beginnings: the worker that takes such a turn up sets it aside, and tells its chat so
 _OF_ONE_RUN: Final = {
@@ -240,13 +240,19 @@ def ask_again(connection: Connection, turn_id: int, now: datetime) -> None:
     asked = select(func.count()).where(events.c.turn_id == turn_id, events.c.raw.is_not(None))
     values = {name: value for name, value in row.items() if name not in _OF_ONE_RUN}
     values |= {"failures": 0, "due_at": now, "due_set_at": now}
-    if row["transport"] == _PROGRAM:  # who asked learns that it was cut off
-        values |= {"status": _DONE, "outcome": _FAILED, "finished_at": now, "error": _FORGOTTEN, "compacted_at": now}
+    if row["transport"] == API:  # who asked learns that it was cut off
+        values |= {
+            "status": TurnStatus.DONE.value,
+            "outcome": Outcome.FAILED.value,
+            "finished_at": now,
+            "error": _FORGOTTEN,
+            "compacted_at": now,
+        }
     elif row["steps_taken"] or not connection.execute(asked).scalar_one():
-        values |= {"status": _RUNNING, "attempts": _TOO_OFTEN, "error": _FORGOTTEN, "compacted_at": now}
+        values |= {"status": TurnStatus.RUNNING.value, "attempts": _TOO_OFTEN, "error": _FORGOTTEN, "compacted_at": now}
         values |= {"started_at": row["started_at"]}
     else:
-        values |= {"status": _QUEUED, "attempts": 0}
+        values |= {"status": TurnStatus.QUEUED.value, "attempts": 0}
     new_id = connection.execute(insert(turns).values(values).returning(turns.c.id)).scalar_one()
     connection.execute(update(events).where(events.c.turn_id == turn_id).values(turn_id=new_id, handled_at=None))
     connection.execute(delete(turns).where(turns.c.id == turn_id))
@@ -263,7 +269,7 @@ def drop_changes(connection: Connection, context_id: int, message_ids: Collectio
 def go_on(connection: Connection, context_id: int, now: datetime) -> None:
     """Have nothing that was not tried yet wait for what is gone: it was put off behind that."""
     for table, is_untried in (
-        (turns, TURN_IS_OPEN & (turns.c.status == _QUEUED)),
+        (turns, and_(TURN_IS_OPEN, TURN_IS_QUEUED)),
         (deliveries, DELIVERY_IS_OWED & (deliveries.c.attempts == 0)),
     ):
         is_put_off = is_of(table, literal(context_id)) & is_untried & (table.c.due_at > now + _SOON)
@@ -272,13 +278,15 @@ def go_on(connection: Connection, context_id: int, now: datetime) -> None:
 
 def erase_work(connection: Connection, turn_id: int, status: str, now: datetime) -> None:
     """Forget how a turn of another person was answered; a running or unsent one begins again."""
-    if status in (_RUNNING, _WAITING) or (status == _DONE and _owes_what_is_gone(connection, turn_id)):
+    is_over = status == TurnStatus.DONE
+    is_begun = status in (TurnStatus.RUNNING, TurnStatus.WAITING)
+    if is_begun or (is_over and _owes_what_is_gone(connection, turn_id)):
         ask_again(connection, turn_id, now)
         return
     forget_words_of(connection, [turn_id])
     # What is still owed goes when it is sent: see `Outbox`.
     connection.execute(update(turns).where(turns.c.id == turn_id).values(compacted_at=now))
-    if status == _DONE:
+    if is_over:
         erase_event(connection, turn_id)
 
 

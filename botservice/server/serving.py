@@ -19,6 +19,7 @@ from botservice.app import GRACE_SECONDS, Application, running
 from botservice.background.model_watch import watching_models
 from botservice.config.settings import Settings
 from botservice.core.errors import SettingsError
+from botservice.core.states import API, Outcome
 from botservice.people.names import check_platforms
 from botservice.server.connection_limits import (
     MOST_QUEUED,
@@ -39,7 +40,7 @@ from botservice.telemetry.measuring import sending_to
 from botservice.telemetry.metrics import Metrics
 from botservice.transport_plugins import build_transports, load_plugins
 from botservice.turns.transport import Transport
-from botservice.turns.turn import API, Outcome, Share
+from botservice.turns.turn import Share
 from botservice.turns.usage_recorder import models_of
 
 logger = logging.getLogger(__name__)

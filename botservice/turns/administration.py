@@ -9,14 +9,21 @@ from typing import Any
 from sqlalchemy import bindparam, delete, insert, literal_column, select, update
 
 from botservice.core.errors import BotServiceError, StorageError
+from botservice.core.states import EventKind, Outcome, TurnStatus
 from botservice.history.queries import delete_rows
 from botservice.storage.database import Connection, Storage
-from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_IS_OWED, TURN_IS_OPEN, TURN_IS_SET_ASIDE
+from botservice.storage.tables.conditions import (
+    CALL_IS_OPEN,
+    DELIVERY_IS_OWED,
+    TURN_IS_OPEN,
+    TURN_IS_SET_ASIDE,
+    TURN_IS_SUSPENDED,
+)
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, prompt_log, steps, turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.call_queries import find_of_turn, withdraw_turn
 from botservice.turns.queries import finish_turn, reopen_turn
-from botservice.turns.turn import EventKind, Outcome, TurnStatus, set_due
+from botservice.turns.turn import set_due
 from botservice.turns.waiting_calls import PendingKind, PendingStatus
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
@@ -62,7 +69,7 @@ _OWED = (
     .where(DELIVERY_IS_OWED, deliveries.c.error.is_not(None))
     .order_by(deliveries.c.id)
 )
-_SUSPENDED = select(*_COLUMNS).join(contexts).where(turns.c.status == literal_column("'waiting'"), _WAITS)
+_SUSPENDED = select(*_COLUMNS).join(contexts).where(TURN_IS_SUSPENDED, _WAITS)
 _SET_ASIDE = select(*_COLUMNS).join(contexts).where(TURN_IS_SET_ASIDE)
 _FAILED = select(turns.c.id).where(TURN_IS_SET_ASIDE).order_by(turns.c.id)
 _TURN = select(turns).where(turns.c.id == bindparam("turn"))

@@ -10,13 +10,14 @@ from botservice.conversation.context import AgentContext
 from botservice.conversation.steps import MemoryStep
 from botservice.core.errors import RunFinished, RunInterrupted, TurnGrew, TurnInProgress, TurnWaiting
 from botservice.core.messages import Message, ToolCall
+from botservice.core.states import Outcome
 from botservice.storage.claims import Claim
 from botservice.telemetry.measuring import in_turn
 from botservice.turns.model_calls import Interruption, WorkCut
 from botservice.turns.results import RunResult, read_result
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Live
-from botservice.turns.turn import Delivery, Outcome, Turn, tell_end
+from botservice.turns.turn import Delivery, Turn, tell_end
 from botservice.turns.turn_work import DeliveryPlan, TurnWork, no_deliveries
 
 T = TypeVar("T")

@@ -9,6 +9,7 @@ from sqlalchemy import BigInteger, ColumnElement, bindparam, delete, func, inser
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.conversation.field_codec import decode, dumps, encode, loads
 from botservice.core.messages import Author
+from botservice.core.states import TurnStatus
 from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, messages, tool_calls, turns
@@ -16,7 +17,7 @@ from botservice.storage.tables.waiting import pending_calls
 from botservice.turns import ledger_queries
 from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.ledger_queries import CallResult
-from botservice.turns.turn import AT_ONCE, TurnStatus, set_due
+from botservice.turns.turn import AT_ONCE, set_due
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
 
 _INSERT = insert(pending_calls).returning(pending_calls.c.id)

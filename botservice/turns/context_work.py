@@ -28,6 +28,7 @@ from botservice.core.errors import (
     TurnGrew,
     TurnWaiting,
 )
+from botservice.core.states import TurnStatus
 from botservice.people.budgets import used_up_text
 from botservice.privacy.cleaning import clean_chat
 from botservice.storage.claims import Claim
@@ -59,7 +60,7 @@ from botservice.turns.run_options import RunOptions
 from botservice.turns.stops_and_edits import ControlEffects
 from botservice.turns.suspended_turns import SuspendedTurns
 from botservice.turns.transport import Live, Transport
-from botservice.turns.turn import Delivery, Turn, TurnStatus, is_due
+from botservice.turns.turn import Delivery, Turn, is_due
 from botservice.turns.turn_starter import TurnStarter
 
 logger = logging.getLogger(__name__)

@@ -5,19 +5,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import CursorResult, and_, bindparam, case, exists, func, insert, literal, null, select, text, update
+from sqlalchemy import CursorResult, and_, bindparam, case, exists, func, insert, literal, null, select, update
 
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
+from botservice.core.states import API, DeliveryKind, DeliveryStatus
 from botservice.people.names import HOOKS
 from botservice.storage.database import Connection
 from botservice.storage.ranges import is_of
 from botservice.storage.statements import execute_each
-from botservice.storage.tables.conditions import DELIVERY_IS_MESSAGE, DELIVERY_IS_OWED
+from botservice.storage.tables.conditions import DELIVERY_IS_MESSAGE, DELIVERY_IS_OWED, DELIVERY_IS_PENDING, of_alias
 from botservice.storage.tables.conversations import deliveries, refused_forms, turns
 from botservice.turns.queries import when_due_was_set
 from botservice.turns.transport import BUTTONS, Payload
-from botservice.turns.turn import API, Delivery, DeliveryKind, DeliveryStatus, Turn, set_due
+from botservice.turns.turn import Delivery, Turn, set_due
 
 _TO_BE_SENT: Final = (DeliveryKind.MESSAGE, DeliveryKind.UNPLANNED)
 _UPDATE = update(deliveries).where(deliveries.c.id == bindparam("row"))
@@ -251,14 +252,14 @@ def _find_stream(owed: Sequence[Any], turn_id: int) -> Any | None:
 # Long answers: what is dropped after a stop, and whose part goes first where several people wait
 _earlier = deliveries.alias("earlier")
 _others = deliveries.alias("others")
-_IS_PENDING = and_(DELIVERY_IS_OWED, text("deliveries.status = 'pending'"))
-_OTHERS_ARE_PENDING = text("others.status IN ('pending', 'attempting') AND others.status = 'pending'")
+_OTHERS_ARE_PENDING = and_(of_alias(DELIVERY_IS_OWED, "others"), of_alias(DELIVERY_IS_PENDING, "others"))
 
 # Messages of answers of which some have gone out, or are on their way, whose questions came before the stop.
 _STOPPED = and_(
     deliveries.c.context_id == bindparam("context"),
     deliveries.c.kind == DeliveryKind.MESSAGE.value,
-    _IS_PENDING,
+    DELIVERY_IS_OWED,
+    DELIVERY_IS_PENDING,
     deliveries.c.replaces.is_(None),  # what says that a question is over is no answer
     exists().where(turns.c.id == deliveries.c.turn_id, turns.c.order_key < bindparam("stop")),
     exists().where(_earlier.c.turn_id == deliveries.c.turn_id, _earlier.c.id < deliveries.c.id),

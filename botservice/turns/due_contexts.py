@@ -30,6 +30,7 @@ from sqlalchemy import (
     update,
 )
 
+from botservice.core.states import EventKind, TurnStatus
 from botservice.storage.ranges import is_of
 from botservice.storage.tables.conditions import (
     CALL_IS_OPEN,
@@ -40,6 +41,8 @@ from botservice.storage.tables.conditions import (
     REMINDER_IS_WAITING,
     TURN_IS_OPEN,
     TURN_IS_RUNNING,
+    is_one_of,
+    of_alias,
 )
 from botservice.storage.tables.conversations import deliveries, events, messages, reminders, turns
 from botservice.storage.tables.waiting import pending_calls
@@ -50,7 +53,7 @@ from botservice.turns.turn import set_due
 _MOST_RESENDS: Final = 1000  # at one look: more than there is room for in a lane
 
 _IS_OPEN = and_(DELIVERY_IS_OWED, DELIVERY_IS_MESSAGE)
-_IS_CONTROL = and_(EVENT_IS_UNHANDLED, text("events.kind IN ('stop', 'move', 'forget')"))
+_IS_CONTROL = and_(EVENT_IS_UNHANDLED, is_one_of("events.kind", EventKind.STOP, EventKind.MOVE, EventKind.FORGET))
 
 
 class What(StrEnum):
@@ -104,7 +107,7 @@ _ITS_MESSAGE = (
 _HAS_TURN = exists().where(TURN_IS_OPEN, turns.c.context_id == events.c.context_id)
 _HAS_BEGUN = exists().where(TURN_IS_OPEN, turns.c.context_id == reminders.c.context_id, TURN_IS_RUNNING)
 _first = deliveries.alias("first")
-_FIRST_IS_OPEN = text("first.status IN ('pending', 'attempting') AND first.kind IN ('message', 'unplanned')")
+_FIRST_IS_OPEN = and_(of_alias(DELIVERY_IS_OWED, "first"), of_alias(DELIVERY_IS_MESSAGE, "first"))
 # What stands behind a message that was refused is not looked at by itself.
 _IS_BEHIND = exists().where(
     _FIRST_IS_OPEN,
@@ -149,7 +152,7 @@ _ITS_TURN = select(turns.c.status).where(turns.c.id == pending_calls.c.turn_id).
 _WAITING = _found(What.WAITING, pending_calls, _NEVER, pending_calls.c.due_at).where(
     CALL_IS_OPEN,
     pending_calls.c.due_at.is_not(None),
-    literal_column("'waiting'") == _ITS_TURN,
+    literal_column(f"'{TurnStatus.WAITING}'") == _ITS_TURN,
     _ITS_CHAT_IS_FREE,
     _owes_nothing(pending_calls),
 )

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage
+from botservice.core.states import EventKind
 from botservice.history.chat_history import count_text
 from botservice.history.queries import change_message, delete_message, find_stored
 from botservice.history.rows import NewWords
@@ -19,7 +20,7 @@ from botservice.storage.database import Connection, Row, Storage
 from botservice.turns.call_queries import withdraw_question
 from botservice.turns.event_queries import find_newest_change, list_controls, mark_handled
 from botservice.turns.transport import ReadEvent
-from botservice.turns.turn import EventKind, StoredEvent
+from botservice.turns.turn import StoredEvent
 
 logger = logging.getLogger(__name__)
 

@@ -4,16 +4,23 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, select, text, update
+from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_or_insert_context
+from botservice.core.states import EventKind, TurnStatus
 from botservice.storage.database import Connection, Row, Storage
 from botservice.storage.statements import of_each_database
-from botservice.storage.tables.conditions import EVENT_IS_EXTERNAL, EVENT_IS_UNHANDLED, TURN_IS_OPEN, TURN_IS_QUEUED
+from botservice.storage.tables.conditions import (
+    EVENT_IS_CHANGE,
+    EVENT_IS_EXTERNAL,
+    EVENT_IS_UNHANDLED,
+    TURN_IS_OPEN,
+    TURN_IS_QUEUED,
+)
 from botservice.storage.tables.conversations import contexts, events, turns
 from botservice.turns.queries import insert_turn
-from botservice.turns.turn import EventKind, InboundEvent, TurnStatus, set_due
+from botservice.turns.turn import InboundEvent, set_due
 
 GATHERING = timedelta(seconds=1.5)  # how long the rest of a message is waited for that looks incomplete
 MAX_OWN_TURNS = 10  # beyond so many that wait in a context, messages share turns
@@ -177,7 +184,6 @@ def _gather(connection: Connection, context_id: int, event: InboundEvent, now: d
 
 # Controls: stops, edits, deletions and moves that have not taken effect
 
-_IS_CHANGE = text(f"events.kind IN ('{EventKind.EDIT.value}', '{EventKind.DELETE.value}')")
 
 _CONTROLS = (
     select(
@@ -196,7 +202,7 @@ _CONTROLS = (
 )
 _NEWEST = select(func.max(events.c.order_key)).where(
     EVENT_IS_EXTERNAL,
-    _IS_CHANGE,
+    EVENT_IS_CHANGE,
     events.c.context_id == bindparam("context"),
     events.c.external_id == bindparam("external"),
 )

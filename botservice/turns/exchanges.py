@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Select, bindparam, exists, func, or_, select
 
 from botservice.core.messages import Message
+from botservice.core.states import API, Outcome
 from botservice.history.queries import delete_rows, find_window, select_messages
 from botservice.history.rows import read_messages
 from botservice.people.names import HOOKS
@@ -13,7 +14,7 @@ from botservice.storage.database import Connection
 from botservice.storage.references import written_text_of
 from botservice.storage.tables.conversations import events, messages, steps, turns
 from botservice.turns.delivery_queries import take_back
-from botservice.turns.turn import API, Outcome, error_id
+from botservice.turns.turn import error_id
 
 _ATTEMPTED = (Outcome.ANSWERED.value, Outcome.STOPPED.value, Outcome.FAILED.value)
 _LAST_TURN = (

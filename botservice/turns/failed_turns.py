@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from botservice.core.states import Outcome, TurnStatus
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import say
@@ -13,7 +14,7 @@ from botservice.turns.queries import finish_turn, postpone_turn
 from botservice.turns.refusing import plan_notice
 from botservice.turns.retry_policies import TURN_RETRIES, turn_delay
 from botservice.turns.transport import Transport
-from botservice.turns.turn import Outcome, Turn, TurnStatus, tell_end
+from botservice.turns.turn import Turn, tell_end
 
 logger = logging.getLogger(__name__)
 

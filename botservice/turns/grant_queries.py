@@ -8,12 +8,12 @@ from typing import Any
 from sqlalchemy import bindparam, delete, insert, select
 
 from botservice.core.messages import Author
+from botservice.core.states import TurnStatus
 from botservice.storage.database import Connection
 from botservice.storage.references import decode_references
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
 from botservice.storage.tables.waiting import tool_grants
-from botservice.turns.turn import TurnStatus
 
 _INSERT = insert(tool_grants)
 _OF_CONTEXT = (

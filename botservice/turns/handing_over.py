@@ -8,13 +8,13 @@ from botservice.conversation.pausing import Pause, begin_pause
 from botservice.core.chat_addresses import ChatAddress, address_of
 from botservice.core.messages import storable
 from botservice.core.quoting import shortened
+from botservice.core.states import API
 from botservice.people.access import Access
 from botservice.people.access_queries import find_private_chats
 from botservice.people.names import transport_of
 from botservice.storage.database import Connection
 from botservice.texts import in_language
 from botservice.turns.program_messages import find_or_make, prepare_message, write_message
-from botservice.turns.turn import API
 
 _LONGEST_REASON: Final = 500  # characters
 

@@ -15,6 +15,7 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
 from botservice.core.errors import InboxFull, StorageUnavailable
 from botservice.core.messages import Author, InboundMessage
+from botservice.core.states import EventKind
 from botservice.people.access import Access
 from botservice.people.access_values import AccessRole
 from botservice.storage.activity import in_background
@@ -25,7 +26,7 @@ from botservice.turns.event_queries import insert_event
 from botservice.turns.parsing_decisions import order_of
 from botservice.turns.queries import count_waiting
 from botservice.turns.run_options import Clock
-from botservice.turns.turn import EventKind, InboundEvent, Share
+from botservice.turns.turn import InboundEvent, Share
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
 logger = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ from botservice.conversation.steps import ActionStep, MemoryStep
 from botservice.conversation.tool_calls import WITHDRAWN
 from botservice.core.errors import TurnWaiting
 from botservice.core.messages import ToolCall
+from botservice.core.states import TurnStatus
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
 from botservice.turns import call_queries
@@ -27,7 +28,6 @@ from botservice.turns.running_calls import CallRunner, close_step, stopped_outco
 from botservice.turns.saving import Saver
 from botservice.turns.suspending import Suspension
 from botservice.turns.transport import Live
-from botservice.turns.turn import TurnStatus
 from botservice.turns.usage_recorder import UsageRecorder
 
 logger = logging.getLogger(__name__)

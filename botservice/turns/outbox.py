@@ -14,6 +14,7 @@ from typing import Any
 from cachetools import LRUCache
 
 from botservice.core.errors import ClaimLost, DeliveryError, DeliveryInstead, StorageUnavailable
+from botservice.core.states import DeliveryKind, DeliveryStatus
 from botservice.history.queries import find_message
 from botservice.privacy.export_queries import release_export
 from botservice.storage.claims import Claim
@@ -33,7 +34,7 @@ from botservice.turns.delivery_queries import (
 from botservice.turns.due_contexts import put_off
 from botservice.turns.retry_policies import DELIVERY_RETRIES, RetryPolicy, delivery_delay
 from botservice.turns.transport import BUTTONS, OF_MESSAGE, OFFERED, THEN, Payload, Transport
-from botservice.turns.turn import Delivery, DeliveryKind, DeliveryStatus, Turn, set_due
+from botservice.turns.turn import Delivery, Turn, set_due
 
 logger = logging.getLogger(__name__)
 

@@ -18,6 +18,7 @@ from botservice.core.arguments import check, check_listed
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import ChatRefused, StorageError
 from botservice.core.messages import Attachment, Author, Button, Message, Role, is_blank, storable
+from botservice.core.states import API, DeliveryKind, DeliveryStatus, Outcome
 from botservice.history.chat_history import count_text
 from botservice.history.queries import find_answer, insert_message
 from botservice.history.rows import NewMessage
@@ -30,7 +31,7 @@ from botservice.storage.tables.people import identities
 from botservice.turns.buttons import write_buttons
 from botservice.turns.queries import finish_turn, insert_turn
 from botservice.turns.transport import OF_MESSAGE, OFFERED
-from botservice.turns.turn import API, DeliveryKind, DeliveryStatus, Outcome, set_due
+from botservice.turns.turn import set_due
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
 LONGEST_KEY: Final = 255  # characters

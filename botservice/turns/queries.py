@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Table, and_, bindparam, delete, exists, func, insert, not_, or_, select, update
 
 from botservice.core.errors import StorageError, TurnGrew
+from botservice.core.states import EventKind, Outcome, TurnStatus
 from botservice.storage.database import Connection, Storage
 from botservice.storage.ranges import is_of
 from botservice.storage.statements import execute_each
@@ -21,7 +22,7 @@ from botservice.storage.tables.conditions import (
 )
 from botservice.storage.tables.conversations import deliveries, events, messages, steps, turns
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.turn import AT_ONCE, EventKind, Outcome, StoredEvent, Turn, TurnStatus, set_due
+from botservice.turns.turn import AT_ONCE, StoredEvent, Turn, set_due
 
 IS_COMMAND: Final = and_(
     turns.c.outcome.is_not(None),  # or "not a command" would be unknown of what has not ended

@@ -9,6 +9,7 @@ from typing import Final
 from botservice.conversation.context import AgentContext
 from botservice.conversation.steps import PlanningStep
 from botservice.core.errors import ClaimLost, StorageUnavailable, TurnGrew
+from botservice.core.states import TurnStatus
 from botservice.privacy.late_messages import erase_returning, read_notes
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
@@ -20,7 +21,7 @@ from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import Saver
 from botservice.turns.storing_questions import Spoken, clear_forgotten, read_spoken, store_spoken, task_of
 from botservice.turns.transport import Transport
-from botservice.turns.turn import Turn, TurnStatus
+from botservice.turns.turn import Turn
 from botservice.turns.turn_admission import TurnAdmission
 
 logger = logging.getLogger(__name__)

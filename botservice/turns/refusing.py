@@ -7,6 +7,7 @@ from typing import Final
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Message, Role
 from botservice.core.quoting import shortened
+from botservice.core.states import Outcome
 from botservice.people.access_values import Notice, Ruling
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
@@ -14,7 +15,7 @@ from botservice.texts.formatted import line, quoted, say
 from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.queries import finish_turn
 from botservice.turns.transport import Payload, Transport
-from botservice.turns.turn import Outcome, Turn, tell_end
+from botservice.turns.turn import Turn, tell_end
 
 _KEYS: Final = {Notice.REFUSED: "access.refused", Notice.CODE: "access.code", Notice.GROUP: "access.group"}
 _MAX_NAMES: Final = 3

@@ -15,6 +15,7 @@ from botservice.conversation.reminder_queries import find_due, give_up_reminder,
 from botservice.conversation.steps import FinalAnswerStep, TaskStep
 from botservice.core.errors import BotServiceError, ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage, Message, Role
+from botservice.core.states import Outcome, TurnStatus
 from botservice.history.queries import insert_message
 from botservice.people.budgets import Standing
 from botservice.people.usage import Payer
@@ -26,7 +27,7 @@ from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import new_answer, preview
 from botservice.turns.storing_questions import store_task
 from botservice.turns.transport import Transport
-from botservice.turns.turn import Outcome, Turn, TurnStatus
+from botservice.turns.turn import Turn
 
 logger = logging.getLogger(__name__)
 

@@ -10,12 +10,12 @@ from botservice.conversation.context import AgentContext
 from botservice.conversation.tool_calls import DENIED, EXPIRED
 from botservice.core.errors import ClaimLost
 from botservice.core.messages import ToolCall
+from botservice.core.states import API
 from botservice.storage.database import Connection
 from botservice.turns import call_queries
 from botservice.turns.call_queries import decide_call, find_of_turn, find_open, lock_turn, put_off_waiting, resume_turn
 from botservice.turns.queries import set_waiting
 from botservice.turns.suspending import waiting_of
-from botservice.turns.turn import API
 from botservice.turns.waiting_calls import PendingCall, PendingKind, PendingStatus, WaitingCall
 
 _NOTHING_CAME: Final = "Error: no result came in time. Whether the call took effect is not known."

@@ -16,6 +16,7 @@ from botservice.conversation.step_records import StepChanges, apply_all
 from botservice.core.errors import ClaimLost
 from botservice.core.messages import Button, Message, Role, is_blank
 from botservice.core.quoting import quote_in_markdown
+from botservice.core.states import Outcome
 from botservice.history.chat_history import count_text
 from botservice.history.queries import insert_message, insert_messages
 from botservice.history.rows import NewMessage
@@ -26,7 +27,7 @@ from botservice.texts import in_language
 from botservice.turns.delivery_queries import begin_deliveries, write_deliveries
 from botservice.turns.queries import finish_turn, finish_turns, lock_turns
 from botservice.turns.transport import Payload
-from botservice.turns.turn import Delivery, Outcome, Turn
+from botservice.turns.turn import Delivery, Turn
 from botservice.turns.usage_recorder import PaidCall, write_usage
 
 T = TypeVar("T")

@@ -11,6 +11,7 @@ from botservice.conversation.steps import TaskStep
 from botservice.core.errors import TurnGrew
 from botservice.core.messages import Author, InboundMessage, Message, Role
 from botservice.core.references import write_out
+from botservice.core.states import API, Outcome, TurnStatus
 from botservice.history.chat_history import count_text
 from botservice.history.queries import insert_messages
 from botservice.history.rows import NewMessage
@@ -27,7 +28,7 @@ from botservice.turns.queries import begin_turns, finish_turns, insert_turns, tu
 from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import Saver
 from botservice.turns.transport import Transport
-from botservice.turns.turn import API, Outcome, StoredEvent, Turn, TurnStatus, tell_end
+from botservice.turns.turn import StoredEvent, Turn, tell_end
 
 Inbound = tuple[StoredEvent | None, InboundMessage]
 

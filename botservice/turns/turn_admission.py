@@ -10,6 +10,7 @@ from datetime import datetime
 
 from botservice.conversation.context import AgentContext
 from botservice.core.messages import InboundMessage
+from botservice.core.states import EventKind
 from botservice.people.access_values import AccessRole, Notice, Ruling
 from botservice.people.budgets import Standing, too_fast_text
 from botservice.people.usage import Payer
@@ -27,7 +28,7 @@ from botservice.turns.refusing import plan_notice, refusal_text, unread_text
 from botservice.turns.run_options import RunOptions
 from botservice.turns.storing_questions import Inbound, Said
 from botservice.turns.transport import Payload, ReadEvent, Transport
-from botservice.turns.turn import EventKind, StoredEvent, Turn
+from botservice.turns.turn import StoredEvent, Turn
 
 logger = logging.getLogger(__name__)
 

@@ -12,6 +12,7 @@ from botservice.conversation.reminder import known_zone
 from botservice.conversation.reminder_queries import find_time_zone
 from botservice.core.errors import CommandFailed
 from botservice.core.messages import Author, InboundMessage, Message
+from botservice.core.states import Outcome
 from botservice.history.queries import read_messages_of_events
 from botservice.privacy.rights import right_of
 from botservice.storage.claims import Claim
@@ -28,7 +29,7 @@ from botservice.turns.refusing import plan_notice
 from botservice.turns.run_options import RunOptions
 from botservice.turns.storing_questions import Inbound, Said, language_of, store_question
 from botservice.turns.transport import Transport
-from botservice.turns.turn import Outcome, Turn, tell_end
+from botservice.turns.turn import Turn, tell_end
 from botservice.turns.turn_admission import AdmittedMessages, TurnAdmission, Write, all_of
 
 logger = logging.getLogger(__name__)

@@ -14,6 +14,7 @@ from botservice.conversation.queries import note_untrusted
 from botservice.conversation.steps import ActionStep, FailedStep, FinalAnswerStep, MemoryStep
 from botservice.core.errors import InvalidField, TurnWaiting
 from botservice.core.messages import Button, Message, Role, is_blank
+from botservice.core.states import TurnStatus
 from botservice.core.threads import run_in_thread
 from botservice.people.budgets import Standing
 from botservice.people.names import is_guest
@@ -34,7 +35,7 @@ from botservice.turns.sub_agents import SubAgents, SubWork
 from botservice.turns.suspending import Suspension
 from botservice.turns.thoughts import thinking_about
 from botservice.turns.transport import Live, Payload
-from botservice.turns.turn import Delivery, Turn, TurnStatus
+from botservice.turns.turn import Delivery, Turn
 from botservice.turns.usage_recorder import UsageRecorder
 
 logger = logging.getLogger(__name__)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from botservice.core.states import EventKind
 from botservice.storage.database import Connection
 from botservice.storage.postgres_listener import notify
-from botservice.turns.turn import EventKind
 
 _NOBODY = "open"
 

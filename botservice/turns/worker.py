@@ -11,6 +11,7 @@ from typing import Any, Final
 from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, ClaimLost, StorageUnavailable
 from botservice.core.messages import InboundMessage
+from botservice.core.states import EventKind
 from botservice.storage.activity import in_background
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
@@ -22,7 +23,7 @@ from botservice.turns.queries import find_stops
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import NoTransport, Transport
-from botservice.turns.turn import EventKind, Share, StoredEvent
+from botservice.turns.turn import Share, StoredEvent
 from botservice.turns.wakeups import Wakeup
 
 logger = logging.getLogger(__name__)

@@ -14,9 +14,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from botservice import Capabilities, DeliveryError, InboundMessage, InboxFull, Message, Storage, StorageUnavailable
+from botservice.core.states import EventKind
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
-from botservice.turns.turn import Delivery, EventKind, StoredEvent
+from botservice.turns.turn import Delivery, StoredEvent
 
 logger = logging.getLogger(__name__)
 

@@ -9,13 +9,14 @@ from botservice import AgentContext, AgentService, Author, FunctionsBasedAgent, 
 from botservice.agent.remembering import forget_fact, remember
 from botservice.core.messages import Button, CommandCall, InboundMessage, Message, Role
 from botservice.core.references import Reference
+from botservice.core.states import TurnStatus
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
 from botservice.people.queries import ensure_identity, note_audience
 from botservice.storage.tables.conversations import messages
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 from botservice.turns.queries import insert_turn
-from botservice.turns.turn import Turn, TurnStatus
+from botservice.turns.turn import Turn
 
 ALICE = Author("telegram", "1", "Alice")
 ALICE_ON_SLACK = Author("slack", "T1/U1", "Alice S.")

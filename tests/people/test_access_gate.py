@@ -15,12 +15,12 @@ from turns.messenger import PATIENCE_SECONDS, echo, office
 from botservice import Author, Storage
 from botservice.commands.standard import standard_commands
 from botservice.core.policies import AccessMode
+from botservice.core.states import EventKind
 from botservice.people.access import Access
 from botservice.people.access_queries import list_entries, move_chat, note_departure, note_invitation, take_code
 from botservice.people.queries import ensure_identity, join_identities
 from botservice.storage.tables.conversations import messages
 from botservice.texts import in_language
-from botservice.turns.turn import EventKind
 
 OWNER, BOB, EVE = "1", "2", "666"
 GROUP = "-100"

@@ -13,13 +13,13 @@ from botservice import AgentContext, Author
 from botservice.background.maintenance import Maintenance
 from botservice.core.messages import Role
 from botservice.core.references import Reference, ReferenceKind
+from botservice.core.states import TurnStatus
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
 from botservice.privacy.forgetting import forget_messages, forget_person
 from botservice.privacy.turn_queries import turns_of
 from botservice.storage.tables.conversations import events, messages, turns
 from botservice.turns.queries import insert_turn
-from botservice.turns.turn import TurnStatus
 
 BOB = Author("messenger", "bob")
 

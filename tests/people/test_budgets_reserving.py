@@ -12,12 +12,12 @@ from botservice import AgentContext, Author, Storage
 from botservice.core.errors import BudgetExceeded, SettingsError
 from botservice.core.messages import TokenUsage
 from botservice.core.policies import Scope, parse_limits, parse_prices
+from botservice.core.states import Outcome, TurnStatus
 from botservice.people.budgets import Budgets
 from botservice.people.queries import ensure_identity, join_identities
 from botservice.people.usage import ModelCall, Payer, UsageBy
 from botservice.people.usage_queries import list_usage, record_call
 from botservice.turns.queries import finish_turn, insert_turn
-from botservice.turns.turn import Outcome, TurnStatus
 
 NOON = datetime(2026, 3, 31, 12, tzinfo=UTC)
 ALICE = Author("telegram", "42", "Alice")

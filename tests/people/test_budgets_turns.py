@@ -31,6 +31,7 @@ from botservice.commands.standard import standard_commands
 from botservice.config.settings import Settings
 from botservice.core.errors import BudgetExceeded
 from botservice.core.policies import Scope, parse_limits, parse_prices
+from botservice.core.states import EventKind
 from botservice.factories import govern
 from botservice.people.budgets import Budgets, nearly_used_text, used_up_text
 from botservice.people.usage import UsageBy, UsageLine
@@ -38,7 +39,6 @@ from botservice.people.usage_queries import list_usage
 from botservice.storage.tables.access import budget_reservations
 from botservice.storage.tables.conversations import messages
 from botservice.texts import in_language
-from botservice.turns.turn import EventKind
 
 ALICE, BOB = "1", "2"
 TOMORROW = datetime(2026, 3, 3, tzinfo=UTC)

@@ -15,13 +15,13 @@ from botservice import AgentContext, Attachment, Author, Storage
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.memory import MEMORY
 from botservice.core.messages import Role
+from botservice.core.states import TurnStatus
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.privacy.forgotten_counts import Forgotten
 from botservice.storage.tables.conversations import steps, turns
 from botservice.turns.queries import insert_turn
-from botservice.turns.turn import TurnStatus
 
 ALICE, BOB = Author("telegram", "1", "Alice"), Author("telegram", "2", "Bob")
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

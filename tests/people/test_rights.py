@@ -14,11 +14,11 @@ from turns.messenger import PATIENCE_SECONDS
 from botservice import Author, Storage
 from botservice.background.maintenance import Maintenance
 from botservice.core.policies import AccessMode
+from botservice.core.states import EventKind
 from botservice.people.queries import find_identity
 from botservice.privacy.exported_data import read_person
 from botservice.storage.tables.access import access_refusals
 from botservice.texts import in_language
-from botservice.turns.turn import EventKind
 
 WORDS = "word8812eve"
 NAME = f"name of {EVE}"

@@ -10,11 +10,12 @@ from botservice import AgentContext, Author, InboundMessage
 from botservice.commands.standard import standard_commands
 from botservice.conversation.reminder_queries import read_schedules, read_waiting
 from botservice.conversation.schedule import is_too_often, next_by_rule, read_schedule
+from botservice.core.states import TurnStatus
 from botservice.people.access_values import AccessRole
 from botservice.storage.tables.conversations import reminders
 from botservice.texts import LANGUAGES
 from botservice.turns.command_parsing import CommandRequest, parse_command
-from botservice.turns.turn import Turn, TurnStatus
+from botservice.turns.turn import Turn
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)  # a Monday
 MADRID = "Europe/Madrid"

@@ -9,11 +9,11 @@ from storage.effort import Efforts
 
 from botservice import AgentContext, Attachment, Storage
 from botservice.background.maintenance import Maintenance
+from botservice.core.states import TurnStatus
 from botservice.history.queries import delete_rows
 from botservice.storage.orphaned_files import _delete_orphans, _find_orphans, loosen_all_files, sweep_files
 from botservice.storage.tables.conversations import blobs, loose_files, turns
 from botservice.turns.queries import insert_turn
-from botservice.turns.turn import TurnStatus
 
 PICTURE = Attachment("image/png", data=b"a picture" * 100)
 ANOTHER = Attachment("image/png", data=b"another" * 100)

@@ -17,9 +17,9 @@ from sqlalchemy.pool import NullPool
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.core.messages import Author
+from botservice.core.states import EventKind
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.schema import read_version
-from botservice.turns.turn import EventKind
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
 ROOT = Path(__file__).parents[2]

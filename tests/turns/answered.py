@@ -8,10 +8,10 @@ from sqlalchemy import Connection, Table, insert
 
 from botservice import Author
 from botservice.core.messages import Role
+from botservice.core.states import TurnStatus
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
 from botservice.storage.tables.conversations import deliveries, events, prompt_log, steps, tool_calls, turns
-from botservice.turns.turn import TurnStatus
 
 Rows = list[dict[str, Any]]
 

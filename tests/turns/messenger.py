@@ -11,12 +11,13 @@ from turns.bots import NO_WAITING
 
 from botservice import Author, FunctionsBasedAgent, InboundMessage, NoMessages, ScriptedChatLLM, Storage
 from botservice.conversation.callbacks import StepCallbacks
+from botservice.core.states import EventKind
 from botservice.people.access import Access
 from botservice.people.budgets import Budgets
 from botservice.turns.command_parsing import Commands, NoCommands
 from botservice.turns.inbox import Inbox
 from botservice.turns.run_options import RunOptions
-from botservice.turns.turn import EventKind, InboundEvent, Share
+from botservice.turns.turn import InboundEvent, Share
 from botservice.turns.worker import Worker
 
 PATIENCE_SECONDS = 60

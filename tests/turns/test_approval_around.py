@@ -8,6 +8,7 @@ from sqlalchemy import update
 
 from botservice import Author, tool
 from botservice.core.policies import Scope, parse_limits
+from botservice.core.states import EventKind
 from botservice.people.budgets import Budgets
 from botservice.people.queries import ensure_identity, join_identities
 from botservice.privacy.forgetting import forget_person
@@ -15,7 +16,7 @@ from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.run_options import utc_now
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.turn import InboundEvent
 from tests.turns.messenger import SetClock
 from tests.turns.test_merging import until_moved
 from tests.turns.test_waiting import ANNA, BOB, Group, keys, pay, shop

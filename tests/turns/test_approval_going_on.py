@@ -8,13 +8,13 @@ from sqlalchemy import update
 
 from botservice import AgentContext, ApprovalPending, tool
 from botservice.commands.standard import standard_commands
+from botservice.core.states import TurnStatus
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns import failed_turns
 from botservice.turns.administration import retry_turn
 from botservice.turns.inbox import Inbox
 from botservice.turns.suspended_turns import SuspendedTurns
-from botservice.turns.turn import TurnStatus
 from tests.turns.bots import call, make_service
 from tests.turns.messenger import office
 from tests.turns.test_approval import KEYS, Till, ask, pay

@@ -8,9 +8,10 @@ from turns.messenger import PATIENCE_SECONDS, HastyClock, Messenger, echo, offic
 from botservice import AgentContext, InboundMessage, Storage
 from botservice.core.messages import Author
 from botservice.core.policies import AccessMode
+from botservice.core.states import EventKind
 from botservice.people.access import Access
 from botservice.storage.tables.conversations import events, vectors
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.turn import InboundEvent
 
 CHAT = {"transport": "messenger", "chat_id": "1"}
 

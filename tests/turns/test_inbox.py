@@ -8,10 +8,11 @@ from storage.writing import Held
 from turns.messenger import HastyClock, Messenger, echo, message, office
 
 from botservice.core.errors import InboxFull
+from botservice.core.states import EventKind
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.event_queries import MAX_OWN_TURNS
 from botservice.turns.inbox import Inbox, Pressure
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.turn import InboundEvent
 
 
 async def shares(storage):

@@ -10,7 +10,8 @@ from turns.messenger import PATIENCE_SECONDS, Office, echo, office
 from botservice import AgentContext, Attachment, Storage
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.core.states import EventKind
+from botservice.turns.turn import InboundEvent
 
 OLD, NEW = {"transport": "messenger", "chat_id": "1"}, {"transport": "messenger", "chat_id": "2"}
 PNG, GIF = Attachment("image/png", data=b"png"), Attachment("image/gif", data=b"gif")

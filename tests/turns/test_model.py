@@ -34,13 +34,14 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
 from botservice.conversation.reminder_queries import NewReminder, insert_reminder
 from botservice.core.errors import DeliveryError
+from botservice.core.states import EventKind
 from botservice.privacy.forgetting import forget_person
 from botservice.storage.tables.conversations import events, turns
 from botservice.turns.administration import retry_turn
 from botservice.turns.call_queries import find_open
 from botservice.turns.decisions import decide
 from botservice.turns.queries import find_stops
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.turn import InboundEvent
 
 PATIENCE_SECONDS = 60
 NEVER = 3600.0

@@ -15,10 +15,11 @@ from botservice import AgentContext, Storage
 from botservice.commands.standard import standard_commands
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.pausing import Pause, set_pause
+from botservice.core.states import EventKind
 from botservice.texts import in_language
 from botservice.turns.event_queries import insert_event
 from botservice.turns.inbox import Inbox, LocalWork
-from botservice.turns.turn import EventKind, InboundEvent, Share
+from botservice.turns.turn import InboundEvent, Share
 from botservice.turns.wakeups import Wakeup
 
 NEVER = 3600.0  # a sweep that finds nothing within a test: what happens, happens because it was heard of

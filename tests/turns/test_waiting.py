@@ -9,6 +9,7 @@ from botservice import Author, InboundMessage, Later, tool
 from botservice.commands.standard import standard_commands
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
+from botservice.core.states import EventKind
 from botservice.people.access import Access
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.waiting import pending_calls
@@ -16,7 +17,7 @@ from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import BUTTONS
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.turn import InboundEvent
 from tests.turns.bots import call
 from tests.turns.messenger import Messenger, SetClock, office
 

@@ -9,9 +9,9 @@ from turns.messenger import PATIENCE_SECONDS, Messenger, echo, office
 from turns.test_worker import history
 
 from botservice import ScriptedChatLLM
+from botservice.core.states import EventKind
 from botservice.llm.chat import ChatResponse
 from botservice.storage.tables.conversations import events, turns
-from botservice.turns.turn import EventKind
 
 HOUR = timedelta(hours=1)
 

@@ -10,10 +10,11 @@ from botservice.config.setting_choices import SlackListen
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
 from botservice.core.errors import StorageUnavailable
+from botservice.core.states import EventKind
 from botservice.people.access_queries import note_departure, note_invitation
 from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.turn import InboundEvent
 from transports.common.background_tasks import Errands
 from transports.slack.button_presses import Presses
 from transports.slack.home import Home, Suggestions

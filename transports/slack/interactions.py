@@ -14,9 +14,10 @@ from cachetools import FIFOCache
 
 from botservice.core.errors import BotServiceError
 from botservice.core.messages import Author
+from botservice.core.states import EventKind
 from botservice.storage.database import Storage
 from botservice.texts import in_language
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.turn import InboundEvent
 from transports.slack.client import SlackClient
 from transports.slack.content import words_of
 from transports.slack.formatting import FEEDBACK

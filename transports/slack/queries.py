@@ -10,6 +10,7 @@ from sqlalchemy import Connection, bindparam, delete, distinct, exists, func, in
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context, write_feedback
 from botservice.core.messages import Author
+from botservice.core.states import DeliveryStatus, EventKind, Outcome
 from botservice.people.access_queries import read_names, read_roles
 from botservice.people.access_values import AccessRole
 from botservice.people.fact_queries import facts_of
@@ -27,7 +28,6 @@ from botservice.storage.tables.slack import (
 )
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.call_queries import find_open
-from botservice.turns.turn import DeliveryStatus, EventKind, Outcome
 from botservice.turns.waiting_calls import PendingKind
 from transports.common.queries import are_owed, find_offered, has_arrived
 from transports.slack.inbound_events import SlackMessage, asker_of, stored_message

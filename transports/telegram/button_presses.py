@@ -11,11 +11,12 @@ from typing import Any, Final
 from telegram.error import BadRequest, TelegramError
 
 from botservice.core.messages import Author, CommandCall, InboundMessage
+from botservice.core.states import EventKind
 from botservice.storage.database import Storage
 from botservice.texts import in_language
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.parsing_decisions import order_of
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.turn import InboundEvent
 from transports.common.quick_presses import PAUSES_SECONDS, read_when_known
 from transports.telegram.client import BotClient
 from transports.telegram.failures import is_not_editable, is_not_modified

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from botservice.core.messages import CommandCall
+from botservice.core.states import EventKind
 from botservice.people.names import DIRECT_TOPIC, GUEST
 from botservice.turns.command_parsing import parse_command
-from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
+from botservice.turns.turn import InboundEvent, StoredEvent
 from transports.telegram.authorship import QUOTES, is_typed
 
 logger = logging.getLogger(__name__)

@@ -9,11 +9,12 @@ from telegram.error import TelegramError
 
 from botservice.core.errors import InboxFull, StorageUnavailable
 from botservice.core.messages import Author
+from botservice.core.states import EventKind
 from botservice.people.access_queries import note_departure, note_invitation
 from botservice.people.names import chat_name, person_name
 from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.turn import InboundEvent
 from transports.common.background_tasks import Errands
 from transports.telegram.button_presses import TelegramChoices, acknowledge, read_press
 from transports.telegram.client import BotClient

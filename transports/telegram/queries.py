@@ -11,6 +11,7 @@ from sqlalchemy import Connection, bindparam, exists, select
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context, rename_context, write_feedback
 from botservice.core.messages import Author, Button
+from botservice.core.states import DeliveryStatus
 from botservice.knowledge.queries import move_reader
 from botservice.people.access_queries import move_chat
 from botservice.people.names import chat_name
@@ -20,7 +21,6 @@ from botservice.storage.tables.conversations import deliveries, messages
 from botservice.storage.tables.telegram import telegram_menus
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.buttons import read_buttons
-from botservice.turns.turn import DeliveryStatus
 from transports.common.queries import find_offered
 from transports.telegram.inbound_events import asker_of
 

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
+from botservice.core.states import EventKind
 from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
-from botservice.turns.turn import EventKind, InboundEvent
+from botservice.turns.turn import InboundEvent
 from transports.telegram.inbound_events import field, integer
 from transports.telegram.queries import move_group
 

@@ -14,13 +14,14 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.core.capabilities import Capabilities
 from botservice.core.messages import Author, Button, InboundMessage, Message, ToolCall, is_blank
 from botservice.core.quoting import quote_in_markdown
+from botservice.core.states import EventKind
 from botservice.storage.database import Storage
 from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.inbox import Inbox
 from botservice.turns.parsing_decisions import order_of
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
-from botservice.turns.turn import Delivery, EventKind, InboundEvent, StoredEvent
+from botservice.turns.turn import Delivery, InboundEvent, StoredEvent
 from transports.terminal.lines import LineSource, PlainLines
 from transports.terminal.queries import goes_on, is_over
 from transports.terminal.screens import PlainScreen, Screen

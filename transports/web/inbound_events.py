@@ -8,8 +8,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from botservice.core.messages import Attachment, Author, InboundMessage, is_blank
+from botservice.core.states import EventKind
 from botservice.turns.command_parsing import parse_command
-from botservice.turns.turn import EventKind, InboundEvent, StoredEvent
+from botservice.turns.turn import InboundEvent, StoredEvent
 from transports.web.backend import Refusal
 from transports.web.files import BROWSER_FILES_BYTES, parse_files, parse_text
 

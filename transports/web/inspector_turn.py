@@ -15,6 +15,7 @@ from botservice.conversation.items import MemoryItem
 from botservice.conversation.readable import listed
 from botservice.conversation.replay import visible
 from botservice.conversation.steps import TaskStep
+from botservice.core.states import Outcome, TurnStatus
 from botservice.core.threads import run_in_thread
 from botservice.devtools.conversations import TurnRecord, read_turns
 from botservice.devtools.queries import TurnDetails, read_details, read_said
@@ -22,7 +23,6 @@ from botservice.llm.chat import ChatLLM
 from botservice.storage.database import Connection
 from botservice.telemetry.logs import redact
 from botservice.turns.call_queries import find_of_turn
-from botservice.turns.turn import Outcome, TurnStatus
 from botservice.turns.waiting_calls import WaitingCall, person_wait_within
 from transports.web.backend import Refusal
 from transports.web.chat_titles import ChatTitle, read_titles

@@ -13,6 +13,7 @@ from botservice.conversation.steps import ActionStep
 from botservice.conversation.tool_calls import state_of_unmade
 from botservice.core.formatted_text import Block, Blocks, FormattedText, List, Quote, Rule, Table, plain_text
 from botservice.core.messages import Role
+from botservice.core.states import Outcome, TurnStatus
 from botservice.core.visible_text import shown_beginning
 from botservice.devtools.queries import count_steps, list_answers, list_messages, list_questions, list_sent, list_tasks
 from botservice.devtools.turn_queries import FoundTurn, find_with_failed_calls
@@ -20,7 +21,6 @@ from botservice.storage.database import Connection
 from botservice.storage.references import written_text_of
 from botservice.turns.approval_message import readable
 from botservice.turns.call_queries import find_of_turns
-from botservice.turns.turn import Outcome, TurnStatus
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall, work_seconds
 from transports.markdown.reading import read_markdown
 from transports.web.chat_titles import ChatTitle, read_titles

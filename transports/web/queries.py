@@ -26,6 +26,7 @@ from sqlalchemy import (
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context, write_feedback
 from botservice.core.messages import Author
+from botservice.core.states import Outcome, TurnStatus
 from botservice.history.queries import IS_SAID, OF_CONTEXT
 from botservice.storage.statements import upserting
 from botservice.storage.tables.access import ended_logins
@@ -34,7 +35,7 @@ from botservice.storage.tables.conversations import contexts, deliveries, events
 from botservice.storage.tables.slack import feedback
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.queries import IS_COMMAND
-from botservice.turns.turn import Outcome, StoredEvent, TurnStatus
+from botservice.turns.turn import StoredEvent
 from transports.web.inbound_events import NAME, context_keys, session_in
 from transports.web.outbound import ASIDE
 

@@ -7,12 +7,13 @@ from typing import Any, Final, Self
 
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Attachment
+from botservice.core.states import Outcome
 from botservice.history.queries import find_message, find_position
 from botservice.storage.blobs import read_blobs
 from botservice.storage.database import Connection
 from botservice.storage.tables.conversations import deliveries, messages
 from botservice.turns.command_parsing import parse_command
-from botservice.turns.turn import Outcome, StoredEvent
+from botservice.turns.turn import StoredEvent
 from transports.web.inbound_events import is_mine, read_event, read_post
 from transports.web.markdown import render_formatted
 from transports.web.outbound import ASIDE, Shown, iso, show_buttons, show_message

@@ -5,28 +5,48 @@ SQLite even plans a query again for each value of a parameter that is compared w
 """
 
 import re
+from enum import StrEnum
 from typing import Any, Final
 
 from sqlalchemy import Index, TextClause, text
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.schema import CreateIndex
 
-TURN_IS_OPEN: Final = text("turns.status IN ('queued', 'running')")
-TURN_IS_QUEUED: Final = text("turns.status = 'queued'")
-TURN_IS_RUNNING: Final = text("turns.status = 'running'")
-TURN_IS_UNANSWERED: Final = text("turns.outcome IN ('failed', 'stopped', 'refused')")
+from botservice.core.messages import Role
+from botservice.core.states import DeliveryKind, DeliveryStatus, EventKind, Outcome, ReminderStatus, TurnStatus
+
+
+def is_one_of(column: str, *values: StrEnum) -> TextClause:
+    """Build the condition that a column has one of these values, as literals."""
+    literals = ", ".join(f"'{value}'" for value in values)
+    return text(f"{column} IN ({literals})" if len(values) > 1 else f"{column} = {literals}")
+
+
+def of_alias(condition: TextClause, alias: str) -> TextClause:
+    """Build the same condition on another name of its table."""
+    return text(re.sub(r"\b\w+\.", f"{alias}.", condition.text))
+
+
+TURN_IS_OPEN: Final = is_one_of("turns.status", TurnStatus.QUEUED, TurnStatus.RUNNING)
+TURN_IS_QUEUED: Final = is_one_of("turns.status", TurnStatus.QUEUED)
+TURN_IS_RUNNING: Final = is_one_of("turns.status", TurnStatus.RUNNING)
+TURN_IS_SUSPENDED: Final = is_one_of("turns.status", TurnStatus.WAITING)
+TURN_IS_DONE: Final = is_one_of("turns.status", TurnStatus.DONE)
+TURN_IS_UNANSWERED: Final = is_one_of("turns.outcome", Outcome.FAILED, Outcome.STOPPED, Outcome.REFUSED)
 TURN_IS_NUMBERED: Final = text("turns.last_step_number IS NOT NULL")
-TURN_IS_SET_ASIDE: Final = text("turns.status = 'set_aside'")
+TURN_IS_SET_ASIDE: Final = is_one_of("turns.status", TurnStatus.SET_ASIDE)
 TURN_IS_WHOLE: Final = text("turns.compacted_at IS NULL")
 EVENT_IS_UNHANDLED: Final = text("events.turn_id IS NULL AND events.handled_at IS NULL")
-CHANGE_IS_UNHANDLED: Final = text("events.handled_at IS NULL AND events.kind IN ('edit', 'delete')")
+EVENT_IS_CHANGE: Final = is_one_of("events.kind", EventKind.EDIT, EventKind.DELETE)
+CHANGE_IS_UNHANDLED: Final = text(f"events.handled_at IS NULL AND {EVENT_IS_CHANGE.text}")
 EVENT_IS_EXTERNAL: Final = text("events.external_id IS NOT NULL")
-DELIVERY_IS_OWED: Final = text("deliveries.status IN ('pending', 'attempting')")
-DELIVERY_IS_MESSAGE: Final = text("deliveries.kind IN ('message', 'unplanned')")
+DELIVERY_IS_OWED: Final = is_one_of("deliveries.status", DeliveryStatus.PENDING, DeliveryStatus.ATTEMPTING)
+DELIVERY_IS_PENDING: Final = is_one_of("deliveries.status", DeliveryStatus.PENDING)
+DELIVERY_IS_MESSAGE: Final = is_one_of("deliveries.kind", DeliveryKind.MESSAGE, DeliveryKind.UNPLANNED)
 DELIVERY_HAS_BUTTONS: Final = text("deliveries.buttons IS NOT NULL")
 CALL_IS_OPEN: Final = text("pending_calls.is_open")
-REMINDER_IS_WAITING: Final = text("reminders.status = 'waiting'")
-MESSAGE_IS_OF_A_PERSON: Final = text("messages.role = 'user'")
+REMINDER_IS_WAITING: Final = is_one_of("reminders.status", ReminderStatus.WAITING)
+MESSAGE_IS_OF_A_PERSON: Final = is_one_of("messages.role", Role.USER)
 MESSAGE_IS_EXTERNAL: Final = text("messages.external_id IS NOT NULL")
 MESSAGE_HAS_AUTHOR: Final = text("messages.author_id IS NOT NULL")
 MESSAGE_IS_EDITED: Final = text("messages.edited_at IS NOT NULL")

@@ -12,8 +12,9 @@ from standins.slack_api.mrkdwn import read_mrkdwn
 
 from botservice import Attachment, Storage, Tool, ToolCall
 from botservice.core.messages import Message, Role
+from botservice.core.states import DeliveryKind
 from botservice.storage.tables.conversations import deliveries
-from botservice.turns.turn import Delivery, DeliveryKind
+from botservice.turns.turn import Delivery
 from transports.slack.app import Manners
 from transports.slack.formatting import Pings
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from standins.bot_api import BotApi
 
-from botservice.turns.turn import EventKind
+from botservice.core.states import EventKind
 from transports.telegram.inbound_events import BotIdentity, read_event
 from transports.telegram.webhook import derive_secret
 

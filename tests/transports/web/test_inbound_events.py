@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from botservice.core.messages import Author
-from botservice.turns.turn import EventKind, StoredEvent
+from botservice.core.states import EventKind
+from botservice.turns.turn import StoredEvent
 from transports.web import inbound_events
 from transports.web.inbound_events import (
     OrderKeys,
