@@ -1,7 +1,4 @@
-"""The parts of docs/explanation/protocol.md that are generated from the table of moves.
-
-`python -m tests.model.page` prints them.
-"""
+"""Print the table of moves by the kind of row: `python -m tests.model.page`."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,4 @@
-"""What the real service records is what the model allows, and the model says nothing that the page does not."""
-
-from pathlib import Path
+"""What the real service records is what the model allows."""
 
 import pytest
 
@@ -9,11 +7,8 @@ from botservice.storage.transitions import Transition
 from .commits import COMMITS
 from .conformance import find_breaches
 from .moves import MOVES, Change, Thing
-from .page import draw
 from .search import enumerate_states
 from .states import Fault, Kind, Plan
-
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "protocol.md"
 
 # What the service does and the model does not.
 OUTSIDE = {
@@ -41,10 +36,6 @@ def entry(
     seq: int, thing: str, before: str, after: str, *, tx: int | None = 1, name: str = "1", is_held: bool = True
 ) -> Transition:
     return Transition(seq, tx, 1, thing, name, before, after, is_held)
-
-
-def test_the_page_shows_the_states_as_the_model_has_them() -> None:
-    assert f"```text\n{draw()}\n```" in PAGE.read_text(encoding="utf-8")
 
 
 def test_the_model_makes_every_move_of_the_table_but_for_those_that_are_named_here() -> None:
