@@ -164,7 +164,7 @@ def metrics_table() -> str:
 
 def places_table() -> str:
     """Return a row for each place that can hold something of a person."""
-    rows = ["| place | what of a person | when it goes |", "|---|---|---|"]
+    rows = ["| place | content | deleted |", "|---|---|---|"]
     for each in PLACES:
         name = f"{each.where}: {', '.join(each.columns)}" if each.columns else each.where
         rows.append(f"| {name} | {each.holds} | {each.goes} |")
