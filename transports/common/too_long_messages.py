@@ -5,10 +5,13 @@ lists, or rows of a table that has a thousand columns. What is counted here take
 """
 
 import re
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 from botservice.core.messages import storable
 from botservice.texts import in_language
+
+Piece = TypeVar("Piece")
 
 MAX_MESSAGES: Final = 10
 _NAME: Final = "answer.txt"
@@ -26,6 +29,18 @@ def head_of(text: str) -> str:
     """Return the beginning of a long answer, as much as may become messages, up to the end of a line if possible."""
     end = text.rfind("\n", MAX_CHARACTERS // 2, MAX_CHARACTERS)
     return text[: end if end > 0 else MAX_CHARACTERS]
+
+
+def cut_long(text: str, write: Callable[[str], Sequence[Piece]]) -> tuple[Sequence[Piece], bool]:
+    """Return the messages of a text, and whether they are its beginning alone: then the whole goes into a file.
+
+    Args:
+        write: Returns the messages that a text makes.
+    """
+    is_long = len(text) > MAX_CHARACTERS
+    pieces = write(head_of(text) if is_long else text)
+    is_long = is_long or len(pieces) > MAX_MESSAGES
+    return (pieces[: MAX_MESSAGES - 1] if is_long else pieces), is_long
 
 
 def whole_file(text: str) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """The Slack transport: its parts, put together."""
 
-import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,18 +10,19 @@ from starlette.routing import BaseRoute, Route
 from botservice.config.setting_choices import SlackListen
 from botservice.conversation.context_keys import ContextKeys
 from botservice.core.capabilities import Capabilities
-from botservice.core.errors import BotServiceError, SettingsError
+from botservice.core.errors import BotServiceError
 from botservice.core.messages import InboundMessage, Message
 from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
-from botservice.turns.transport import Live, Payload, StreamRecord, Transport
+from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.background_tasks import Errands
+from transports.common.connected_transport import ConnectedTransport, FailedCall
 from transports.common.documents import DocumentReaders
 from transports.common.pacing import Pace
 from transports.slack.bolt import PATH, EventsEndpoint, SocketListener, build_bolt
 from transports.slack.button_presses import Presses
-from transports.slack.client import SlackClient, SlackFailure
+from transports.slack.client import SlackClient, SlackFailure, translate
 from transports.slack.files import SharedDocuments, SlackFiles
 from transports.slack.formatting import Pings
 from transports.slack.home import Home, HomeSection, Suggestions, ToolNames
@@ -63,10 +63,6 @@ CAPABILITIES: Final = Capabilities(
     conversations="each direct conversation, each thread",
 )
 
-_START_SECONDS = 10.0
-_FIRST_PAUSE_SECONDS = 1.0
-_LONGEST_PAUSE_SECONDS = 60.0
-
 
 @dataclass(frozen=True, slots=True)
 class Manners:
@@ -89,10 +85,14 @@ class Manners:
     tools: ToolNames = tuple
 
 
-class SlackTransport(Transport):
+class SlackTransport(ConnectedTransport):
     """A Slack bot, in one workspace or in many."""
 
     name = "slack"
+    errors = SlackFailure
+    token_name = "SLACK_BOT_TOKEN"  # noqa: S105 - a setting's name
+    token_source = "api.slack.com/apps (OAuth & Permissions, Bot User OAuth Token)"  # noqa: S105 - where it is found
+    _intake: SlackIntake
     capabilities = CAPABILITIES
 
     def __init__(
@@ -118,9 +118,7 @@ class SlackTransport(Transport):
         installations = None if self._installing is None else self._installing.store
         self._workspaces = Workspaces(self._client, token, installations)
         self._has_token = token is not None
-        self._storage: Storage | None = None
         self._errands = Errands()
-        self._taking_in: asyncio.Task[None] | None = None
         self._pings = manners.pings
         people, views = SlackPeople(self._client), Views(self._client)
         refusals = SlackRefusals(lambda: self._storage)
@@ -166,36 +164,10 @@ class SlackTransport(Transport):
         return [Route(PATH, events.answer, methods=["POST"]), *routes]
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
-        """Begin to take in. Where Slack cannot be reached, that is tried again until it can.
-
-        Raises:
-            SettingsError: Slack does not know the token.
-        """
-        self._storage = storage
+        """Begin to take in events and installations."""
         if self._installing is not None:
             self._installing.open(storage)
-        self._intake.open(inbox, storage)
-        try:
-            async with asyncio.timeout(_START_SECONDS):
-                await self._workspaces.identify()
-        except SlackFailure as failure:
-            if failure.is_token_gone:
-                raise SettingsError(
-                    "SLACK_BOT_TOKEN is refused by Slack: copy it again from api.slack.com/apps "
-                    "(OAuth & Permissions, Bot User OAuth Token)"
-                ) from failure
-            logger.warning("slack.unreachable", extra={"reason": failure.code})
-        except TimeoutError:
-            logger.warning("slack.unreachable", extra={"reason": "timeout"})
-        self._taking_in = asyncio.create_task(self._take_in(), name="slack-intake")
-
-    async def stop(self) -> None:
-        """Take in no more; answers may still go out."""
-        task, self._taking_in = self._taking_in, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
-        await self._intake.close()
+        await super().start(inbox, storage)
 
     async def close(self) -> None:
         """Let go of every connection."""
@@ -253,30 +225,16 @@ class SlackTransport(Transport):
         """Return what shows that the bot is at work, or None if nobody is answered in the open."""
         return self._stage.live(context_keys, events, record)
 
-    async def _take_in(self) -> None:
-        """Take in until cancelled, whatever happens."""
-        while True:
-            try:
-                await self._persist_until_known()
-                if self._socket is None:
-                    return
-                await self._socket.run()
-            except Exception:  # a border: a service that has become deaf without a word would be the worst of all
-                logger.exception("slack.intake_failed")
-                await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
+    async def _identify(self) -> None:
+        await self._workspaces.identify()
 
-    async def _persist_until_known(self) -> None:
-        pause = _FIRST_PAUSE_SECONDS
-        while True:
-            try:
-                await self._workspaces.identify()
-            except SlackFailure as failure:
-                reason = "SLACK_BOT_TOKEN is refused" if failure.is_token_gone else failure.reason
-                logger.warning("slack.unreachable", extra={"reason": reason, "wait_seconds": pause})
-                await asyncio.sleep(failure.retry_after_seconds or pause)
-                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
-            else:
-                return
+    async def _receive(self) -> None:
+        if self._socket is not None:
+            await self._socket.run()
+
+    def _explain(self, error: Exception) -> FailedCall:
+        failure = translate(error)
+        return FailedCall(failure.reason, failure.is_token_gone, failure.retry_after_seconds)
 
     async def _clear(self, context_keys: Mapping[str, str], language: str) -> None:
         if not self.is_shared(context_keys):

@@ -24,8 +24,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
 from botservice.core.errors import BotServiceError
+from transports.common.connected_transport import insist
 from transports.common.request_bodies import TooLargeError, TooMuchAtOnceError, Unproven, read_body
-from transports.slack.client import SlackClient, SlackFailure, translate
+from transports.slack.client import SlackClient, translate
 from transports.slack.intake import SlackIntake
 
 logger = logging.getLogger(__name__)
@@ -36,9 +37,6 @@ _BOLT_LOGGER = "slack_bolt.of_botservice"
 _ANYTHING = re.compile("")
 
 Take = Callable[[Mapping[str, Any]], Awaitable[None]]
-
-_FIRST_PAUSE_SECONDS = 1.0
-_LONGEST_PAUSE_SECONDS = 60.0
 
 
 class _NotStored(BotServiceError):
@@ -116,25 +114,12 @@ class SocketListener:
         )
         socket.socket_mode_request_listeners.append(self._handle)
         try:
-            await self._connect(socket)
+            # From then on, the SDK's client keeps the connection.
+            await insist(socket.connect_to_new_endpoint, Exception, _note_unreachable)
+            logger.info("slack.socket_open")
             await asyncio.Event().wait()
         finally:
             await _close(socket)
-
-    async def _connect(self, socket: SocketModeClient) -> None:
-        """Connect for the first time; from then on the SDK's client keeps the connection."""
-        pause = _FIRST_PAUSE_SECONDS
-        while True:
-            try:
-                await socket.connect_to_new_endpoint()
-            except Exception as error:  # noqa: BLE001 - a border: whatever it was, it is tried again
-                failure = translate(error)
-                _explain(failure, pause)
-                await asyncio.sleep(failure.retry_after_seconds or pause)
-                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
-            else:
-                logger.info("slack.socket_open")
-                return
 
     async def _handle(self, socket: AsyncBaseSocketModeClient, request: SocketModeRequest) -> None:
         begun = time.time()
@@ -160,12 +145,14 @@ async def _close(socket: SocketModeClient) -> None:
     await asyncio.gather(*(task for task in tasks if task is not None), return_exceptions=True)
 
 
-def _explain(failure: SlackFailure, pause: float) -> None:
+def _note_unreachable(error: Exception, pause: float) -> float | None:
+    failure = translate(error)
     if failure.is_token_gone or failure.code in ("not_allowed_token_type", "missing_scope"):
         advice = "SLACK_APP_TOKEN is refused: Basic Information, App-Level Tokens, scope connections:write"
         logger.error("slack.token_refused", extra={"reason": failure.code, "advice": advice})
     else:
         logger.warning("slack.unreachable", extra={"reason": failure.reason, "wait_seconds": pause})
+    return failure.retry_after_seconds
 
 
 _MAX_BODY_BYTES = 4 * 1024 * 1024

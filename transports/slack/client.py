@@ -74,6 +74,8 @@ class NotInstalled(BotServiceError):
 
 def translate(error: Exception) -> SlackFailure:
     """Return what went wrong with a call."""
+    if isinstance(error, SlackFailure):
+        return error
     if isinstance(error, SlackApiError):
         return _refusal(error)
     by = name_proxy(load_http_proxy_from_env()).strip()  # as the SDK does, which knows no exceptions

@@ -9,13 +9,9 @@ from typing import Any
 from botservice.config.setting_choices import SlackListen
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
-from botservice.core.errors import StorageUnavailable
 from botservice.core.states import EventKind
-from botservice.people.access_queries import note_departure, note_invitation
-from botservice.storage.database import Storage
-from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
-from transports.common.background_tasks import Errands
+from transports.common.connected_transport import Intake
 from transports.slack.button_presses import Presses
 from transports.slack.home import Home, Suggestions
 from transports.slack.inbound_events import (
@@ -105,7 +101,7 @@ def _says(message: object) -> tuple[object, ...]:
     return field(message, "text"), tuple(field(each, "id") for each in items_of(message, "files"))
 
 
-class SlackIntake:
+class SlackIntake(Intake):
     """Hands events to the inbox, and does what cannot wait for a turn."""
 
     def __init__(
@@ -119,6 +115,7 @@ class SlackIntake:
         installations: Installations | None,
         listening: SlackListen,
     ) -> None:
+        super().__init__()
         self._workspaces = workspaces
         self._interactions = interactions
         self._presses = presses
@@ -127,19 +124,11 @@ class SlackIntake:
         self._views = views
         self._installations = installations
         self._listening = listening
-        self._inbox: Inbox | None = None
-        self._storage: Storage | None = None
-        self._errands = Errands()
-
-    def open(self, inbox: Inbox, storage: Storage) -> None:
-        """Begin to take in."""
-        self._inbox, self._storage = inbox, storage
 
     async def close(self) -> None:
         """Take in no more."""
-        self._inbox = None
+        await super().close()
         await self._presses.close()
-        await self._errands.close()
 
     async def take_event(self, body: Mapping[str, Any]) -> None:
         """Store what an event brings, if anything.
@@ -156,7 +145,7 @@ class SlackIntake:
             case "member_joined_channel" | "member_left_channel":
                 await self._take_membership(body)
             case "reaction_added" | "reaction_removed":
-                await self._interactions.reactions.take(body, *self._opened())
+                await self._interactions.reactions.take(body, *self.opened())
             case "agent_session_title_changed":
                 await self._note_title(body)
             case "app_home_opened":
@@ -167,17 +156,17 @@ class SlackIntake:
             case "app_uninstalled" | "tokens_revoked" as kind:
                 await self._forget_workspace(kind, body)
             case _:
-                self._opened()
+                self.opened()
 
     async def take_command(self, body: Mapping[str, Any]) -> None:
         """Store a slash command."""
-        _, storage = self._opened()
+        _, storage = self.opened()
         await self._note_grid(body)
         await self._accept(await self._interactions.command(body, storage))
 
     async def take_interaction(self, body: Mapping[str, Any]) -> None:
         """Store what was pressed or submitted, or open the dialog that was asked for."""
-        inbox, storage = self._opened()
+        inbox, storage = self.opened()
         await self._note_grid(body)
         if not await self._presses.take(body, inbox, storage):
             await self._accept(await self._interactions.interaction(body, storage))
@@ -193,7 +182,7 @@ class SlackIntake:
         body = without_view(body)
         bots = bots_of(body, self._workspaces.known_bot(message.team_id))
         if message.user_id in bots:
-            self._opened()
+            self.opened()
         elif self._is_meant(message, bots) or (message.is_reply and await self._takes_part(message)):
             await self._accept(message_event(message, body, is_thread=True))
         elif self._listening is SlackListen.CHANNELS:
@@ -210,27 +199,24 @@ class SlackIntake:
 
     async def _take_membership(self, body: Mapping[str, Any]) -> None:
         """Take note of who has brought the bot into a channel, or that it is gone."""
-        _, storage = self._opened()
+        self.opened()
         team, channel = team_of(body) or "", word(field(body, "event", "channel")) or ""
         chat = chat_of_bot(body, self._workspaces.known_bot(team))
         if chat is None:
             return
         self._workspaces.forget_channel(team, channel)
-        inviter, now = inviter_of(body), storage.now()
-        if field(body, "event", "type") != "member_joined_channel":
-            await storage.write(lambda connection: note_departure(connection, chat))
-        elif inviter is not None:
-            await storage.write(lambda connection: note_invitation(connection, chat, inviter, now))
+        is_there = field(body, "event", "type") == "member_joined_channel"
+        await self.note_membership(chat, inviter_of(body), is_there=is_there)
 
     async def _note_grid(self, body: Mapping[str, Any]) -> None:
         team, enterprise = team_of(body), enterprise_of(body)
         if team is not None and enterprise is not None and team != enterprise:
-            self._opened()
+            self.opened()
             await self._workspaces.note_grid(team, enterprise)
 
     async def _note_title(self, body: Mapping[str, Any]) -> None:
         """Take note that a session has the title that a person gave it."""
-        _, storage = self._opened()
+        _, storage = self.opened()
         renamed = renamed_session(body)
         if renamed is not None:
             keys, thread_ts = renamed
@@ -244,7 +230,7 @@ class SlackIntake:
 
     async def _take_change(self, changed: ChangedMessage | None) -> None:
         """Store what became of a message, for every conversation that may hold it."""
-        inbox, _ = self._opened()
+        inbox, _ = self.opened()
         if changed is None:
             return
         message = changed.message
@@ -256,25 +242,19 @@ class SlackIntake:
 
     async def _takes_part(self, message: SlackMessage, *, is_thread: bool = True) -> bool:
         """Return whether the bot takes part in a message's thread, or listens to its channel."""
-        _, storage = self._opened()
+        _, storage = self.opened()
         keys = ContextKeys.of(message.keys(is_thread=is_thread))
         return await storage.read(lambda connection: find_context(connection, keys)) is not None
 
     async def _accept(self, event: InboundEvent | None) -> None:
-        inbox, _ = self._opened()
+        inbox, _ = self.opened()
         if event is not None:
             await inbox.accept(_TRANSPORT, [event])
-
-    def _opened(self) -> tuple[Inbox, Storage]:
-        """Return where events go."""
-        if self._inbox is None or self._storage is None:
-            raise StorageUnavailable("this process takes in nothing at the moment")
-        return self._inbox, self._storage
 
     def _look(self, body: Mapping[str, Any], name: str = "context") -> None:
         """Take note of what a person looks at, if an event tells it; nothing of it is stored."""
         event = field(body, "event")
-        self._opened()
+        self.opened()
         if not isinstance(event, Mapping) or name not in event:
             return
         team, user = team_of(body), viewer_of(body)
@@ -282,7 +262,7 @@ class SlackIntake:
             self._views.note(team, user, event[name])
 
     def _show_home(self, body: Mapping[str, Any]) -> None:
-        _, storage = self._opened()
+        _, storage = self.opened()
         event = field(body, "event")
         team, user, channel = team_of(body), word(field(event, "user")), word(field(event, "channel"))
         if team is None or user is None:
@@ -304,7 +284,7 @@ class SlackIntake:
         if kind == "tokens_revoked" and not field(body, "event", "tokens", "bot"):
             return
         team = word(field(body, "team_id"))
-        self._opened()
+        self.opened()
         if self._installations is not None:
             await self._installations.remove(team, word(field(body, "enterprise_id")))
         if team is not None:  # from now on, looking it up raises NotInstalled

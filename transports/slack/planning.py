@@ -15,7 +15,7 @@ from botservice.turns.command_parsing import parse_command
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
 from transports.common.stored_files import name_file
-from transports.common.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
+from transports.common.too_long_messages import cut_long, note, whole_file
 from transports.slack.content import question_about
 from transports.slack.formatting import Pings, format_answer, format_service_text
 from transports.slack.inbound_events import (
@@ -46,14 +46,13 @@ def plan_answer(answer: Message, events: Sequence[StoredEvent], pings: Pings) ->
     place = _place(asked)
     is_notice, is_for_service = answer.role is Role.SYSTEM, _is_for_service(asked)
     text = as_typed(answer.text) if is_notice or is_for_service else answer.text
-    is_long = len(text) > MAX_CHARACTERS
-    texts: list[dict[str, Any]]
-    if answer.formatted is not None:
-        texts = format_service_text(with_commands(answer.formatted, COMMAND_PREFIX))
-    else:
-        texts = [{"text": each} for each in format_answer(head_of(text) if is_long else text, pings)]
-    is_long = is_long or len(texts) > MAX_MESSAGES
-    pieces = texts[: MAX_MESSAGES - 1] if is_long else texts
+
+    def write(said: str) -> list[dict[str, Any]]:
+        if answer.formatted is not None:
+            return format_service_text(with_commands(answer.formatted, COMMAND_PREFIX))
+        return [{"text": each} for each in format_answer(said, pings)]
+
+    pieces, is_long = cut_long(text, write)
     if pieces and answer.buttons:
         pieces[-1]["choices"] = [
             {"text": button.text, "value": button.says, "url": button.url} for button in answer.buttons

@@ -11,13 +11,12 @@ from telegram.error import InvalidToken, TelegramError
 from botservice.commands.command import Command
 from botservice.commands.standard import standard_commands
 from botservice.core.capabilities import Capabilities
-from botservice.core.errors import BotServiceError, SettingsError
+from botservice.core.errors import BotServiceError
 from botservice.core.messages import InboundMessage, Message
 from botservice.people.names import is_guest
-from botservice.storage.database import Storage
-from botservice.turns.inbox import Inbox
-from botservice.turns.transport import Live, Payload, StreamRecord, Transport
+from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
+from transports.common.connected_transport import ConnectedTransport, FailedCall
 from transports.common.documents import DocumentReaders
 from transports.common.pacing import Pace
 from transports.telegram.button_presses import TelegramChoices
@@ -31,12 +30,10 @@ from transports.telegram.inbound_events import BotIdentity, allowed_updates, ask
 from transports.telegram.intake import TelegramIntake
 from transports.telegram.live import TelegramLiveAnswers, TelegramTempo
 from transports.telegram.planning import plan_answer
-from transports.telegram.polling import Poller, keep_from_polling
 from transports.telegram.question_parts import belong_together
 from transports.telegram.reading import TelegramReader
-from transports.telegram.sending import TelegramSender
-from transports.telegram.topics import Topics
-from transports.telegram.webhook import PATH, WebhookEndpoint, WebhookKeeper, derive_secret
+from transports.telegram.sending import TelegramSender, Topics
+from transports.telegram.updates import PATH, Poller, WebhookEndpoint, WebhookKeeper, derive_secret, keep_from_polling
 
 logger = logging.getLogger(__name__)
 
@@ -59,15 +56,14 @@ CAPABILITIES: Final = Capabilities(
     conversations="each chat, each topic",
 )
 
-_START_SECONDS = 10.0
-_FIRST_PAUSE_SECONDS = 1.0
-_LONGEST_PAUSE_SECONDS = 60.0
 
-
-class TelegramTransport(Transport):
+class TelegramTransport(ConnectedTransport):
     """A Telegram bot."""
 
     name = "telegram"
+    errors = TelegramError
+    token_name = "TELEGRAM_BOT_TOKEN"  # noqa: S105 - a setting's name
+    token_source = "@BotFather (/mybots, API Token)"  # noqa: S105 - where it is found
     has_parts = True
     has_topics = True
     capabilities = CAPABILITIES
@@ -103,7 +99,6 @@ class TelegramTransport(Transport):
         """
         secret = webhook_secret or derive_secret(token)
         self._client = BotClient(token, api_url, previews=previews)
-        self._storage: Storage | None = None
         self._commands = tuple(standard_commands() if commands is None else commands)
         known = frozenset(each.name for each in self._commands)
         self._bot = BotIdentity(int(token.partition(":")[0]), takes_guests=guests, commands=known)
@@ -122,35 +117,7 @@ class TelegramTransport(Transport):
         self._stage = TelegramLiveAnswers(self._client, pace, tempo, lambda: self._bot, self._forms)
         self._keeper = WebhookKeeper(self._client, public_url, secret, asked_for) if public_url else None
         self._poller = None if public_url else Poller(self._client, self._intake.accept, asked_for)
-        self._taking_in: asyncio.Task[None] | None = None
         self.routes = [Route(PATH, WebhookEndpoint(secret, self._intake.accept).answer, methods=["POST"])]
-
-    async def start(self, inbox: Inbox, storage: Storage) -> None:
-        """Begin to take in. Where Telegram cannot be reached, that is tried again until it can.
-
-        Raises:
-            SettingsError: Telegram does not know the token.
-        """
-        self._storage = storage
-        self._intake.open(inbox, storage)
-        try:
-            async with asyncio.timeout(_START_SECONDS):
-                await self._identify()
-        except InvalidToken as error:
-            raise SettingsError(
-                "TELEGRAM_BOT_TOKEN is refused by Telegram: copy it again from @BotFather (/mybots, API Token)"
-            ) from error
-        except (TelegramError, TimeoutError) as error:
-            logger.warning("telegram.unreachable", extra={"reason": reason_of(error)})
-        self._taking_in = asyncio.create_task(self._take_in(), name="telegram-intake")
-
-    async def stop(self) -> None:
-        """Take in no more; answers may still go out."""
-        task, self._taking_in = self._taking_in, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
-        await self._intake.close()
 
     async def close(self) -> None:
         """Let go of every connection."""
@@ -210,37 +177,20 @@ class TelegramTransport(Transport):
             self._bot = identified(self._bot, me)
         return self._bot
 
-    async def _take_in(self) -> None:
-        """Take in until cancelled, whatever happens."""
-        while True:
-            try:
-                await self._persist_until_known()
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(self._set_menus())
-                    if self._keeper is not None:
-                        group.create_task(self._keeper.run())
-                    if self._storage is not None:
-                        if self._poller is None:
-                            group.create_task(keep_from_polling(self._storage, self._bot.id))
-                        else:
-                            self._storage.activity.keep_awake()  # it holds the right to poll
-                            group.create_task(self._poller.run_alone(self._storage.claims, self._bot.id))
-            except Exception:  # a border: a service that has become deaf without a word would be the worst of all
-                logger.exception("telegram.intake_failed")
-                await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
+    async def _receive(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._set_menus())
+            if self._keeper is not None:
+                group.create_task(self._keeper.run())
+            if self._storage is not None:
+                if self._poller is None:
+                    group.create_task(keep_from_polling(self._storage, self._bot.id))
+                else:
+                    self._storage.activity.keep_awake()  # it holds the right to poll
+                    group.create_task(self._poller.run_alone(self._storage.claims, self._bot.id))
 
-    async def _persist_until_known(self) -> None:
-        pause = _FIRST_PAUSE_SECONDS
-        while True:
-            try:
-                await self._identify()
-            except TelegramError as error:
-                reason = "TELEGRAM_BOT_TOKEN is refused" if isinstance(error, InvalidToken) else reason_of(error)
-                logger.warning("telegram.unreachable", extra={"reason": reason, "wait_seconds": pause})
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, _LONGEST_PAUSE_SECONDS)
-            else:
-                return
+    def _explain(self, error: Exception) -> FailedCall:
+        return FailedCall(reason_of(error), is_token_refused=isinstance(error, InvalidToken))
 
     async def _set_menus(self) -> None:
         """Tell Telegram the commands, in every language there is a text in. Without them, everything else works."""

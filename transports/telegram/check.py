@@ -5,7 +5,7 @@ from telegram.error import InvalidToken, TelegramError
 from botservice.core.errors import BotServiceError
 from transports.telegram.client import BotClient
 from transports.telegram.failures import reason_of
-from transports.telegram.webhook import PATH
+from transports.telegram.updates import PATH
 
 _ANSWER_SECONDS = 10.0
 

@@ -16,8 +16,8 @@ from transports.common.growing_answer import GrowingAnswer, Surface
 from transports.common.pacing import Pace
 from transports.common.too_long_messages import MAX_CHARACTERS, head_of
 from transports.telegram.client import BotClient
-from transports.telegram.entities import as_wire
 from transports.telegram.failures import as_delivery_error, is_about_entities, is_not_modified, wait_of
+from transports.telegram.formatting import as_wire
 from transports.telegram.inbound_events import asked_as_guest, field, integer, language_of
 from transports.telegram.live import TelegramTempo
 from transports.telegram.planning import formatted

@@ -11,7 +11,7 @@ from botservice.core.states import EventKind
 from botservice.people.names import DIRECT_TOPIC, GUEST
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import InboundEvent, StoredEvent
-from transports.telegram.authorship import QUOTES, is_typed
+from transports.telegram.message_fields import QUOTES, is_typed
 
 logger = logging.getLogger(__name__)
 

@@ -1,5 +1,6 @@
 """Taking in what Telegram delivers, whichever way it comes: stored when `accept` returns."""
 
+import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -7,28 +8,31 @@ from typing import Any
 
 from telegram.error import TelegramError
 
-from botservice.core.errors import InboxFull, StorageUnavailable
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
+from botservice.core.errors import InboxFull
 from botservice.core.messages import Author
 from botservice.core.states import EventKind
-from botservice.people.access_queries import note_departure, note_invitation
 from botservice.people.names import chat_name, person_name
 from botservice.storage.database import Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
-from transports.common.background_tasks import Errands
+from transports.common.connected_transport import Intake
 from transports.telegram.button_presses import TelegramChoices, acknowledge, read_press
 from transports.telegram.client import BotClient
 from transports.telegram.inbound_events import (
     BotIdentity,
     Membership,
+    field,
+    integer,
     is_press,
     membership_of,
     migration_of,
     place_of,
     read_event,
 )
+from transports.telegram.queries import move_group
 from transports.telegram.reactions import keep_reaction, reaction_of
-from transports.telegram.supergroups import move_to_supergroup
 
 logger = logging.getLogger(__name__)
 
@@ -36,25 +40,14 @@ _TRANSPORT = "telegram"
 _HEARD = "👌"
 
 
-class TelegramIntake:
+class TelegramIntake(Intake):
     """Hands updates to the inbox, and does what cannot wait for a turn."""
 
     def __init__(self, client: BotClient, identity: Callable[[], BotIdentity], choices: TelegramChoices) -> None:
+        super().__init__()
         self._client = client
         self._choices = choices
         self._identity = identity
-        self._inbox: Inbox | None = None
-        self._storage: Storage | None = None
-        self._errands = Errands()
-
-    def open(self, inbox: Inbox, storage: Storage) -> None:
-        """Begin to take in."""
-        self._inbox, self._storage = inbox, storage
-
-    async def close(self) -> None:
-        """Take in no more."""
-        self._inbox = None
-        await self._errands.close()
 
     async def accept(self, updates: Sequence[object]) -> None:
         """Store what updates bring.
@@ -62,9 +55,7 @@ class TelegramIntake:
         Raises:
             StorageUnavailable: it is not stored; InboxFull: nor will it be for now, save for stops and other controls.
         """
-        inbox, storage = self._inbox, self._storage
-        if inbox is None or storage is None:
-            raise StorageUnavailable("this process takes in nothing at the moment")
+        inbox, storage = self.opened()
         try:
             stops = await self._take_in(updates, inbox, storage)
         except InboxFull:
@@ -93,7 +84,7 @@ class TelegramIntake:
                 events.clear()
                 await move_to_supergroup(update, inbox, storage, *migration, bot_id=self._identity().id)
             elif (membership := membership_of(update)) is not None:
-                await self._note(storage, membership)
+                await self._note(membership)
             elif (reaction := reaction_of(update)) is not None:
                 await keep_reaction(storage, reaction)
         await inbox.accept(_TRANSPORT, events)
@@ -125,18 +116,14 @@ class TelegramIntake:
             acknowledge(self._client, press, is_new=is_new, choices=self._choices), name="telegram-press"
         )
 
-    async def _note(self, storage: Storage, membership: Membership) -> None:
-        """Take note of who has brought the bot into a group, or that it is gone: access may depend on that."""
+    async def _note(self, membership: Membership) -> None:
+        """Take note of who has brought the bot into a group, or that it is gone."""
         chat = chat_name(membership.keys)
         logger.info("telegram.membership", extra={"chat": chat, "status": membership.status})
-        if membership.is_private:
-            return
-        if not membership.is_there:
-            await storage.write(lambda connection: note_departure(connection, chat))
-        elif not membership.was_there and membership.by is not None:
-            person = person_name(Author(_TRANSPORT, str(membership.by)))
-            now = storage.now()
-            await storage.write(lambda connection: note_invitation(connection, chat, person, now))
+        if not membership.is_private:
+            is_new = not membership.was_there and membership.by is not None
+            inviter = person_name(Author(_TRANSPORT, str(membership.by))) if is_new else None
+            await self.note_membership(chat, inviter, is_there=membership.is_there)
 
     async def _react(self, chat_id: int, message_id: int) -> None:
         """Show the sender of /stop that it was heard: where nothing runs, nothing else would."""
@@ -149,3 +136,20 @@ class TelegramIntake:
             )
         except TelegramError as error:
             logger.debug("telegram.reaction_failed", extra={"reason": type(error).__name__})
+
+
+async def move_to_supergroup(
+    update: object, inbox: Inbox, storage: Storage, old: Mapping[str, str], new: Mapping[str, str], *, bot_id: int
+) -> None:
+    """Have a group's conversation go on in the supergroup that it has become.
+
+    Where people have spoken there already, that waits for the turns of both, and nothing else waits for it.
+    """
+    before, after = ContextKeys.of(old), ContextKeys.of(new)
+
+    if await storage.write(lambda connection: move_group(connection, old, new)):
+        logger.info("telegram.group_moved")
+    elif await storage.read(lambda connection: find_context(connection, before)) is not None:
+        order = integer(field(update, "update_id")) or 0
+        raw = json.dumps(dict(after.values)).encode()
+        await inbox.accept(_TRANSPORT, [InboundEvent(f"telegram:{bot_id}:{order}", old, order, raw, EventKind.MOVE)])

@@ -20,9 +20,8 @@ from transports.common.growing_answer import GrowingAnswer, Surface
 from transports.common.pacing import Pace
 from transports.markdown.unfinished import readable_so_far
 from transports.telegram.client import BotClient
-from transports.telegram.entities import Rich, as_wire
 from transports.telegram.failures import wait_of
-from transports.telegram.formatting import format_markdown
+from transports.telegram.formatting import Rich, as_wire, format_markdown
 from transports.telegram.forms import THINKING, Forms
 from transports.telegram.inbound_events import (
     BotIdentity,

@@ -13,11 +13,16 @@ from botservice.turns.buttons import write_buttons
 from botservice.turns.transport import BUTTONS, Payload
 from botservice.turns.turn import StoredEvent
 from transports.common.stored_files import name_file
-from transports.common.too_long_messages import MAX_CHARACTERS, MAX_MESSAGES, head_of, note, whole_file
-from transports.telegram.entities import Rich, as_wire
-from transports.telegram.extras import receiver_of
-from transports.telegram.formatting import MAX_CAPTION_UNITS, MAX_TEXT_UNITS, format_formatted, format_markdown
-from transports.telegram.forms import RICH
+from transports.common.too_long_messages import cut_long, note, whole_file
+from transports.telegram.formatting import (
+    MAX_CAPTION_UNITS,
+    MAX_TEXT_UNITS,
+    Rich,
+    as_wire,
+    format_formatted,
+    format_markdown,
+)
+from transports.telegram.forms import RICH, receiver_of
 from transports.telegram.inbound_events import is_comment, reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
 from transports.telegram.rich import as_rich
@@ -110,12 +115,9 @@ def _said(answer: Message, files: Sequence[Any], *, is_rich: bool) -> list[dict[
 
 def _texts(answer: Message, *, has_more: bool) -> list[dict[str, Any]]:
     """Return the messages of a text; of a very long one the beginning, and the whole as a file."""
-    is_long = len(answer.text) > MAX_CHARACTERS
-    head = head_of(answer.text) if is_long else answer.text
-    pieces = formatted(answer, head or ("" if has_more else _NO_WORDS))
-    is_long = is_long or len(pieces) > MAX_MESSAGES
+    pieces, is_long = cut_long(answer.text or ("" if has_more else _NO_WORDS), lambda text: formatted(answer, text))
     payloads: list[dict[str, Any]] = []
-    for piece in pieces[: MAX_MESSAGES - 1] if is_long else pieces:
+    for piece in pieces:
         entities = as_wire(piece)
         payloads.append({"method": "sendMessage", "text": piece.text} | ({"entities": entities} if entities else {}))
     if is_long:

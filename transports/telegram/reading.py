@@ -16,9 +16,7 @@ from botservice.core.references import LONGEST_REFERENCE, Reference, ReferenceKi
 from botservice.turns.turn import StoredEvent
 from transports.common.documents import ExtractedFiles
 from transports.markdown.links import link
-from transports.telegram.authorship import QUOTES, is_typed
 from transports.telegram.button_presses import pressed_message
-from transports.telegram.described_content import FILES, describe, name_content, with_links, words_of
 from transports.telegram.files import TelegramFile, TelegramFiles, sent_files
 from transports.telegram.inbound_events import (
     GUEST_MESSAGE,
@@ -33,6 +31,7 @@ from transports.telegram.inbound_events import (
     stored_update,
     string,
 )
+from transports.telegram.message_fields import FILES, QUOTES, describe, is_typed, name_content, with_links, words_of
 
 _MESSAGES: Final = ("message", "edited_message", GUEST_MESSAGE)
 _LATEST_DATE: Final = 2**33

@@ -28,8 +28,7 @@ from botservice.core.formatted_text import (
 from botservice.core.messages import storable
 from transports.markdown.links import with_links_written
 from transports.markdown.reading import read_whole
-from transports.telegram.entities import checked_link, units
-from transports.telegram.formatting import is_list_of_sources
+from transports.telegram.formatting import checked_link, is_list_of_sources, units
 
 # What Telegram publishes as the limits of rich messages; quotations, items and rows count as blocks.
 MAX_UNITS: Final = 32_768

@@ -1,10 +1,11 @@
-"""Making an answer's messages visible, one call each, with a second try where a simpler one may pass."""
+"""Making an answer's messages visible, one call each, with a second try where a simpler one may pass; new topics."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from telegram.error import BadRequest, ChatMigrated, Forbidden, RetryAfter, TelegramError
+from cachetools import FIFOCache
+from telegram.error import BadRequest, ChatMigrated, Forbidden, InvalidToken, RetryAfter, TelegramError
 
 from botservice.core.errors import DeliveryInstead, DeliveryRefused
 from botservice.storage.database import Storage
@@ -12,8 +13,6 @@ from botservice.turns.turn import Delivery
 from transports.common.pacing import Pace
 from transports.common.stored_files import ending_of, read_stored_file
 from transports.telegram.client import BotClient, InputFile, as_media
-from transports.telegram.entities import DATE_TIME
-from transports.telegram.extras import Extras
 from transports.telegram.failures import (
     as_delivery_error,
     is_about_buttons,
@@ -27,10 +26,12 @@ from transports.telegram.failures import (
     is_reply_gone,
     is_too_large,
     is_topic_gone,
+    is_unreadable,
     wait_of,
 )
-from transports.telegram.forms import Forms
-from transports.telegram.inbound_events import send_parameters, shown_id
+from transports.telegram.formatting import DATE_TIME
+from transports.telegram.forms import Extras, Forms
+from transports.telegram.inbound_events import BotIdentity, send_parameters, shown_id
 from transports.telegram.keyboards import in_topic
 
 logger = logging.getLogger(__name__)
@@ -208,3 +209,28 @@ def _as_document(call: Mapping[str, Any], error: TelegramError) -> dict[str, Any
 
 def _without(call: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in call.items() if name not in names}
+
+
+_MOST_CHATS: Final = 10_000
+
+
+class Topics:
+    """Makes topics where Telegram lets the bot; a chat in which it does not is not tried again."""
+
+    def __init__(self, client: BotClient) -> None:
+        self._client = client
+        self._refused: FIFOCache[str, None] = FIFOCache(_MOST_CHATS)
+
+    async def open(self, context_keys: Mapping[str, str], name: str, bot: BotIdentity) -> bool:
+        """Return whether a new topic is there to go on in. Only private chats have them by the bot's doing."""
+        chat_id = context_keys.get("chat_id", "-")
+        if not bot.has_topics or chat_id.startswith("-") or chat_id in self._refused:
+            return False
+        try:
+            await self._client.call("createForumTopic", chat_id=chat_id, name=name)
+        except TelegramError as error:
+            logger.warning("telegram.topic_refused", extra={"reason": error.message})
+            if isinstance(error, BadRequest | Forbidden | InvalidToken) and not is_unreadable(error):
+                self._refused[chat_id] = None
+            return False
+        return True

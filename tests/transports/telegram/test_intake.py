@@ -26,8 +26,7 @@ from botservice.turns.inbox import Pressure
 from transports.telegram.app import TelegramTransport
 from transports.telegram.client import POLL_SECONDS
 from transports.telegram.inbound_events import ALLOWED_UPDATES
-from transports.telegram.polling import poller_of
-from transports.telegram.webhook import derive_secret
+from transports.telegram.updates import derive_secret, poller_of
 
 SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"
 CUT_OFF = (
@@ -69,7 +68,7 @@ async def test_the_offset_moves_only_once_updates_are_stored(api: BotApi, bot_on
             return await accept(*arguments)
 
         monkeypatch.setattr(bot.inbox, "accept", fail_first)
-        monkeypatch.setattr("transports.telegram.polling._STORAGE_PAUSE_SECONDS", 0.01)
+        monkeypatch.setattr("transports.telegram.updates._STORAGE_PAUSE_SECONDS", 0.01)
         api.person_says("hello", chat_id=42)
         assert (await api.message(42)).text == "You said: hello"
         await api.until(lambda: confirmed(api))
@@ -178,7 +177,7 @@ async def test_the_webhook_asks_for_what_it_needs_and_throws_nothing_away(api: B
 
 
 async def test_a_webhook_that_somebody_removed_is_set_again(api: BotApi, bot_on, monkeypatch, caplog) -> None:
-    monkeypatch.setattr("transports.telegram.webhook._CHECK_SECONDS", 0.05)
+    monkeypatch.setattr("transports.telegram.updates._CHECK_SECONDS", 0.05)
     async with bot_on(api, webhook=True):
         await api.until(lambda: api.webhooks.url)
         url = api.webhooks.url
@@ -287,7 +286,7 @@ def test_bots_with_similar_ids_poll_beside_each_other() -> None:
 
 
 async def test_a_second_poller_is_told_what_to_do(api: BotApi, bot_on, monkeypatch, caplog) -> None:
-    monkeypatch.setattr("transports.telegram.polling._CONFLICT_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr("transports.telegram.updates._CONFLICT_PAUSE_SECONDS", 0.05)
     async with bot_on(api):
         await api.call("getUpdates")
         async with httpx.AsyncClient(verify=False) as other:
@@ -309,7 +308,7 @@ async def test_a_token_that_telegram_refuses_is_named_and_not_shown(api: BotApi,
 
 
 async def test_an_api_that_is_down_at_the_start_is_waited_for(bot_on, monkeypatch) -> None:
-    monkeypatch.setattr("transports.telegram.app._FIRST_PAUSE_SECONDS", 0.02)
+    monkeypatch.setattr("transports.common.connected_transport._FIRST_PAUSE_SECONDS", 0.02)
     api = BotApi()
     with api.serving():
         api.add_private_chat(42)
@@ -325,7 +324,7 @@ async def test_an_api_that_is_down_at_the_start_is_waited_for(bot_on, monkeypatc
 
 @pytest.mark.parametrize("fault", [Drop(), server_error(502, html=True), server_error(500), flood(0)])
 async def test_polling_survives(api: BotApi, bot_on, fault, monkeypatch) -> None:
-    monkeypatch.setattr("transports.telegram.polling._FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr("transports.telegram.updates._FIRST_PAUSE_SECONDS", 0.01)
     api.order(fault, "getUpdates", times=3)
     async with bot_on(api):
         api.person_says("hello", chat_id=42)
@@ -351,7 +350,7 @@ async def test_stopping_is_quick_while_a_poll_waits(api: BotApi, bot_on) -> None
 
 
 async def test_a_start_that_hangs_does_not_hold_the_service_up(api: BotApi, bot_on, monkeypatch) -> None:
-    monkeypatch.setattr("transports.telegram.app._START_SECONDS", 0.05)
+    monkeypatch.setattr("transports.common.connected_transport._START_SECONDS", 0.05)
     api.order(Hang(), "getMe")
     api.person_says("hello", chat_id=42)
     async with bot_on(api):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from standins.bot_api import BotApi
 from telegram import Message
 
-from transports.telegram.described_content import DESCRIBED, DESCRIBED_HERE, ENVELOPE, FILES, KNOWN, REPORTS, WORDS
 from transports.telegram.inbound_events import BotIdentity, read_event
+from transports.telegram.message_fields import DESCRIBED, DESCRIBED_HERE, ENVELOPE, FILES, KNOWN, REPORTS, WORDS
 from transports.telegram.reading import listen
 
 BOT = BotIdentity(7140000001, "stand_in_bot")

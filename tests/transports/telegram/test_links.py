@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from standins.bot_api import BotApi, Person
 
-from transports.telegram.described_content import with_links, words_of
 from transports.telegram.inbound_events import BotIdentity
+from transports.telegram.message_fields import with_links, words_of
 from transports.telegram.reading import listen
 
 GROUP = -1001000000001

@@ -13,7 +13,7 @@ from standins.bot_api import BotApi
 
 from botservice.core.states import EventKind
 from transports.telegram.inbound_events import BotIdentity, read_event
-from transports.telegram.webhook import derive_secret
+from transports.telegram.updates import derive_secret
 
 BOT = BotIdentity(7140000001, "stand_in_bot")
 PRIVATE = {"id": 42, "type": "private", "first_name": "Ada"}

@@ -11,7 +11,7 @@ from botservice import Storage
 from botservice.core.policies import AccessMode
 from botservice.people.access import Access
 from botservice.texts import in_language
-from transports.telegram.authorship import NOT_TYPED
+from transports.telegram.message_fields import NOT_TYPED
 
 GROUP = -100500
 OTHER_BOT = {"id": 900, "is_bot": True, "first_name": "Inline", "username": "inline_bot"}

@@ -1,17 +1,24 @@
-"""Taking in by polling: the offset moves only when what was delivered is stored."""
+"""How updates come: by polling, or by a webhook. What was delivered is stored before Telegram hears that it arrived."""
 
 import asyncio
 import contextlib
+import hashlib
+import hmac
+import json
 import logging
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
 from telegram.error import Conflict, InvalidToken, RetryAfter, TelegramError
 
 from botservice.core.errors import BotServiceError, StorageUnavailable
 from botservice.storage.claims import Claim, Claims
 from botservice.storage.database import Storage
+from transports.common.connected_transport import insist
+from transports.common.request_bodies import TooLargeError, read_body
 from transports.telegram.client import BotClient
 from transports.telegram.failures import reason_of, wait_of
 
@@ -148,3 +155,81 @@ async def _try_claim(claims: Claims, bot_id: int) -> Claim | None:
 
 def _is_id(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+PATH = "/telegram/webhook"
+_SECRET_HEADER = "X-Telegram-Bot-Api-Secret-Token"  # noqa: S105 - a header's name
+_MAX_BODY_BYTES = 4 * 1024 * 1024
+_CHECK_SECONDS = 300.0
+
+
+def derive_secret(token: str) -> str:
+    """Return a webhook secret that every process with the same token agrees on."""
+    return hmac.new(token.encode(), b"botservice telegram webhook", hashlib.sha256).hexdigest()
+
+
+class WebhookEndpoint:
+    """Answers Telegram's deliveries: 200 once they are stored, 401 without the secret, 503 to get them again."""
+
+    def __init__(self, secret: str, accept: Accept) -> None:
+        self._secret = secret.encode()
+        self._accept = accept
+
+    async def answer(self, request: Request) -> Response:
+        """Return the answer to one delivery."""
+        given = request.headers.get(_SECRET_HEADER, "").encode("utf-8", "replace")
+        if not hmac.compare_digest(given, self._secret):
+            return PlainTextResponse("wrong or missing secret\n", 401, headers={"connection": "close"})
+        try:
+            update = json.loads(await read_body(request, _MAX_BODY_BYTES))
+        except ClientDisconnect:
+            return PlainTextResponse("cut off\n", 400)
+        except TooLargeError:
+            return PlainTextResponse("too large\n", 413)
+        except (ValueError, RecursionError):
+            return PlainTextResponse("no JSON\n", 400)
+        try:
+            await self._accept([update])
+        except BotServiceError as error:
+            logger.warning("telegram.not_stored", extra={"updates": 1, "reason": str(error)})
+            return PlainTextResponse("not stored: deliver it again\n", 503)
+        return PlainTextResponse("ok\n")
+
+
+class WebhookKeeper:
+    """Tells Telegram where to deliver, and again when another address was set."""
+
+    def __init__(self, client: BotClient, public_url: str, secret: str, allowed: list[str]) -> None:
+        self._client = client
+        self._allowed = allowed
+        self._url = public_url.rstrip("/") + PATH
+        self._secret = secret
+
+    async def run(self) -> None:
+        """Set the webhook and keep it until cancelled."""
+        await insist(self._set, TelegramError, _note_not_set)
+        while True:
+            await asyncio.sleep(_CHECK_SECONDS)
+            await insist(self._repair, TelegramError, _note_not_set)
+
+    async def _set(self) -> None:
+        await self._client.call("setWebhook", url=self._url, secret_token=self._secret, allowed_updates=self._allowed)
+        logger.info("telegram.webhook_set")
+
+    async def _repair(self) -> None:
+        """Set the webhook again where it is not ours any more, and pass on what Telegram complains about."""
+        info = await self._client.call("getWebhookInfo")
+        if info.get("url") != self._url or not set(self._allowed) <= set(info.get("allowed_updates", ())):
+            logger.warning("telegram.webhook_lost", extra={"advice": "somebody else set it: is the token used twice?"})
+            await self._set()
+        elif info.get("last_error_message"):
+            facts = {"reason": info["last_error_message"], "at": info.get("last_error_date")}
+            if "401" in str(info["last_error_message"]):
+                facts["advice"] = "do all processes have the same TELEGRAM_WEBHOOK_SECRET?"
+            logger.warning("telegram.webhook_failing", extra=facts)
+
+
+def _note_not_set(error: Exception, pause: float) -> float:
+    wait = wait_of(error) if isinstance(error, RetryAfter) else pause
+    logger.warning("telegram.webhook_not_set", extra={"reason": str(error), "wait_seconds": wait})
+    return wait
