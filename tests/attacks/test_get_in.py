@@ -18,8 +18,7 @@ from botservice.core.errors import SettingsError
 from botservice.storage.sqlite_files import back_up, write_private
 from botservice.turns.inbox import Inbox
 from transports.web.app import WebTransport
-from transports.web.login_attempts import Guesses, address_of
-from transports.web.owner_token import LOGIN_COOKIE, PageAccess
+from transports.web.owner_token import LOGIN_COOKIE, Guesses, PageAccess, address_of
 from transports.web.sessions import SESSION_COOKIE
 
 TOKEN = "a-long-admin-token"

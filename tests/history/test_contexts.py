@@ -19,7 +19,7 @@ from botservice.conversation.snapshots import read_snapshot
 from botservice.core.errors import InvalidContextKeys, StorageError
 from botservice.devtools.conversations import export_context, list_contexts
 from botservice.storage.tables.conversations import contexts, turns
-from transports.web.chat_titles import read_titles
+from transports.web.inspector_turn_lines import read_titles
 
 any_text = st.text(st.characters(exclude_categories=[]), max_size=8)
 any_keys = st.dictionaries(any_text, any_text, min_size=1, max_size=4)

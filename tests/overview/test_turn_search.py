@@ -30,7 +30,7 @@ from botservice.devtools.turn_queries import (
 )
 from botservice.storage.tables.conversations import contexts, turn_figures, turns
 from botservice.storage.tables.slack import feedback
-from transports.web.chat_titles import read_titles
+from transports.web.inspector_turn_lines import read_titles
 
 MANY = {"sqlite": 100_000, "postgresql": 20_000}
 MOST = {"sqlite": 250_000, "postgresql": 60_000}  # steps, and rows: many times less than going through all takes

@@ -39,8 +39,8 @@ from transports.slack.planning import plan_answer as plan_slack
 from transports.telegram.planning import plan_answer as plan_telegram
 from transports.terminal.app import TerminalTransport
 from transports.terminal.rendering import RenderedScreen
-from transports.web.chat_titles import _shown as chat_title
 from transports.web.inspector_steps import show_steps
+from transports.web.inspector_turn_lines import _shown as chat_title
 from transports.web.inspector_turn_lines import show_excerpt
 from transports.web.markdown import render_formatted
 from transports.web.outbound import plan_answer as plan_web

@@ -1,9 +1,11 @@
-"""The web transport: its routes, and what turns need of it."""
+"""The web transport: its routes, those that are loaded when they are asked for, and what turns need of it."""
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Match, Route, Router
+from starlette.types import Receive, Scope, Send
 
 from botservice.commands.command import Command
 from botservice.commands.standard import standard_commands
@@ -23,7 +25,6 @@ from transports.web.conversations import Conversations
 from transports.web.files import Documents
 from transports.web.inbound_events import NAME, chat_in, read_event
 from transports.web.inspector_desk import Desk
-from transports.web.late_routes import LateRoutes
 from transports.web.links import Browsers, Links
 from transports.web.outbound import plan_answer
 from transports.web.owner_token import Mode, PageAccess
@@ -31,6 +32,10 @@ from transports.web.pages import Assets, PageRenderer, read_assets
 from transports.web.server_sent_events import PACE, StreamPace
 from transports.web.sessions import EndedLogins
 from transports.web.streaming import Hub, LiveAnswer
+
+if TYPE_CHECKING:
+    from botservice.devtools.replaying import Replayer
+    from botservice.service import AgentService
 
 CAPABILITIES: Final = Capabilities(
     label="Browser",
@@ -49,10 +54,6 @@ CAPABILITIES: Final = Capabilities(
     feedback="👍 or 👎 below the answer",
     conversations="as many as you like, in a list",
 )
-
-if TYPE_CHECKING:
-    from botservice.devtools.replaying import Replayer
-    from botservice.service import AgentService
 
 
 class WebTransport(Transport):
@@ -191,3 +192,30 @@ class WebTransport(Transport):
             routes.append(Route("/web/static/{name}", gate.secure(assets.serve)))
             routes.append(Route("/web/app.webmanifest", gate.secure(self._pages.manifest)))
         return routes
+
+
+class LateRoutes(BaseRoute):
+    """All addresses at and below a path."""
+
+    def __init__(self, path: str, load: Callable[[], Sequence[BaseRoute]]) -> None:
+        """Note what loads the routes, whose paths are whole ones."""
+        self._path = path
+        self._load = load
+        self._router: Router | None = None
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Return whether a request is for one of the addresses."""
+        path = scope["path"].removeprefix(scope.get("root_path", ""))  # which stands before it below a Mount
+        is_here = scope["type"] == "http" and f"{path}/".startswith(f"{self._path}/")
+        return (Match.FULL if is_here else Match.NONE), {}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if self._router is None:
+            self._router = Router(await self.routes(), redirect_slashes=False)
+        path = scope["path"].rstrip("/")  # an address is the same with a slash behind it
+        await self._router({**scope, "path": path}, receive, send)
+
+    async def routes(self) -> Sequence[BaseRoute]:
+        """Return the routes."""
+        return await asyncio.to_thread(self._load)

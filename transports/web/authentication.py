@@ -11,8 +11,16 @@ from botservice.core.errors import InboxFull, StorageError
 from botservice.texts import in_language
 from transports.web.backend import Refusal
 from transports.web.links import Browsers
-from transports.web.login_attempts import Guesses
-from transports.web.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Mode, PageAccess, Verdict, bearer_of, cookie_name
+from transports.web.owner_token import (
+    LOGIN_COOKIE,
+    LOGIN_SECONDS,
+    Guesses,
+    Mode,
+    PageAccess,
+    Verdict,
+    bearer_of,
+    cookie_name,
+)
 from transports.web.pages import HEADERS, PageRenderer, is_for_a_person, is_of_inspector
 from transports.web.requests import language_of, read_form
 from transports.web.sessions import EndedLogins, browser_of, set_cookie

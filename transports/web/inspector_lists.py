@@ -1,5 +1,6 @@
-"""The lists of the inspector: conversations, turns of all of them, and those of one."""
+"""The lists of the inspector: conversations, turns of all of them, those of one, and decided approvals."""
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import fields
@@ -14,6 +15,7 @@ from starlette.responses import RedirectResponse, Response
 
 from botservice.conversation.pausing import Pause, read_pause
 from botservice.core.messages import storable
+from botservice.core.visible_text import visible
 from botservice.devtools.conversations import list_contexts
 from botservice.devtools.queries import find_context_of
 from botservice.devtools.turn_queries import (
@@ -30,11 +32,18 @@ from botservice.history.note_queries import read_notes
 from botservice.storage.database import Connection
 from botservice.transport_plugins import platform_labels
 from botservice.turns.call_queries import list_waiting
+from botservice.turns.ledger_queries import LedgerEntry, list_approvals
 from transports.web.backend import Refusal
-from transports.web.chat_titles import ChatTitle, read_titles
 from transports.web.inspector_desk import NO_CONVERSATION, NO_TURN, Desk, show_seconds
 from transports.web.inspector_steps import show_text
-from transports.web.inspector_turn_lines import TurnLine, read_last_messages, read_turn_lines, show_waiting
+from transports.web.inspector_turn_lines import (
+    ChatTitle,
+    TurnLine,
+    read_last_messages,
+    read_titles,
+    read_turn_lines,
+    show_waiting,
+)
 from transports.web.pages import HEADERS
 from transports.web.requests import path_number
 
@@ -213,3 +222,33 @@ class Inspector:
             "orders": list(TurnOrder),
             "platforms": platform_labels(),
         }
+
+
+_MOST_DIGITS: Final = 18
+
+
+class ApprovalsPage:
+    """The endpoint of the page."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    async def show(self, request: Request) -> Response:
+        """Answer with decided approvals, the newest first."""
+        asked = request.query_params.get("after", "")
+        before = int(asked) if asked.isascii() and asked.isdigit() and len(asked) <= _MOST_DIGITS else None
+        found = await self._desk.storage.read(
+            lambda connection: list_approvals(connection, before=before, limit=PAGE + 1), is_long=True
+        )
+        shown = found[:PAGE]
+        response = self._desk.pages.show(
+            "inspect_approvals.html",
+            approvals=[(each, _arguments(each)) for each in shown],
+            older=address("/inspect/approvals", {}, after=str(shown[-1].call)) if len(found) > PAGE else "",
+            is_first=before is None,
+        )
+        return self._desk.follow(request, response)
+
+
+def _arguments(entry: LedgerEntry) -> str:
+    return visible(json.dumps(json.loads(entry.arguments), ensure_ascii=False), is_code=True)

@@ -14,10 +14,9 @@ from botservice.telemetry.logs import redact
 from botservice.turns.administration import drop_turn, retry_turn
 from transports.web.authentication import Endpoint, PageAuthentication
 from transports.web.backend import Refusal
-from transports.web.inspector_approvals import ApprovalsPage
 from transports.web.inspector_charts import ChartsPage
 from transports.web.inspector_desk import NO_CONVERSATION, NO_TURN, Desk, refusing
-from transports.web.inspector_lists import Inspector
+from transports.web.inspector_lists import ApprovalsPage, Inspector
 from transports.web.inspector_replay import AgainPage
 from transports.web.inspector_turn import TurnPage
 from transports.web.pages import HEADERS

@@ -25,15 +25,16 @@ from botservice.telemetry.logs import redact
 from botservice.turns.call_queries import find_of_turn
 from botservice.turns.waiting_calls import WaitingCall, person_wait_within
 from transports.web.backend import Refusal
-from transports.web.chat_titles import ChatTitle, read_titles
 from transports.web.inspector_desk import NO_TURN, NOT_THERE, Desk, refusing, show_count, show_seconds
 from transports.web.inspector_prompt import Picture, PromptPainter
 from transports.web.inspector_spans import Scale, number_targets
 from transports.web.inspector_steps import show_steps, show_text
 from transports.web.inspector_timeline import draw_timeline
 from transports.web.inspector_turn_lines import (
+    ChatTitle,
     count_failed_calls,
     read_questions,
+    read_titles,
     sent_texts,
     show_excerpt,
     show_waiting,

@@ -14,8 +14,7 @@ from botservice.people.identities import Browser, Identity, new_secret
 from botservice.people.queries import asker_of, close_browser, find_browser, open_browser
 from botservice.texts import in_language
 from transports.web.backend import Backend
-from transports.web.login_attempts import Guesses
-from transports.web.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, PageAccess
+from transports.web.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Guesses, PageAccess
 from transports.web.pages import HEADERS, PageRenderer
 from transports.web.requests import language_of
 from transports.web.sessions import drop_session, set_cookie

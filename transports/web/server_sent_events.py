@@ -11,10 +11,9 @@ from botservice.core.errors import StorageError
 from botservice.core.messages import Role
 from botservice.storage.database import Storage
 from transports.common.growing_answer import Step
-from transports.web.draft import WebDraft
-from transports.web.streaming import Channel, Hub
+from transports.web.outbound import show_running
+from transports.web.streaming import Channel, Hub, WebDraft
 from transports.web.timeline import News, StreamPosition, TimelineCursor, read_news
-from transports.web.tool_cards import show_running
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import StoredEvent
 from transports.web.inbound_events import is_mine, read_event, read_post
 from transports.web.markdown import render_formatted
-from transports.web.outbound import ASIDE, Shown, iso, show_buttons, show_message
+from transports.web.outbound import ASIDE, Card, Shown, iso, read_cards, show_buttons, show_message
 from transports.web.queries import (
     AFTER_MESSAGE,
     AFTER_POSITION,
@@ -32,7 +32,6 @@ from transports.web.queries import (
     list_shown,
     list_waiting,
 )
-from transports.web.tool_cards import Card, read_cards
 
 _END: Final = datetime(9999, 12, 31, tzinfo=UTC)
 _BEGINNING: Final = datetime(1, 1, 1, tzinfo=UTC)

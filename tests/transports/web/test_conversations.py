@@ -9,8 +9,8 @@ from standins.payments import Till, cashier
 from botservice import AgentContext, ToolCall, remember, tool
 from botservice.core.messages import Author
 from botservice.storage.tables.conversations import contexts, messages
+from transports.web.conversations import mark
 from transports.web.inbound_events import context_keys
-from transports.web.search import mark
 
 HOSTILE = '<img src=x onerror="window.pwned=1">\u202e gpj.exe'
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from transports.common.growing_answer import AnswerState
 from transports.markdown.sections import Sections, split_sections
-from transports.web.draft import WebDraft
 from transports.web.markdown import render_markdown
+from transports.web.streaming import WebDraft
 
 ANSWER = """# Plan
 

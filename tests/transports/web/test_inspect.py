@@ -338,7 +338,7 @@ async def test_decided_approvals_are_listed_a_page_at_a_time_and_do_nothing(run_
         return f"paid {to} by {len(password)} letters"
 
     calls = [ToolCall("", "pay", {"to": f"{EVIL}{number}", "password": "correct horse"}) for number in (1, 2)]
-    monkeypatch.setattr("transports.web.inspector_approvals.PAGE", 1)
+    monkeypatch.setattr("transports.web.inspector_lists.PAGE", 1)
     async with run_site([calls, "paid"], tools=[pay]) as site:
         visitor = await site.visitor()
         assert "Nobody has decided" in words((await visitor.client.get("/inspect/approvals", headers=PAGE)).text)

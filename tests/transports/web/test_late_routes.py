@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 
-from transports.web.late_routes import LateRoutes
+from transports.web.app import LateRoutes
 
 
 async def test_pages_are_found_below_the_path_at_which_a_program_mounts_them():

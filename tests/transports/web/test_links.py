@@ -21,9 +21,8 @@ from botservice.people.queries import find_identity
 from botservice.storage.tables.conversations import messages
 from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.people import web_links
-from transports.web.app import WebTransport
+from transports.web.app import LateRoutes, WebTransport
 from transports.web.chat import MOST_STREAMS_EACH
-from transports.web.late_routes import LateRoutes
 from transports.web.owner_token import PageAccess
 from transports.web.server_sent_events import StreamPace
 

@@ -3,8 +3,7 @@
 import gc
 import re
 
-from transports.web.draft import LONGEST_DRAFT
-from transports.web.streaming import Hub, LiveAnswer
+from transports.web.streaming import LONGEST_DRAFT, Hub, LiveAnswer
 
 
 async def written(hub: Hub, session: str) -> str:
