@@ -172,7 +172,7 @@ def build_transports(settings: "Settings", service: "AgentService | None" = None
     Raises:
         SettingsError: one cannot be built, or two have one name.
     """
-    from botservice.commands.web import web_command
+    from botservice.commands.links import web_command
     from botservice.core.policies import WebAccess
 
     if service is not None and settings.web_access is WebAccess.LINK:

@@ -12,8 +12,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from botservice.commands.links import web_command
 from botservice.commands.standard import standard_commands
-from botservice.commands.web import web_command
 from botservice.texts import (
     DEFAULT_LANGUAGE,
     LANGUAGES,

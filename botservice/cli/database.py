@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from botservice.cli.console import counted, load_settings, open_storage, run, with_storage
-from botservice.cli.long_work import long_work
+from botservice.cli.console import counted, load_settings, long_work, open_storage, run, with_storage
 from botservice.core.errors import BotServiceError, SettingsError, StorageUnavailable
 from botservice.core.progress import Progress, unwatched
 

@@ -15,8 +15,7 @@ import httpx2
 
 from botservice.agent.tool import WEB_SEARCH
 from botservice.background.model_watch import notices_of
-from botservice.cli.doctor_bot import check_bot, check_model, check_toolsets
-from botservice.cli.doctor_model import check_model as check_model_of_server
+from botservice.cli.doctor_agent import check_bot, check_model, check_model_of_server, check_toolsets
 from botservice.cli.own_bot import find_own_bot
 from botservice.cli.settings_spelling import check_spelling
 from botservice.config.settings import WEB_TOOLS, Settings, reveal

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from botservice.cli.access import access_cli, usage
-from botservice.cli.approvals import approvals
 from botservice.cli.chat import chat
 from botservice.cli.console import (
     AppOption,
@@ -21,6 +20,7 @@ from botservice.cli.console import (
     build_service,
     counted,
     load_settings,
+    long_work,
     run,
     tell,
     with_storage,
@@ -30,12 +30,11 @@ from botservice.cli.database import backup, compact, copy, encrypt, migrate
 from botservice.cli.evaluate import evaluate
 from botservice.cli.installation import check_packages
 from botservice.cli.knowledge import knowledge_cli
-from botservice.cli.long_work import long_work
 from botservice.cli.new import new
 from botservice.cli.prove import prove
 from botservice.cli.replay import replay
 from botservice.cli.send import send
-from botservice.cli.turns import turns_cli
+from botservice.cli.turns import approvals, turns_cli
 from botservice.config.setting_choices import LogLevel
 from botservice.core.errors import BotServiceError
 from botservice.core.loading import loading
@@ -95,15 +94,14 @@ def serve(
 ) -> None:
     """Run the web server, every transport that has a token, and the worker, in one process."""
     if reload:
-        from botservice.cli.worker_processes import serve_again
+        from botservice.cli.serve_processes import serve_again
 
         serve_again()
         return
     with loading():
         from functools import partial
 
-        from botservice.cli.open_browser import open_page
-        from botservice.cli.worker_processes import keep_workers
+        from botservice.cli.serve_processes import keep_workers, open_page
         from botservice.server import serving
         from botservice.turns.turn import Share
 
@@ -127,7 +125,7 @@ def worker(
 ) -> None:
     """Work on turns without a web server, together with `serve --no-worker`. It needs Postgres."""
     with loading():
-        from botservice.cli.worker_processes import end_with_parent, read_share
+        from botservice.cli.serve_processes import end_with_parent, read_share
         from botservice.server import serving
 
     settings = load_settings()

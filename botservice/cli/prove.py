@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from botservice.cli.console import run
-from botservice.cli.long_work import long_work
+from botservice.cli.console import long_work, run
 
 if TYPE_CHECKING:
     from botservice.core.progress import Progress
+    from botservice.proving.checker import SimulationRecord
     from botservice.proving.proof import Proof, SimulationPlan
-    from botservice.proving.records import SimulationRecord
 
 _MOST_SEED = 10**6
 

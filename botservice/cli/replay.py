@@ -19,8 +19,7 @@ from botservice.cli.turns import MOST_ID
 from botservice.core.errors import BotServiceError
 
 if TYPE_CHECKING:
-    from botservice.devtools.replay_changes import Changes
-    from botservice.devtools.replayed_answers import Comparison
+    from botservice.devtools.replayed_answers import Changes, Comparison
     from botservice.storage.database import Storage
 
 _CHANGING = "--prompt, --without, --messages, --model, --call and --show-prompt"
@@ -111,7 +110,7 @@ async def _find(
 
 
 def _read_changes(prompt: Path | None, without: list[str], messages: Path | None) -> "Changes":
-    from botservice.devtools.replay_changes import Changes, read_messages
+    from botservice.devtools.replayed_answers import Changes, read_messages
 
     given = None if messages is None else read_messages(read_text(messages))
     return Changes(None if prompt is None else read_text(prompt).strip(), tuple(without), given)

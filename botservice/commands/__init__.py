@@ -1,4 +1,4 @@
-"""What a person may ask of the service itself, in any chat: one file for each command."""
+"""What a person may ask of the service itself, in any chat: commands that belong together stand in one file."""
 
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command

@@ -6,8 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import Final
 
-from botservice.commands.asker import Asker, find_asker
-from botservice.commands.command import Command
+from botservice.commands.command import Asker, Command, find_asker
 from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Button
 from botservice.core.quoting import shortened

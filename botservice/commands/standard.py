@@ -3,22 +3,17 @@
 from collections.abc import Sequence
 
 from botservice.commands.access import ACCESS, APPROVE, REVOKE
-from botservice.commands.approval import ALLOW_COMMAND, DENY_COMMAND
+from botservice.commands.approvals import ALLOW_COMMAND, DENY_COMMAND, TOOLS
+from botservice.commands.basics import NEW, RETRY, START, STOP, help_command
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command
 from botservice.commands.documents import LEARN, PASSAGE
-from botservice.commands.export import EXPORT
-from botservice.commands.forget import FORGET
-from botservice.commands.link import LINK, UNLINK
+from botservice.commands.forget_and_export import EXPORT, FORGET
+from botservice.commands.links import LINK, UNLINK
 from botservice.commands.memory import MEMORY
-from botservice.commands.new import NEW
 from botservice.commands.pause import PAUSE_COMMAND, RESUME
 from botservice.commands.persona import PERSONA_COMMAND
-from botservice.commands.reminders import REMINDERS
-from botservice.commands.retry import RETRY
-from botservice.commands.schedule import SCHEDULE, SCHEDULES
-from botservice.commands.start_help_stop import START, STOP, help_command
-from botservice.commands.tools import TOOLS
+from botservice.commands.schedules import REMINDERS, SCHEDULE, SCHEDULES
 from botservice.commands.usage import USAGE
 from botservice.commands.why import WHY
 

@@ -18,13 +18,10 @@ from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, LLMError
 from botservice.core.messages import Author
 from botservice.core.policies import NANO
-from botservice.devtools.cases import Case, Suite
-from botservice.devtools.expectations import find_failures
+from botservice.devtools.cases import Case, Suite, find_failures
 from botservice.devtools.recorded_turn import cost_of
-from botservice.devtools.replay_changes import Changes
-from botservice.devtools.replay_dialog import RecordedResults, ReplayDialog
-from botservice.devtools.replayed_answers import ReplayedAnswer
-from botservice.devtools.replaying import ask_again, model_of, offered_tools
+from botservice.devtools.replayed_answers import Changes, ReplayedAnswer
+from botservice.devtools.replaying import RecordedResults, ReplayDialog, ask_again, model_of, offered_tools
 from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse
 from botservice.llm.demo import DemoChatLLM
 from botservice.people.fact_keeping import keep_fact

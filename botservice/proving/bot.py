@@ -9,7 +9,7 @@ from typing import Any, Final
 import httpx2
 
 from botservice import AgentService, FunctionsBasedAgent, MessageWindowMessageSelector, ScriptedChatLLM, ToolCall, tool
-from botservice.proving.records import ORDER, OrderAnswer
+from botservice.proving.checker import ORDER, OrderAnswer
 
 TILL: Final = "BOTSERVICE_PROVE_TILL"
 """The environment variable with the address of the till."""

@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from botservice.proving.records import ORDER, BotMessage, OrderAnswer, Paid, SimulationRecord
+from botservice.proving.checker import ORDER, BotMessage, OrderAnswer, Paid, SimulationRecord
 from botservice.proving.simulated_users import SimulatedChat
 
 TOKEN: Final = f"4242:{'prove' * 7}"

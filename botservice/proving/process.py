@@ -15,7 +15,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from botservice.core.errors import BotServiceError, SettingsError
-from botservice.proving.records import Killed, SimulationRecord
+from botservice.proving.checker import Killed, SimulationRecord
 
 _KEPT: Final = ("PATH", "HOME", "LANG", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
 _MIGRATE: Final = ("migrate",)

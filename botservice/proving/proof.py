@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from botservice.proving.bot import TILL
-from botservice.proving.checker import Findings, examine
+from botservice.proving.checker import Findings, SimulationRecord, examine
 from botservice.proving.platform import TOKEN, Platform
 from botservice.proving.process import ServerProcess, check_writable, listening, migrate
 from botservice.proving.queries import database_at, write_record
-from botservice.proving.records import SimulationRecord
 from botservice.proving.simulated_users import SimulatedChat, SimulatedUsers, settle
 
 LAST_ANSWERS_SECONDS: Final = 60.0

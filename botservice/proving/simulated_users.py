@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from botservice.proving.records import PersonMessage, SimulationRecord
+from botservice.proving.checker import PersonMessage, SimulationRecord
 
 _GROUP_SIZES: Final = (5, 5, 4, 4, 4, 4)
 _ALONE: Final = 24

@@ -21,7 +21,7 @@ from botservice import (
 )
 from botservice.agent.tool import WEB_SEARCH
 from botservice.core.policies import Scope, parse_limits, parse_prices
-from botservice.devtools.replay_changes import Changes
+from botservice.devtools.replayed_answers import Changes
 from botservice.devtools.replaying import ask_again, prompt_again
 from botservice.people.budgets import Budgets
 from botservice.people.usage import Payer, UsageBy

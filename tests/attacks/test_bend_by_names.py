@@ -8,7 +8,7 @@ from people.conversing import ALICE, command, open_chat
 from botservice import Author, Storage
 from botservice.commands.access import _label, _line
 from botservice.commands.catalogue import Catalogue
-from botservice.commands.link import LINK
+from botservice.commands.links import LINK
 from botservice.core.formatted_text import Span
 from botservice.core.messages import InboundMessage
 from botservice.core.quoting import quote_name, quote_text

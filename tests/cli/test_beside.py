@@ -14,7 +14,7 @@ from crash.watching import settings, wait_for
 from standins.bot_api import BotApi
 from standins.openai_api import OpenAIApi, Reply
 
-from botservice.cli.worker_processes import keep_workers, read_share
+from botservice.cli.serve_processes import keep_workers, read_share
 from botservice.core.errors import BotServiceError
 from botservice.turns.turn import Share
 

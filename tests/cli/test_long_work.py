@@ -17,8 +17,8 @@ from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.pool import NullPool
 
 from botservice import AgentContext, Attachment, Author, Storage
+from botservice.cli.console import LineProgress, long_work
 from botservice.cli.database import compact_database
-from botservice.cli.long_work import LineProgress, long_work
 from botservice.core.progress import Progress
 from botservice.privacy.exported_data import read_person
 from botservice.storage.rekeying import encrypt_files

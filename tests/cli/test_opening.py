@@ -54,7 +54,7 @@ def test_a_browser_is_opened_once_and_for_a_terminal_alone(tmp_path, environment
     browser.chmod(0o755)
     script = (
         "import threading\n"
-        "from botservice.cli.open_browser import open_page\nfrom botservice.config.settings import Settings\n"
+        "from botservice.cli.serve_processes import open_page\nfrom botservice.config.settings import Settings\n"
         "open_page(Settings(_env_file=None, port=1))\n"
         "for each in threading.enumerate():\n    each is threading.current_thread() or each.join(60)\n"
     )

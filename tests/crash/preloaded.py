@@ -17,7 +17,7 @@ _AT_THE_START = (
         "transports.slack.app",
         "transports.web.app",
     ),
-    *("botservice.cli.worker_processes", "botservice.cli.open_browser", "typer._adapters", "typer._click.decorators"),
+    *("botservice.cli.serve_processes", "botservice.cli.serve_processes", "typer._adapters", "typer._click.decorators"),
     *("botservice.llm.openai.llm", "uvicorn.protocols.http.h11_impl", "tests.turns.killable"),
 )
 _WHEN_NEEDED = (

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from botservice import TokenUsage
-from botservice.devtools.expectations import Expectations, Pattern, find_failures, language_of
+from botservice.devtools.cases import Expectations, Pattern, find_failures, language_of
 from botservice.devtools.replayed_answers import CallMade, ReplayedAnswer, ResultOrigin
 
 ADDED = CallMade("add", {"a": 1}, "2", ResultOrigin.RECORD)

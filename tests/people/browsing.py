@@ -6,8 +6,7 @@ from people.conversing import ALICE, command, open_chat
 from sqlalchemy import select
 
 from botservice.commands.catalogue import Catalogue
-from botservice.commands.link import UNLINK
-from botservice.commands.web import web_command
+from botservice.commands.links import UNLINK, web_command
 from botservice.storage.tables.conversations import contexts
 
 URL = "https://bot.example"

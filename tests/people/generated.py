@@ -19,8 +19,7 @@ from turns.messenger import Messenger, office
 from botservice import Author, InboundMessage, MessageWindowMessageSelector, Storage, ToolCall
 from botservice.agent.remembering import remember
 from botservice.commands.catalogue import Catalogue
-from botservice.commands.export import EXPORT
-from botservice.commands.forget import FORGET
+from botservice.commands.forget_and_export import EXPORT, FORGET
 from botservice.commands.memory import MEMORY
 from botservice.llm.chat import ChatResponse
 from botservice.people.fact_queries import facts_of, visible_facts

@@ -8,9 +8,8 @@ from people.test_facts import person_of, tell
 
 from botservice import AgentContext, Author, MessageWindowMessageSelector, ToolCall
 from botservice.commands.catalogue import Catalogue
-from botservice.commands.export import EXPORT
-from botservice.commands.forget import FORGET
-from botservice.commands.link import LINK, UNLINK
+from botservice.commands.forget_and_export import EXPORT, FORGET
+from botservice.commands.links import LINK, UNLINK
 from botservice.commands.memory import MEMORY
 from botservice.people.fact_queries import facts_of, visible_facts
 from botservice.people.identities import MAX_GUESSES

@@ -11,9 +11,8 @@ from people.test_forgetting import LONG, MARK, Parrot, repeat
 from botservice import AgentContext, MessageWindowMessageSelector
 from botservice.agent.remembering import remember
 from botservice.commands.catalogue import Catalogue
-from botservice.commands.export import EXPORT
-from botservice.commands.forget import FORGET
-from botservice.commands.link import LINK
+from botservice.commands.forget_and_export import EXPORT, FORGET
+from botservice.commands.links import LINK
 from botservice.commands.memory import MEMORY
 from botservice.storage.blobs import digest_of
 

@@ -14,8 +14,7 @@ from sqlalchemy import select
 from botservice import AgentContext, MessageWindowMessageSelector
 from botservice.background.maintenance import Maintenance
 from botservice.commands.catalogue import Catalogue
-from botservice.commands.export import EXPORT
-from botservice.commands.forget import FORGET
+from botservice.commands.forget_and_export import EXPORT, FORGET
 from botservice.commands.memory import MEMORY
 from botservice.core.errors import DeliveryError, StorageError, TurnGrew
 from botservice.people.fact_keeping import keep_fact

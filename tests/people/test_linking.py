@@ -10,7 +10,7 @@ from people.conversing import ALICE, ALICE_ON_SLACK, BOB, NOW, OTHER_ALICE, comm
 
 from botservice import Storage, ToolCall
 from botservice.commands.catalogue import Catalogue
-from botservice.commands.link import LINK, UNLINK
+from botservice.commands.links import LINK, UNLINK
 from botservice.people.identities import MAX_GUESSES, LinkProblem, new_code
 from botservice.people.queries import (
     accept_offer,

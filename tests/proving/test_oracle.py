@@ -4,8 +4,16 @@ import dataclasses
 
 import pytest
 
-from botservice.proving.checker import Findings, examine
-from botservice.proving.records import BotMessage, Killed, OrderAnswer, Paid, PersonMessage, SimulationRecord
+from botservice.proving.checker import (
+    BotMessage,
+    Findings,
+    Killed,
+    OrderAnswer,
+    Paid,
+    PersonMessage,
+    SimulationRecord,
+    examine,
+)
 
 
 def said(order, at, *, pays=False):

@@ -8,6 +8,8 @@ from dataclasses import replace
 from itertools import accumulate, pairwise
 from typing import Final
 
+import regex
+
 from botservice.core.formatted_text import (
     Block,
     Blocks,
@@ -24,8 +26,27 @@ from botservice.core.formatted_text import (
     Table,
 )
 from botservice.core.visible_text import begun_isolate
-from transports.markdown.graphemes import last_cut
 from transports.markdown.text_tables import as_lists
+
+_CHARACTER: Final = regex.compile(r"\X")
+_LONGEST: Final = 64  # code points of one character; a longer one is torn
+
+
+def last_cut(text: str, begin: int, end: int) -> int:
+    """Return the last place up to end, and behind begin, that tears no character; end if there is none.
+
+    Args:
+        begin: Where a character begins.
+    """
+    if end >= len(text) or text[begin : end + 1].isascii():
+        return min(end, len(text))
+    cut = begin
+    for found in _CHARACTER.finditer(text, begin, min(len(text), end + _LONGEST)):
+        if found.end() > end:
+            break
+        cut = found.end()
+    return cut if cut > begin else end
+
 
 Size = Callable[[Blocks], int]
 """Returns how much blocks take in a message, in the platform's own measure; at least one for each character."""

@@ -18,7 +18,7 @@ from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import StoredEvent
 from transports.common.growing_answer import GrowingAnswer, Surface
 from transports.common.pacing import Pace
-from transports.markdown.unfinished import readable_so_far
+from transports.markdown.sections import readable_so_far
 from transports.telegram.client import BotClient
 from transports.telegram.failures import wait_of
 from transports.telegram.formatting import Rich, as_wire, format_markdown

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from transports.common.too_long_messages import is_too_intricate
 from transports.markdown.reading import block_lines, read_markdown
-from transports.markdown.unfinished import readable_so_far
+from transports.markdown.sections import readable_so_far
 from transports.terminal.markdown import draw
 from transports.terminal.screens import HELP, visible, wrapped
 

@@ -8,8 +8,8 @@ from starlette.routing import BaseRoute, Match, Route, Router
 from starlette.types import Receive, Scope, Send
 
 from botservice.commands.command import Command
+from botservice.commands.links import LINK_PATH
 from botservice.commands.standard import standard_commands
-from botservice.commands.web import LINK_PATH
 from botservice.config.setting_choices import DEFAULT_BOT_NAME
 from botservice.core.capabilities import Capabilities
 from botservice.core.messages import InboundMessage, Message

@@ -12,8 +12,7 @@ from starlette.responses import Response
 from botservice.conversation.masked_secrets import mask
 from botservice.core.errors import BotServiceError
 from botservice.devtools.recorded_turn import RecordedTurn
-from botservice.devtools.replay_changes import SECTIONS, Changes
-from botservice.devtools.replayed_answers import Comparison, ReplayedAnswer
+from botservice.devtools.replayed_answers import SECTIONS, Changes, Comparison, ReplayedAnswer
 from botservice.devtools.replaying import Replayer
 from botservice.devtools.reports import say_answer, say_call, say_cost, say_difference, say_tokens
 from botservice.llm.chat import ChatMessage

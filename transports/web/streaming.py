@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Final
 from botservice.core.messages import ToolCall
 from botservice.core.threads import run_in_thread
 from transports.common.growing_answer import AnswerState
-from transports.markdown.sections import Sections
-from transports.markdown.unfinished import close_section
+from transports.markdown.sections import Sections, close_section
 from transports.web.inbound_events import session_in
 from transports.web.outbound import show_arguments
 

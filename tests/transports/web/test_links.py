@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from botservice import Author
 from botservice.commands.catalogue import Catalogue
-from botservice.commands.web import web_command
+from botservice.commands.links import web_command
 from botservice.people.identities import MOST_LINKS, MOST_LOGINS
 from botservice.people.queries import find_identity
 from botservice.storage.tables.conversations import messages

@@ -1,17 +1,21 @@
-"""/forget: a message, a chat, or everything about a person; asked twice, because there is no way back."""
+"""/forget and /export: what is kept of a person or a chat, deleted or given as a file."""
 
 import re
 from typing import Final
 
-from botservice.commands.asker import Asker, find_asker, unknown
-from botservice.commands.command import Command
+from botservice.commands.command import Asker, Command, find_asker, unknown
 from botservice.core.formatted_text import FormattedText
-from botservice.core.messages import Button
+from botservice.core.messages import Attachment, Button
 from botservice.core.quoting import shortened
+from botservice.core.threads import run_in_thread
+from botservice.privacy.export_queries import begin_export, note_export
+from botservice.privacy.exported_data import make_archive, read_person
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.privacy.forgotten_counts import Forgotten, Here
 from botservice.privacy.queries import find_own_message
 from botservice.privacy.turn_queries import erase_event
+from botservice.storage.blobs import store_blob
+from botservice.storage.database import Connection
 from botservice.texts.formatted import Value, command, line
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 
@@ -122,3 +126,35 @@ def _account(request: CommandRequest, gone: Forgotten) -> FormattedText | None:
 
 
 FORGET: Final = Command("forget", _forget)
+
+
+LAST: Final = "last"
+"""What is asked for before everything is forgotten: one archive more than a day has otherwise."""
+
+
+async def _export(request: CommandRequest) -> CommandAnswer:
+    asker = await find_asker(request)
+    if asker is None:
+        return unknown(request)
+    if not asker.is_alone:
+        return CommandAnswer(request.say("export.in_private"))
+    context, turn_id, identity = request.context, request.turn.id, asker.identity
+    most = request.budgets.exports_per_day + (request.call.arguments.strip().lower() == LAST)
+    possible_at = await context.storage.write(
+        lambda connection: begin_export(connection, turn_id, context.id, identity, request.now, most),
+        fence=request.claim,
+    )
+    if possible_at is not None:
+        return CommandAnswer(request.say("export.later", when=request.say_time(possible_at)))
+    data = await read_person(context.storage, identity.author)
+    archive = await run_in_thread(lambda: make_archive(data), name="export")
+
+    def keep(connection: Connection) -> None:
+        digest = store_blob(connection, context.id, archive)  # a delivery names its files by their digests
+        note_export(connection, turn_id, digest)
+
+    file = Attachment("application/zip", f"about-you-{request.now:%Y-%m-%d}.zip", data=archive)
+    return CommandAnswer(request.say("export.here_it_is"), attachments=(file,), apply=keep)
+
+
+EXPORT: Final = Command("export", _export, is_counted=True, is_personal=True, needs_files=True)

@@ -1,4 +1,4 @@
-"""The processes that `serve` starts: workers, and itself again when a file of the bot changes."""
+"""What `serve` starts: workers, itself again when a file of the bot changes, and a browser with the chat."""
 
 import asyncio
 import contextlib
@@ -8,17 +8,18 @@ import shlex
 import sys
 import threading
 import time
+import webbrowser
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from botservice.config.settings import Settings
 from botservice.core.errors import BotServiceError
 from botservice.turns.turn import Share
 
 if TYPE_CHECKING:
     from watchfiles import Change
-
 
 logger = logging.getLogger(__name__)
 
@@ -140,3 +141,27 @@ def _is_of_the_bot(_: "Change", path: str) -> bool:
     file = Path(path)
     is_installed = any(part in {".venv", "venv", "site-packages", "__pycache__", "node_modules"} for part in file.parts)
     return not is_installed and (file.suffix == ".py" or file.name in _WATCHED)
+
+
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}  # noqa: S104 - asked, not bound
+_CHANGES = "WATCHFILES_CHANGES"  # what `--reload` began again for; an empty list at its first start
+
+
+def open_page(settings: Settings) -> None:
+    """Open the chat's page in a browser, next to everything else; only for a terminal, and only once."""
+    if not sys.stdout.isatty() or os.environ.get(_CHANGES, "[]") != "[]":
+        return
+    host = settings.host if ":" not in settings.host else f"[{settings.host.strip('[]')}]"
+    address = f"http://{_EVERYWHERE.get(settings.host, host)}:{settings.port}/"
+    threading.Thread(target=_open, args=(address,), daemon=True).start()
+
+
+def _open(address: str) -> None:
+    """Open a page, unless there is nothing but a browser that would take the terminal for itself."""
+    try:
+        browser = webbrowser.get()
+    except webbrowser.Error:
+        return
+    if type(browser) is webbrowser.GenericBrowser and "BROWSER" not in os.environ:
+        return
+    browser.open(address)

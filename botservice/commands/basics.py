@@ -1,0 +1,78 @@
+"""/start, /help, /stop, /new and /retry: beginning, ending and repeating what is said."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final
+
+from botservice.commands.catalogue import Catalogue
+from botservice.commands.command import Command
+from botservice.core.messages import InboundMessage, Message
+from botservice.history.queries import begin_afresh
+from botservice.texts.formatted import below, command, line
+from botservice.turns.command_parsing import CommandAnswer, CommandRequest
+from botservice.turns.exchanges import find_last_exchange
+
+
+async def _start(request: CommandRequest) -> CommandAnswer:
+    return CommandAnswer(request.say("start.hello"))
+
+
+async def _stop(request: CommandRequest) -> CommandAnswer:
+    """Answer that nothing runs: transports handle /stop past the queue, so one that queued had nothing to stop."""
+    return CommandAnswer(request.say("stop.nothing"))
+
+
+START: Final = Command("start", _start)
+STOP: Final = Command("stop", _stop)
+
+
+def help_command(catalogue: Callable[[], Catalogue]) -> Command:
+    """Return the command that lists those of a catalogue that fit an agent and a platform."""
+
+    async def answer(request: CommandRequest) -> CommandAnswer:
+        language, commands = request.message.language, catalogue().offered(request.tools, request.capabilities)
+        lines = [line(command(f"/{each.name}"), f" – {each.description(language)}") for each in commands]  # noqa: RUF001 - a dash
+        return CommandAnswer(below(request.say("help.how"), below(*lines, is_close=True)))
+
+    return Command("help", answer)
+
+
+async def _begin(request: CommandRequest) -> CommandAnswer:
+    open_topic = request.open_topic if request.message.is_private else None
+    if open_topic is not None and await open_topic(request.label("new.topic_name")):
+        return CommandAnswer(request.say("new.topic"))
+    apply = partial(begin_afresh, context_id=request.context.id)
+    return CommandAnswer(request.say("new.done"), apply=apply)
+
+
+NEW: Final = Command("new", _begin)
+
+
+async def _retry(request: CommandRequest) -> CommandAnswer:
+    context_id = request.context.id
+    last = await request.context.storage.read(
+        lambda connection: find_last_exchange(connection, context_id, request.turn.id)
+    )
+    if last is None or not last.questions:
+        return CommandAnswer(request.say("retry.nothing"))
+    question = _as_asked_now(last.questions, request.message)
+    request.context.asked_by = request.message.author  # the words stay whose they are; who wants them done is another
+    return CommandAnswer(apply=partial(last.delete, context_id=context_id), ask=question)
+
+
+def _as_asked_now(questions: Sequence[Message], command: InboundMessage) -> InboundMessage:
+    """Return the question as one message of its author, which later edits still find."""
+    newest = questions[-1]
+    return InboundMessage(
+        "\n".join(each.text for each in questions if each.text),
+        newest.author,
+        tuple(file for each in questions for file in each.attachments),
+        external_id=newest.external_id,
+        language=command.language,
+        is_private=command.is_private,
+        own_text="",  # what was its author's own in it is not known any more
+        references=tuple(held for each in questions for held in each.references),
+    )
+
+
+RETRY: Final = Command("retry", _retry)
