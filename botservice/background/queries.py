@@ -266,7 +266,8 @@ def read_old_events(connection: Connection, after: int, before: datetime) -> Bat
 def read_doomed(connection: Connection, context_id: int, turn_ids: Sequence[int]) -> Doomed:
     """Return what can be deleted of turns of one context, except what its newest turn keeps in view."""
     newest = connection.execute(_NEWEST_TURN, {"context": context_id}).one_or_none()
-    in_view = set(turns_in_view(connection, context_id)) if newest is not None and newest.keeps_steps else set()
+    keeps_steps = newest is not None and newest.keeps_steps
+    in_view = {row.id for row in turns_in_view(connection, context_id)} if keeps_steps else set()
     going = [each for each in turn_ids if each not in in_view]
     digests = _read_digests(connection, going) - {None if newest is None else newest.system_prompt}
     return Doomed(context_id, going, digests, None if newest is None else newest.id)

@@ -111,14 +111,23 @@ class AgentContext:
             InvalidContextKeys: they are no such object.
         """
         keys = ContextKeys.of(context_keys)
-        context_id = await storage.read(lambda connection: find_context(connection, keys), is_short=True)
-        if context_id is None:
+
+        def read(connection: Connection) -> tuple[int, Snapshot] | None:
+            known = find_context(connection, keys)
+            return None if known is None else (known, read_snapshot(connection, known))
+
+        found = await storage.read(read, is_short=storage.is_sqlite)
+        if found is None:
             now = storage.now()
             context_id = await storage.write(
                 lambda connection: find_or_insert_context(connection, keys, now), sort_key=(keys.digest,)
             )
-        context = cls(storage, context_id, keys.values)
-        await context.refresh()
+            context = cls(storage, context_id, keys.values)
+            await context.refresh()
+        else:
+            context_id, snapshot = found
+            context = cls(storage, context_id, keys.values)
+            context.show(snapshot)
         return context
 
     @classmethod
@@ -222,7 +231,7 @@ class AgentContext:
         self.show(
             await self.storage.read(
                 lambda connection: read_snapshot(connection, self.id, turn_id, with_steps=with_steps),
-                is_short=not with_steps,
+                is_short=self.storage.is_sqlite or not with_steps,
             )
         )
 

@@ -297,6 +297,7 @@ def read_prompt_log(connection: Connection, context_id: int, turn_id: int) -> Pr
     for row in list_prompts(connection, turn_id):
         kept.update(enumerate(_read_row(row.content), row.seq))
     rendering = _Rendering(connection, context_id, turn_id, list(kept.values()))
+    log.system_prompt = rendering.system_prompt
     for place, each in kept.items():
         log.note_stored(place, each, rendering.render(each))
     return log
@@ -334,16 +335,20 @@ def _read_row(content: str) -> Iterator[Kept]:
 
 
 class _Rendering:
-    """Renders what is kept as messages."""
+    """Renders what is kept as messages.
+
+    Attributes:
+        system_prompt: The turn's; empty if there is none, or its key is lost.
+    """
 
     def __init__(self, connection: Connection, context_id: int, turn_id: int, kept: Sequence[Kept]) -> None:
         """Read what kept names."""
         named = _Named()
         named.note(list(kept))
-        system = find_system_prompt(connection, turn_id) if _SYSTEM in kept else None
+        system = find_system_prompt(connection, turn_id)
         self._messages = read_shown(connection, context_id, named.message_ids)
         self._blobs = read_blobs(connection, context_id, named.digests | ({system} if system else set()))
-        self._system = self._text(system)
+        self.system_prompt = self._blobs.get(system or "", b"").decode()
 
     def render(self, kept: Kept) -> FrozenDict:
         """Return a message."""
@@ -352,7 +357,7 @@ class _Rendering:
             role = Role.USER if message is None else message.role
             return FrozenDict.trust({"role": role.value, "content": self._said(*kept)})
         if "system" in kept:
-            return FrozenDict.trust({"role": Role.SYSTEM.value, "content": self._system})
+            return FrozenDict.trust({"role": Role.SYSTEM.value, "content": self.system_prompt or _GONE})
         if "parts" in kept:
             return FrozenDict.trust({"role": kept["role"], "content": "".join(map(self._part, kept["parts"]))})
         shown: FrozenDict = freeze(self._attach(kept["message"]), "model_input_messages")

@@ -145,7 +145,6 @@ _STATE = select(
     exists().where(CALL_IS_OPEN, pending_calls.c.context_id == bindparam("context")).label("has_open_calls"),
     exists().where(TURN_IS_OPEN, TURN_IS_RUNNING, turns.c.context_id == bindparam("context")).label("has_running_turn"),
 ).where(contexts.c.id == bindparam("context"))
-_TURN = select(turns.c.steps_taken, turns.c.question_id).where(turns.c.id == bindparam("turn"))
 _ASKED_BY = (
     select(pending_calls.c.author_platform, pending_calls.c.author_id, pending_calls.c.author_name)
     .where(pending_calls.c.turn_id == bindparam("turn"))
@@ -153,7 +152,7 @@ _ASKED_BY = (
     .limit(1)
 )
 _NEWEST_TURNS = (
-    select(turns.c.id, turns.c.keeps_steps)
+    select(*turns.c["id", "keeps_steps", "steps_taken", "question_id"])
     .where(_IN_CONTEXT, turns.c.started_at.is_not(None), turns.c.id < bindparam("before"))
     .order_by(*_NEWEST_FIRST)
     .limit(bindparam("most"))
@@ -164,7 +163,6 @@ _SYSTEM_PROMPT = (
     .order_by(*_NEWEST_FIRST)
     .limit(1)
 )
-_SYSTEM_PROMPT_OF_TURN = _SYSTEM_PROMPT.where(turns.c.id == bindparam("turn"))
 _WAITING_CALLS = (
     select(pending_calls.c.id, pending_calls.c.tool)
     .where(
@@ -190,11 +188,6 @@ def find_state(connection: Connection, context_id: int, *, with_last_message: bo
     return state, last
 
 
-def find_turn(connection: Connection, turn_id: int) -> Any | None:
-    """Return how many steps a turn has taken, and the id of what it answers after it has waited."""
-    return connection.execute(_TURN, {"turn": turn_id}).one_or_none()
-
-
 def find_asked_by(connection: Connection, turn_id: int) -> Author | None:
     """Return on whose behalf a turn has waited."""
     row = connection.execute(_ASKED_BY, {"turn": turn_id}).one_or_none()
@@ -202,14 +195,16 @@ def find_asked_by(connection: Connection, turn_id: int) -> Author | None:
 
 
 def list_newest_turns(connection: Connection, context_id: int, before: int, limit: int) -> Sequence[Any]:
-    """Return the newest turns of a context that have started, each with whether it keeps the steps before it."""
+    """Return the newest turns of a context that have started, newest first.
+
+    Each has whether it keeps the steps before it, how many it has taken, and what it answers after it has waited.
+    """
     return connection.execute(_NEWEST_TURNS, {"context": context_id, "before": before, "most": limit}).all()
 
 
-def read_system_prompt(connection: Connection, context_id: int, turn_id: int | None = None) -> str:
-    """Return the system prompt of a turn, of the newest one by default; an empty text if none is stored."""
-    query = _SYSTEM_PROMPT if turn_id is None else _SYSTEM_PROMPT_OF_TURN
-    digest = connection.execute(query, {"context": context_id, "turn": turn_id}).scalar_one_or_none()
+def read_system_prompt(connection: Connection, context_id: int) -> str:
+    """Return the newest system prompt of a context; an empty text if none is stored."""
+    digest = connection.execute(_SYSTEM_PROMPT, {"context": context_id}).scalar_one_or_none()
     return "" if digest is None else read_blobs(connection, context_id, [digest]).get(digest, b"").decode()
 
 

@@ -10,9 +10,7 @@ from botservice.conversation.queries import (
     find_last_position,
     find_next_position,
     find_state,
-    find_turn,
     list_newest_turns,
-    read_system_prompt,
 )
 from botservice.conversation.step_records import StoredStep, read_steps
 from botservice.conversation.steps import TaskStep
@@ -85,7 +83,8 @@ def read_snapshot(
     if state is None:
         known = f"there is no context {context_id}"
         raise StorageError(f"{known}; where it was deleted: get it again with AgentContext.get_or_create")
-    in_view = turns_in_view(connection, context_id, turn_id) if with_steps else []
+    turns = turns_in_view(connection, context_id, turn_id) if with_steps else []
+    in_view = [row.id for row in turns]
     logs: dict[int, PromptLog] = {}
     stored = read_steps(connection, context_id, turn_ids=in_view, logs=logs) if in_view else []
     current = in_view[0] if in_view else None
@@ -94,7 +93,7 @@ def read_snapshot(
     floor = state.last_position or 0.0
     if in_view:
         floor = find_last_position(connection, context_id, without_turns=in_view)
-    of_turn = _OfTurn() if current is None else _read_turn(connection, context_id, current, stored)
+    of_turn = _read_turn(connection, context_id, turns[0], stored) if turns else _OfTurn()
     if turn_id is not None and of_turn.has_waited:
         last_user_message = of_turn.question
     return Snapshot(
@@ -102,7 +101,7 @@ def read_snapshot(
         state.metadata,
         last_user_message,
         current,
-        read_system_prompt(connection, context_id, current) if in_view else "",
+        "" if current is None else logs[current].system_prompt,
         stored,
         logs,
         floor,
@@ -123,27 +122,26 @@ def find_task(stored: list[StoredStep], turn_id: int | None) -> TaskStep | None:
     return first.item if first is not None and isinstance(first.item, TaskStep) else None
 
 
-def _read_turn(connection: Connection, context_id: int, turn_id: int, stored: list[StoredStep]) -> _OfTurn:
-    row = find_turn(connection, turn_id)
-    if row is None or row.question_id is None:
-        return _OfTurn(0 if row is None else row.steps_taken)
-    question = find_message(connection, context_id, row.question_id)
-    last = max((each.position for each in stored if each.turn_id == turn_id), default=None)
+def _read_turn(connection: Connection, context_id: int, turn: Any, stored: list[StoredStep]) -> _OfTurn:
+    if turn.question_id is None:
+        return _OfTurn(turn.steps_taken)
+    question = find_message(connection, context_id, turn.question_id)
+    last = max((each.position for each in stored if each.turn_id == turn.id), default=None)
     following = None if last is None else find_next_position(connection, context_id, last)
     is_last = last is None or following is None
     stride = 1.0 if is_last else (following - last) / _STEPS_BETWEEN  # type: ignore[operator]  # both are there
-    asked_by = find_asked_by(connection, turn_id)
-    return _OfTurn(row.steps_taken, question, stride, has_waited=True, asked_by=asked_by)
+    asked_by = find_asked_by(connection, turn.id)
+    return _OfTurn(turn.steps_taken, question, stride, has_waited=True, asked_by=asked_by)
 
 
-def turns_in_view(connection: Connection, context_id: int, turn_id: int | None = None) -> list[int]:
-    """Return the turns whose steps are in view, the newest first: back to the last one that began again."""
-    in_view: list[int] = []
+def turns_in_view(connection: Connection, context_id: int, turn_id: int | None = None) -> list[Any]:
+    """Return the rows of the turns whose steps are in view, the newest first: back to the last that began again."""
+    in_view: list[Any] = []
     before, limit = LARGEST_ID if turn_id is None else turn_id + 1, 1
     while rows := list_newest_turns(connection, context_id, before, limit):  # nearly always one round: most begin again
         for row in rows:
-            in_view.append(row.id)
+            in_view.append(row)
             if not row.keeps_steps:
                 return in_view
-        before, limit = in_view[-1], _TURNS_AT_ONCE
+        before, limit = in_view[-1].id, _TURNS_AT_ONCE
     return in_view

@@ -13,6 +13,7 @@ from botservice.conversation.prompt_log import PromptLog, Unsaved, read_prompt_l
 from botservice.conversation.queries import delete_steps, insert_steps, list_steps, update_steps
 from botservice.storage.blobs import digest_of, read_blobs, store_blobs
 from botservice.storage.database import Connection
+from botservice.storage.readers import leave_to_thread
 
 _BYTES: Final = "$bytes"
 _BLOB: Final = "$blob"
@@ -83,6 +84,7 @@ def _attached(value: Any, files: Mapping[str, bytes]) -> Any:
 
 
 _LARGEST_NUMBER = 2**31
+_READ_INLINE = 64_000  # characters of steps: a thread reads more
 _position = attrgetter("position")
 
 
@@ -324,6 +326,8 @@ def read_steps(
 ) -> list[StoredStep]:
     """Return the steps of turns, of all by default, in their order, and fill logs with the turns' prompt logs."""
     rows = list_steps(connection, context_id, turn_ids)
+    if sum(len(row.data) for row in rows) > _READ_INLINE:
+        leave_to_thread(connection)
     records = attach_files(connection, context_id, [row.data for row in rows])
     logs = {} if logs is None else logs
     return [_read(connection, context_id, row, record, logs) for row, record in zip(rows, records, strict=True)]

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from sqlalchemy import Connection, Engine, delete, func, select, update
+from sqlalchemy import Connection, Engine, bindparam, delete, func, select, update
 
 from botservice.core.errors import StorageError
 from botservice.storage.chunks import chunks
@@ -29,6 +29,9 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+_BY_DIGEST = select(*blobs.c["sha256", "data", "is_encrypted"]).where(
+    blobs.c.context_id == bindparam("context"), blobs.c.sha256.in_(bindparam("digests", expanding=True))
+)
 _insert = of_each_database(lambda insert: insert(blobs).on_conflict_do_nothing())
 
 
@@ -66,10 +69,7 @@ def read_blobs(connection: Connection, context_id: int, digests: Collection[str]
     """
     found: dict[str, bytes] = {}
     for chunk in chunks(digests):
-        query = select(blobs.c.sha256, blobs.c.data, blobs.c.is_encrypted).where(
-            blobs.c.context_id == context_id, blobs.c.sha256.in_(chunk)
-        )
-        for row in connection.execute(query):
+        for row in connection.execute(_BY_DIGEST, {"context": context_id, "digests": chunk}):
             try:
                 found[row.sha256] = _decrypt(connection, row.data) if row.is_encrypted else row.data
             except StorageError as error:
