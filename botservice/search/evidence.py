@@ -23,7 +23,7 @@ Places = NDArray[np.int32]
 _MOST: Final = 48  # pieces of words: a Chinese question of thirty characters has as many, with their pairs
 _WHOLE: Final = 3  # a whole word counts as so many
 _SPACELESS: Final = "\u3041"  # from here on, scripts whose words are taken in pieces
-_OFTEN: Final = 100  # messages that have a word: what only looks like it adds nothing (measured: docs/search.md)
+_OFTEN: Final = 3  # messages that have a word, the question among them: what only looks like it adds nothing
 _FEW: Final = 16  # one place in so many: sorting them takes less than going through all
 NOWHERE: Final = np.zeros(0, np.int64)
 
