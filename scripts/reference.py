@@ -30,7 +30,7 @@ ROOT: Final = Path(__file__).parents[1]
 _KEPT: Final = "sqlite:///botservice.db"  # the one value that .env.example sets
 _SHARED: Final = {"--app", "--json"}
 _DEFAULT: Final = " Default: "
-_PAGE: Final = re.compile(r"docs/(\S+)\.md")
+_SEE: Final = " See "  # a page, at the end of a text
 
 
 class Setting(NamedTuple):
@@ -82,15 +82,16 @@ def settings_tables() -> str:
     """Return a table for each group of settings."""
     parts: dict[str, list[str]] = {}
     for each in settings():
-        row = f"| `{each.name}` | {_linked(each.meaning)} | {_linked(each.default)} |"
+        meaning, _, page = each.meaning.partition(_SEE)
+        name = f"[`{each.name}`]({page.removeprefix('docs/')})" if page else f"`{each.name}`"
+        row = f"| {name} | {_with_code(meaning)} | {_with_code(each.default)} |"
         parts.setdefault(each.group, []).append(row)
     head = "| setting | meaning | default |\n|---|---|---|"
     return "\n\n".join(f"### {group}\n\n{head}\n" + "\n".join(rows) for group, rows in parts.items())
 
 
-def _linked(text: str) -> str:
-    """Return a text with links in the place of paths, and names and addresses as code."""
-    text = _PAGE.sub(lambda found: f"[{found[1].rpartition('/')[2]}]({found[1]}.md)", text)
+def _with_code(text: str) -> str:
+    """Return a text with names and addresses as code."""
     return re.sub(
         r"(?<![`\w/(])([A-Z]+_[A-Z_]+|https?://[^\s;,]+|/(?:metrics|export|web|healthz|readyz)\b)(?![`\w])",
         r"`\1`",

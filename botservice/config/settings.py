@@ -311,7 +311,7 @@ class ModelSettings(_Environment):
     openai_model: str | None = None
     """The model's name, as the server knows it. Default: gpt-6.1-terra"""
     openai_fallback_models: Names = ()
-    """Models on the same server, called in this order when the one before cannot answer, with commas between them.
+    """Models on the same server, with commas, that are called in this order if the first cannot answer.
     See docs/models.md
     """
     openai_api: Annotated[ApiChoice, BeforeValidator(str.lower)] = ApiChoice.AUTO
@@ -370,8 +370,8 @@ class Settings(ModelSettings):
     link_previews: bool = False
     """Telegram and Slack may fetch the pages behind links in answers. See docs/privacy.md"""
     encryption_key: Annotated[SecretStr, AfterValidator(_encryption_key)] | None = None
-    """Encrypts files and tokens: a random text of 32 characters or more. For a new key, put it in front, with a
-    comma. Default: no files are encrypted, and nobody can sign in to MCP servers
+    """Encrypts files and tokens: a random text of 32 characters or more. To change the key, write NEW,OLD.
+    Default: no files are encrypted, and nobody can sign in to MCP servers
     """
 
     # Telegram
@@ -404,7 +404,7 @@ class Settings(ModelSettings):
     slack_client_secret: SecretStr | None = None
     """See SLACK_CLIENT_ID."""
     slack_listen: Annotated[SlackListen, BeforeValidator(str.lower)] = SlackListen.THREADS
-    """The stored messages of channels: threads in which the bot takes part, or channels that it was added to."""
+    """Which messages of channels are stored: threads (in which the bot takes part) or channels (all)."""
     slack_pings: Annotated[SlackPings, BeforeValidator(str.lower)] = SlackPings.NONE
     """Whom a model's words may ping: none, users or all."""
     slack_unfurl: bool = False
@@ -432,7 +432,7 @@ class Settings(ModelSettings):
     """Where a worker serves /metrics, /healthz and /readyz; 0 takes any. Default: a worker listens nowhere"""
 
     web_access: Annotated[WebAccess, BeforeValidator(str.lower)] = WebAccess.ADMIN
-    """Access to the pages: admin, or link (people as well, each their own chat, by /web). See docs/access.md"""
+    """Who can open the web pages: admin, or link (people open their own chat by /web). See docs/access.md"""
 
     # The default agent
     max_steps: int = Field(10, ge=0)
@@ -462,7 +462,7 @@ class Settings(ModelSettings):
     ALERTS_TO), fetch_page, web_search; or none. See docs/tools.md
     """
     fetch_asks: Annotated[FetchAsks, BeforeValidator(str.lower)] = FetchAsks.MADE_UP
-    """Before which pages fetch_page asks: made-up (an address that the asker did not write), always or never."""
+    """When fetch_page asks: made-up (if the asker did not write the address), always or never."""
     mcp_config: str | None = None
     """The file that names MCP servers, or none. See docs/mcp.md Default: mcp.json, if it exists"""
     hooks_config: str | None = None
@@ -523,9 +523,7 @@ class Settings(ModelSettings):
     log_format: Annotated[LogFormat, BeforeValidator(str.lower)] = LogFormat.TEXT
     """The format of log lines: text or json."""
     alerts_to: Annotated[ChatAddress | None, NoDecode, _parsed(ChatAddress.parse)] = None
-    """The chat that is told when questions fail and when a person is called, such as telegram:-100123 or
-    slack:TEAM/CHANNEL. See docs/monitoring.md
-    """
+    """The chat that gets alerts, such as telegram:-100123 or slack:TEAM/CHANNEL. See docs/monitoring.md"""
     record_transitions: bool = False
     """Records each change of a state in the database, for tests. See docs/explanation/protocol.md"""
 
