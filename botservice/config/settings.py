@@ -404,7 +404,7 @@ class Settings(ModelSettings):
     slack_client_secret: SecretStr | None = None
     """See SLACK_CLIENT_ID."""
     slack_listen: Annotated[SlackListen, BeforeValidator(str.lower)] = SlackListen.THREADS
-    """Which messages of channels are stored: threads (in which the bot takes part) or channels (all)."""
+    """The messages of channels that are stored: threads (in which the bot takes part) or channels (all)."""
     slack_pings: Annotated[SlackPings, BeforeValidator(str.lower)] = SlackPings.NONE
     """Whom a model's words may ping: none, users or all."""
     slack_unfurl: bool = False
@@ -432,7 +432,7 @@ class Settings(ModelSettings):
     """Where a worker serves /metrics, /healthz and /readyz; 0 takes any. Default: a worker listens nowhere"""
 
     web_access: Annotated[WebAccess, BeforeValidator(str.lower)] = WebAccess.ADMIN
-    """Who can open the web pages: admin, or link (people open their own chat by /web). See docs/access.md"""
+    """Access to the web pages: admin, or link (people open their own chat by /web). See docs/access.md"""
 
     # The default agent
     max_steps: int = Field(10, ge=0)
