@@ -116,19 +116,27 @@ def carry_out(
     status = PendingStatus.ALLOWED if order.is_allowing else PendingStatus.DENIED
     by = None if identity is None else identity.id
     taken = [each for each in calls if decide_call(connection, each, status, now, by)]
-    for each in taken if order.is_always and order.is_allowing else ():
-        if each.author is not None and is_named(each.author):
+    for each in taken:
+        if each.author is not None and _is_for_always(each, order):
             grant_tool(connection, each.context_id, each.tool, each.author, now, digest=each.tool_digest)
     return taken
 
 
 def say_taken(calls: Sequence[WaitingCall], order: DecisionRequest, language: str | None) -> FormattedText:
     """Return what to tell the person who decided."""
-    key = "approval.said_denied"
-    if order.is_allowing:
-        key = "approval.said_always" if order.is_always else "approval.said_allowed"
-    tools = dict.fromkeys(each.tool for each in calls)
-    return below(*(say(key, language, tool=code(tool)) for tool in tools), is_close=True)
+    said = dict.fromkeys((_key_of(each, order), each.tool) for each in calls)
+    return below(*(say(key, language, tool=code(tool)) for key, tool in said), is_close=True)
+
+
+def _key_of(call: WaitingCall, order: DecisionRequest) -> str:
+    if not order.is_allowing:
+        return "approval.said_denied"
+    return "approval.said_always" if _is_for_always(call, order) else "approval.said_allowed"
+
+
+def _is_for_always(call: WaitingCall, order: DecisionRequest) -> bool:
+    """Return whether a call is allowed for always: only for one known person."""
+    return order.is_allowing and order.is_always and is_named(call.author)
 
 
 def decide_now(

@@ -9,7 +9,8 @@ import pytest
 from botservice import AgentContext, Author, ScriptedChatLLM
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_or_insert_context
-from botservice.storage.tables.waiting import pending_calls
+from botservice.storage.tables.waiting import pending_calls, tool_grants
+from botservice.texts import in_language
 from botservice.turns.event_queries import MAX_OWN_TURNS
 from botservice.turns.grant_queries import grant_tool, is_all_said_by, is_named
 from botservice.turns.run_options import utc_now
@@ -135,3 +136,18 @@ async def test_who_asks_stays_who_spoke_to_the_bot_where_the_process_ends_before
 async def test_what_is_asked_in_the_name_of_a_chat_is_not_allowed_for_always(storage):
     assert not is_named(Author("telegram", "-1001", "Admins"))
     assert is_named(Author("telegram", "1001", "Anna"))
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("decider", ["-1001", "olga"])
+async def test_always_is_not_confirmed_where_it_cannot_be_kept(storage, decider):
+    async with shop(storage, pay()) as bot:
+        await bot.say("pay Anna", "-1001")  # an administrator, in the name of the group
+        (says,) = await bot.asked()
+        assert (says[0].partition(" ")[0], len(says)) == ("/allow", 2), "there is no such button either"
+        await bot.say(f"{says[0]} always", decider)
+        texts = await bot.shows(lambda texts: len(texts) == 3)
+        assert "Allowed: pay" in texts[1]
+        assert in_language("approval.said_always", "en", tool="pay") not in texts
+        assert bot.till == [5]
+        assert await bot.read(tool_grants.select()) == []
