@@ -1,12 +1,14 @@
 """/start, /help, /stop, /new and /retry: beginning, ending and repeating what is said."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from botservice.commands.catalogue import Catalogue
 from botservice.commands.command import Command
 from botservice.core.messages import InboundMessage, Message
+from botservice.core.references import Reference, ReferenceKind
 from botservice.history.queries import begin_afresh
 from botservice.texts.formatted import below, command, line
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
@@ -60,19 +62,33 @@ async def _retry(request: CommandRequest) -> CommandAnswer:
     return CommandAnswer(apply=partial(last.delete, context_id=context_id), ask=question)
 
 
-def _as_asked_now(questions: Sequence[Message], command: InboundMessage) -> InboundMessage:
-    """Return the question as one message of its author, which later edits still find."""
-    newest = questions[-1]
+def _as_asked_now(asked: Sequence[Message], command: InboundMessage) -> InboundMessage:
+    """Return the question as one message of its author, which later edits still find.
+
+    What others said in the same turn stands in it as theirs: nobody is made to say the words of others.
+    """
+    newest = asked[-1]
+    questions = [each for each in asked if each.author == newest.author]
+    others = [each for each in asked if each.author != newest.author]
+    references = [held for each in questions for held in each.references]
+    for each in others:
+        references.append(_as_said(each))
+        references += [replace(held, file_count=0) for held in each.references]
     return InboundMessage(
         "\n".join(each.text for each in questions if each.text),
         newest.author,
-        tuple(file for each in questions for file in each.attachments),
+        tuple(file for each in (*questions, *others) for file in each.attachments),
         external_id=newest.external_id,
         language=command.language,
         is_private=command.is_private,
         own_text="",  # what was its author's own in it is not known any more
-        references=tuple(held for each in questions for held in each.references),
+        references=tuple(references),
     )
+
+
+def _as_said(message: Message) -> Reference:
+    text, files = message.text, len(message.attachments)
+    return Reference(ReferenceKind.FORWARD, message.author, text, message.external_id, file_count=files)
 
 
 RETRY: Final = Command("retry", _retry)
