@@ -135,7 +135,7 @@ class Agent(ABC):
     def llm(self, given: ChatLLM | None) -> None:
         self._llm = None if given is None else adopt(ChatLLM, given, "llm=", remedy=_GIVE_MODEL)
 
-    def as_tool(
+    def as_tool(  # noqa: PLR0913 - what one may say of a tool
         self,
         name: str | None = None,
         description: str | None = None,
@@ -146,6 +146,7 @@ class Agent(ABC):
         timeout_seconds: float = SUB_AGENT_TIMEOUT_SECONDS,
         max_calls: int | None = None,
         needs_approval: NeedsApproval = False,
+        roles: Iterable[str] | None = None,
     ) -> Tool:
         """Build a tool with which another agent delegates a task to this one. This agent sees only the task.
 
@@ -174,6 +175,7 @@ class Agent(ABC):
             timeout_seconds=timeout_seconds,
             max_calls=max_calls,
             needs_approval=needs_approval,
+            roles=roles,
         )
 
     async def tools_now(self) -> Mapping[str, Tool]:

@@ -176,7 +176,8 @@ class FunctionsBasedAgent(Agent):
     async def offered_tools(self, context: AgentContext) -> Sequence[Tool]:
         """List the tools that the next model call offers."""
         own = await self._own_tools(context)
-        if not self.toolsets and len(own) <= MOST_IN_A_REQUEST and not has_fewer_tools(context):
+        is_limited = has_fewer_tools(context) or any(each.roles is not None for each in own.values())
+        if not self.toolsets and len(own) <= MOST_IN_A_REQUEST and not is_limited:
             return list(own.values())  # nothing to choose among, as in most chats
         return await self._toolbox.offered_tools(own, context.completed_steps, context)
 

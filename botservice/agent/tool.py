@@ -5,7 +5,7 @@ import inspect
 import json
 import math
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, overload
 
 import docstring_parser
@@ -13,6 +13,7 @@ import docstring_parser
 from botservice.agent.tool_signature import Signature
 from botservice.conversation.context import AgentContext
 from botservice.core.errors import InvalidTool
+from botservice.core.policies import read_roles
 
 ToolFunction = Callable[..., Any]
 NeedsApproval = bool | Callable[[dict[str, Any], AgentContext], Any]
@@ -43,6 +44,7 @@ class Tool:
         needs_approval: Whether a person has to approve each call, or a callable that decides; one that fails means yes.
         reads_untrusted: Whether its results may contain words of strangers, such as pages or mails. Afterwards, tools
             that a person always allows ask again.
+        roles: The roles of people for whom it may run; None for everybody.
         shows_files: Whether its files are sent with the answer, and not only to the model.
     """
 
@@ -60,6 +62,7 @@ class Tool:
         max_calls: int | None = None,
         needs_approval: NeedsApproval = False,
         reads_untrusted: bool = False,
+        roles: Iterable[str] | None = None,
     ) -> None:
         """Wrap function.
 
@@ -76,6 +79,11 @@ class Tool:
             raise InvalidTool(f"max_calls of {self.name} must be 1 or more, or None, not {max_calls}")
         if not isinstance(needs_approval, bool) and not callable(needs_approval):
             raise InvalidTool(f"needs_approval of {self.name} must be True, False or callable, not {needs_approval!r}")
+        self.roles = None if roles is None else read_roles(roles)
+        if roles is not None and self.roles is None:
+            raise InvalidTool(
+                f'roles of {self.name} must be a list of names such as ["owner", "member"], not {roles!r}'
+            )
         documented, parameters = _read_docstring(inspect.getdoc(function) or "")
         self.description = description or documented
         self.is_final = is_final
@@ -143,6 +151,7 @@ def tool(
     max_calls: int | None = None,
     needs_approval: NeedsApproval = False,
     reads_untrusted: bool = False,
+    roles: Iterable[str] | None = None,
 ) -> Callable[[ToolFunction], Tool]: ...
 def tool(function: ToolFunction | None = None, /, **options: Any) -> Tool | Callable[[ToolFunction], Tool]:
     """Turn a function into a tool: `@tool`, or `@tool(name=…, is_final=…)` with the options of `Tool`."""

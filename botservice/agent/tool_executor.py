@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from botservice.agent.tool import Later, Tool
 from botservice.agent.tool_outputs import OutputError, cut, read_output
+from botservice.agent.tool_rights import explain_refusal, find_allowed
 from botservice.agent.tool_signature import ArgumentsError
 from botservice.agent.toolbox import Tools
 from botservice.conversation.context import AgentContext
@@ -91,7 +92,9 @@ async def execute(tools: Mapping[str, Tool], call: ToolCall, context: AgentConte
     tool = tools.get(call.name)
     with measured(ToolRun(call, is_known=tool is not None)) as run:
         if tool is None:
-            outcome = refused(_why_missing(tools, call.name))
+            outcome = refused(_why_missing(tools, call.name, await find_allowed(tools, context)))
+        elif (refusal := await explain_refusal(tool, context)) is not None:
+            outcome = refused(refusal)
         elif call.malformed_arguments is not None:
             outcome = refused(
                 f"the arguments of {call.name} are not a JSON object, or it is nested too deep, or one of its numbers "
@@ -103,11 +106,11 @@ async def execute(tools: Mapping[str, Tool], call: ToolCall, context: AgentConte
     return replace(outcome, duration_seconds=time.monotonic() - started)
 
 
-def _why_missing(tools: Mapping[str, Tool], name: str) -> str:
+def _why_missing(tools: Mapping[str, Tool], name: str, allowed: Iterable[str]) -> str:
     reason = tools.explain_missing(name) if isinstance(tools, Tools) else None
     if reason is not None:
         return reason
-    known = sorted(tools)
+    known = sorted(allowed)
     more = f" and {len(known) - _MOST_NAMED} more" if len(known) > _MOST_NAMED else ""
     return f"there is no tool {name!r}; there are: {', '.join(known[:_MOST_NAMED]) or 'none'}{more}"
 

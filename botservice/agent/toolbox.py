@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from botservice.agent.tool import Tool
+from botservice.agent.tool_rights import find_allowed, note_withheld
 from botservice.conversation.context import AgentContext
 from botservice.conversation.steps import ActionStep
 from botservice.core.adapters import adopt
@@ -100,7 +101,7 @@ class Toolbox:
         self._failing: set[Toolset] = set()
 
     async def callable_tools(self, own: Mapping[str, Tool], context: AgentContext | None = None) -> Mapping[str, Tool]:
-        """Collect all tools that can be called now, by name.
+        """Collect all tools that can be called now, by name; the role of who asks is judged where a call runs.
 
         Args:
             context: Where; without it, only what may be called anywhere.
@@ -109,7 +110,7 @@ class Toolbox:
         if not self.toolsets:
             return own
         foreign = await self._foreign(own, context)
-        finder = [_finder(foreign)] if len(foreign) > MOST_FROM_TOOLSETS else []
+        finder = [_finder(await _allowed(foreign, context))] if len(foreign) > MOST_FROM_TOOLSETS else []
         return Tools([*own.values(), *finder, *foreign], self.toolsets)
 
     async def offered_tools(
@@ -121,8 +122,12 @@ class Toolbox:
             done: The steps of this prompt: what was found or called in them is offered as well.
         """
         own = _fit_for(context, own)
-        offered = list(own.values())
         foreign = await self._foreign(own, context) if self.toolsets else []
+        if context is not None:
+            allowed = {each.name for each in await note_withheld([*own.values(), *foreign], context)}
+            own = {name: each for name, each in own.items() if each.name in allowed}
+            foreign = [each for each in foreign if each.name in allowed]
+        offered = list(own.values())
         if len(foreign) <= MOST_FROM_TOOLSETS:
             offered += foreign
         else:
@@ -171,6 +176,12 @@ class Toolbox:
             self._said[event] = found
             if found:
                 logger.warning(event, extra={"tools": ", ".join(sorted(found))})
+
+
+async def _allowed(tools: Sequence[Tool], context: AgentContext | None) -> Sequence[Tool]:
+    if context is None:
+        return tools
+    return list((await find_allowed({each.name: each for each in tools}, context)).values())
 
 
 def has_fewer_tools(context: AgentContext) -> bool:

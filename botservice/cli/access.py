@@ -83,6 +83,19 @@ def revoke(
     typer.echo(f"{who} no longer has access{_unheard(is_heard_of)}")
 
 
+@access_cli.command()
+def role(
+    who: Annotated[str, typer.Argument(metavar="PLATFORM:ID", help="A person, such as telegram:42.")],
+    roles: Annotated[list[str], typer.Argument(help="owner, member, guest, or names of your own.")],
+) -> None:
+    """Give a person exactly these roles, on which tools may depend."""
+    gate, is_heard_of = _access(), _check_platform(who)
+    with_storage(
+        lambda storage: storage.write(lambda connection: gate.set_roles(connection, who, roles, _BY, storage.now()))
+    )
+    typer.echo(f"{who} now has: {', '.join(roles)}{_unheard(is_heard_of)}")
+
+
 def usage(
     by: Annotated[str, typer.Option(help="person, chat, model or day.")] = "person",
     since: Annotated[
@@ -176,7 +189,8 @@ def _line(entry: "AccessEntry") -> str:
             f"waits    {entry.subject.kind:<6}  {entry.subject.name}{name}  {entry.code}  until {entry.until:%H:%M} UTC"
         )
     source = f"  by {printable(entry.source)}" if entry.source else ""
-    return f"{entry.role:<7}  {entry.subject.kind:<6}  {printable(entry.subject.name)}{source}"
+    roles = f"  {', '.join(entry.roles)}" if entry.roles else ""
+    return f"{entry.role:<7}  {entry.subject.kind:<6}  {printable(entry.subject.name)}{roles}{source}"
 
 
 def _as_dict(entry: "AccessEntry") -> dict[str, Any]:
@@ -184,6 +198,7 @@ def _as_dict(entry: "AccessEntry") -> dict[str, Any]:
         "kind": entry.subject.kind.value,
         "subject": entry.subject.name,
         "role": entry.role and entry.role.value,
+        "roles": list(entry.roles),
         "by": entry.source,
         "name": entry.name,
         "code": entry.code,

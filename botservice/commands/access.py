@@ -1,12 +1,13 @@
-"""/approve, /revoke and /access: owners decide who has access, members bring the service into groups."""
+"""Commands about people: owners decide who has access and which roles, members bring the service into groups."""
 
 from typing import Final
 
 from botservice.commands.command import Command
-from botservice.core.errors import BotServiceError
+from botservice.core.errors import BotServiceError, SetBySettings
 from botservice.core.formatted_text import FormattedText
 from botservice.core.policies import is_identity
 from botservice.core.quoting import shortened
+from botservice.core.references import ReferenceKind
 from botservice.people.access_queries import is_heard_of
 from botservice.people.access_values import AccessEntry, AccessRole, SubjectKind
 from botservice.people.identities import as_code
@@ -98,6 +99,42 @@ async def _list(request: CommandRequest) -> CommandAnswer:
     return CommandAnswer(below(mode, bulleted(_line(entry, request) for entry in entries), is_close=True))
 
 
+async def _set_roles(request: CommandRequest) -> CommandAnswer:
+    if request.role is not AccessRole.OWNER:
+        return CommandAnswer(request.say("access.for_owners"))
+    words, access, storage = request.call.arguments.split(), request.access, request.context.storage
+    name = words.pop(0) if words and ":" in words[0] else _find_replied_to(request)
+    roles, by = [each.lower() for each in words], person_name(request.message.author)
+    if not (is_identity(name) and await _is_heard_of(name, request)):
+        return CommandAnswer(request.say("role.how"))
+    try:
+        await storage.read(lambda connection: access.check_roles(connection, name, roles))
+    except SetBySettings as error:
+        return CommandAnswer(request.say("role.by_setting", name=code_span(name), setting=error.setting))
+    except BotServiceError:
+        return CommandAnswer(request.say("role.how"))
+    return CommandAnswer(
+        request.say("role.done", who=code_span(name), roles=code_span(", ".join(dict.fromkeys(roles)))),
+        apply=lambda connection: access.set_roles(connection, name, roles, by, request.now),
+    )
+
+
+def _find_replied_to(request: CommandRequest) -> str:
+    """Return the person whose message a command replies to, or an empty name."""
+    replies = (each for each in request.message.references if each.kind is ReferenceKind.REPLY)
+    return next((person_name(each.author) for each in replies if not each.is_of_assistant), "")
+
+
+async def _list_roles(request: CommandRequest) -> CommandAnswer:
+    access, storage, author = request.access, request.context.storage, request.message.author
+    if request.role is not AccessRole.OWNER or not request.message.is_private:
+        own = await storage.read(lambda connection: access.tool_roles(connection, author))
+        return CommandAnswer(request.say("roles.own", roles=code_span(", ".join(sorted(own)) or "blocked")))
+    held = await storage.read(access.list_roles)
+    lines = (request.say("roles.entry", name=name, roles=", ".join(sorted(roles))) for name, roles in held.items())
+    return CommandAnswer(bulleted(lines) if held else request.say("roles.none"))
+
+
 def _line(entry: AccessEntry, request: CommandRequest) -> FormattedText:
     if entry.role is None:
         return request.say("access.waits", who=_label(entry, request), code=entry.code or "")
@@ -115,4 +152,6 @@ def _label(entry: AccessEntry, request: CommandRequest) -> FormattedText:
 
 APPROVE: Final = Command("approve", _approve, is_listed=False)
 REVOKE: Final = Command("revoke", _revoke, is_listed=False)
+ROLE: Final = Command("role", _set_roles, is_listed=False)
+ROLES: Final = Command("roles", _list_roles, is_listed=False, is_personal=True)
 ACCESS: Final = Command("access", _list, is_listed=False, is_personal=True)

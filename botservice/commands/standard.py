@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from botservice.commands.access import ACCESS, APPROVE, REVOKE
+from botservice.commands.access import ACCESS, APPROVE, REVOKE, ROLE, ROLES
 from botservice.commands.approvals import ALLOW_COMMAND, DENY_COMMAND, TOOLS
 from botservice.commands.basics import NEW, RETRY, START, STOP, help_command
 from botservice.commands.catalogue import Catalogue
@@ -35,7 +35,7 @@ def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
         PASSAGE,
     ]
     about_people = [MEMORY, FORGET, EXPORT, LINK, UNLINK]
-    for_owners = [PAUSE_COMMAND, RESUME, APPROVE, REVOKE, ACCESS, LEARN]
+    for_owners = [PAUSE_COMMAND, RESUME, APPROVE, REVOKE, ACCESS, ROLE, ROLES, LEARN]
     catalogue = Catalogue(
         [START, help_command(lambda: catalogue), *of_chat, *about_people, USAGE, STOP, *for_owners, *more]
     )

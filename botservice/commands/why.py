@@ -13,7 +13,7 @@ from botservice.conversation.items import MemoryItem
 from botservice.conversation.step_records import read_steps
 from botservice.conversation.steps import ActionStep, FailedStep, TaskStep
 from botservice.conversation.sub_runs import sub_runs
-from botservice.conversation.tool_calls import state_of_unmade
+from botservice.conversation.tool_calls import NOT_ALLOWED, state_of_unmade
 from botservice.core.errors import LLMFailure
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Author, Moment, TokenUsage
@@ -49,6 +49,7 @@ class Sources:
         coverage: How much of what was asked for the best of it has, from 0 to 1, where that is known.
         documents: The passages of documents, with their scores from 0 to 1.
         by_meaning: Whether it was found by meaning, besides words, where that is known.
+        withheld: The tools that were not offered because of a role, with the roles that they want.
         taken: What each of these calls took, with the model that answered.
     """
 
@@ -61,6 +62,7 @@ class Sources:
     documents: list[str] = field(default_factory=list)
     facts: list[str] = field(default_factory=list)
     tools: list[tuple[str, str | None]] = field(default_factory=list)
+    withheld: dict[str, str] = field(default_factory=dict)
     models: list[str] = field(default_factory=list)
     calls: int = 0
     taken: list[tuple[str, TokenUsage]] = field(default_factory=list)
@@ -125,6 +127,8 @@ def _add_search(sources: Sources, facts: Any) -> None:
         sources.coverage = coverage if isinstance(coverage, float) else sources.coverage
         sources.by_meaning = by_meaning if isinstance(by_meaning, bool) else sources.by_meaning
         quoted = [f"{place} ({score:.2f})" for _, place, score in facts.get("documents") or ()]
+        withheld = facts.get("withheld") or {}
+        sources.withheld |= {str(name): ", ".join(map(str, roles)) for name, roles in withheld.items()}
         sources.documents = list(dict.fromkeys([*sources.documents, *quoted]))
 
 
@@ -245,6 +249,9 @@ def _made_of(say: Say, sources: Sources, *, may_see: bool) -> Iterator[Formatted
         yield line(say("why.facts"), " ", say("why.hidden", count=len(sources.facts)))
     if sources.tools:
         yield below(say("why.tools"), _listed(say, [_tool(say, *each) for each in sources.tools]), is_close=True)
+    if sources.withheld:
+        missing = [line(words(_cut(f"{name} ({roles})", _LONGEST))) for name, roles in sources.withheld.items()]
+        yield below(say("why.withheld"), _listed(say, missing), is_close=True)
     yield say(
         "why.model",
         model=_cut(", ".join(sources.models) or "?", _LONGEST_QUESTION),
@@ -272,6 +279,8 @@ def _money(request: CommandRequest, sources: Sources) -> str | None:
 def _tool(say: Say, name: str, error: str | None) -> FormattedText:
     if error is None:
         outcome = say("why.worked")
+    elif error.startswith(NOT_ALLOWED):
+        outcome = say("why.no_role")
     else:
         is_unmade = state_of_unmade(error) is not None
         outcome = say("why.unmade") if is_unmade else say("why.failed", error=_cut(error, _LONGEST))

@@ -1,7 +1,7 @@
 """One conversation with everything that belongs to it."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -53,6 +53,9 @@ class AgentContext:
         on_text: Receives the pieces of an answer while the model writes it; None without a listener.
         on_thought: Receives the thoughts that a model shows; None without a listener.
         delegate: Delegates a task to another agent while a turn runs; None otherwise.
+        find_roles: Finds the roles of each person who asks in the turn that runs; None otherwise.
+        unlimited_tools: The names of the tools that run in the current turn whatever roles they want.
+        withheld_tools: The tools that were last not offered because of a role, with the roles that they want.
         language: The two-letter language of the person who started the turn; None if unknown.
         turn_id: The turn of the memory.
         looking_at: The page or document that the person has open while they ask; it is not stored.
@@ -82,6 +85,9 @@ class AgentContext:
         self.on_text: TextSink | None = None
         self.on_thought: TextSink | None = None
         self.delegate: Callable[..., Any] | None = None
+        self.find_roles: Callable[[], Awaitable[Sequence[frozenset[str]]]] | None = None
+        self.unlimited_tools: frozenset[str] = frozenset()
+        self.withheld_tools: Mapping[str, Sequence[str]] = {}
         self.language: str | None = None
         self.looking_at: str | None = None
         self.output_form: OutputForm | None = None

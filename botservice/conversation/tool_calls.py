@@ -19,6 +19,9 @@ DENIED: Final = (
 EXPIRED: Final = "Not made: nobody allowed this call in time. Say so, and make it again only if the person asks for it."
 WITHDRAWN: Final = "Stopped by the person before it was allowed: it was not made."
 
+NOT_ALLOWED: Final = "not allowed: "
+"""What is told of a call begins with, after "Error: ", that a role refuses."""
+
 _STATES: Final[Mapping[str, str]] = {DENIED: "denied", EXPIRED: "expired", WITHDRAWN: "withdrawn"}
 
 

@@ -56,6 +56,18 @@ class SettingsError(BotServiceError):
         self.names = tuple(names)
 
 
+class SetBySettings(BotServiceError):
+    """A setting says otherwise than what is wanted of a person.
+
+    Attributes:
+        setting: Its name, such as OWNERS.
+    """
+
+    def __init__(self, message: str, setting: str) -> None:
+        super().__init__(message)
+        self.setting = setting
+
+
 class InvalidArgument(BotServiceError, ValueError):
     """An argument is invalid; the message names it, the given value and the allowed ones."""
 

@@ -1,7 +1,7 @@
 """What the owner decides, as settings spell it: who may come in, and what it may cost."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -15,6 +15,12 @@ ANY_MODEL: Final = "*"
 # On Slack, people and channels have ids within their team alone: without it, nobody would be meant. On Telegram, ids
 # are numbers, those of groups and channels below zero; an @name changes hands, and nobody is known by it.
 _IDENTITY = re.compile(r"(?!slack:|telegram:)[a-z][a-z0-9_]*:\S+|slack:[^\s:]+:[^\s:]+|telegram:-?[1-9][0-9]*")
+OWNER_ROLE: Final = "owner"
+MEMBER_ROLE: Final = "member"
+GUEST_ROLE: Final = "guest"
+"""The roles that exist by themselves: an owner may use every tool, and everybody who is not blocked is a guest."""
+
+_ROLE = re.compile(r"(?!blocked$)[a-z][a-z0-9_-]{0,31}")
 _LIMIT = re.compile(r"(?P<amount>[0-9][0-9_.]*)(?P<factor>[kKmM]?)\s*(?P<unit>[a-z]+)\s*/\s*(?P<period>[a-z]+)")
 _PRICE = re.compile(r"(?P<model>[^=\s]+)\s*=\s*(?P<prices>[0-9./\s]+)")
 _DATE = re.compile(r"-(20[0-9]{2}-[0-9]{2}-[0-9]{2}|20[0-9]{6}|latest)$")
@@ -132,6 +138,18 @@ def parse_identities(text: str) -> frozenset[str]:
 def is_identity(name: str) -> bool:
     """Return whether name may be a person's or a chat's: platform:id."""
     return _IDENTITY.fullmatch(name) is not None
+
+
+def is_role(name: str) -> bool:
+    """Return whether a person may have a role of this name."""
+    return _ROLE.fullmatch(name) is not None
+
+
+def read_roles(given: object) -> frozenset[str] | None:
+    """Return the roles that are listed, or None if it is no list of at least one role."""
+    listed = [] if isinstance(given, str) or not isinstance(given, Iterable) else list(given)
+    is_right = bool(listed) and all(isinstance(each, str) and is_role(each) for each in listed)
+    return frozenset(map(str, listed)) if is_right else None
 
 
 def parse_limits(text: str) -> tuple[Limit, ...]:

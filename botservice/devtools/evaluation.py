@@ -17,7 +17,7 @@ from botservice.conversation.context import AgentContext
 from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, LLMError
 from botservice.core.messages import Author
-from botservice.core.policies import NANO
+from botservice.core.policies import NANO, OWNER_ROLE
 from botservice.devtools.cases import Case, Suite, find_failures
 from botservice.devtools.recorded_turn import cost_of
 from botservice.devtools.replayed_answers import Changes, ReplayedAnswer
@@ -107,6 +107,7 @@ async def build(agent: Agent, case: Case, changes: Changes) -> tuple[Sequence[Ch
         raise BotServiceError(f"{type(agent).__name__} builds no prompts: cases can be past turns alone")
     async with Storage.open("sqlite://") as storage:
         context = await AgentContext.get_or_create(storage, {"transport": "eval", "chat_id": "1"})
+        context.find_roles = _find_roles
         tools = dict(await offered_tools(agent, context))
         if case.messages:
             return _given(agent, context, case, changes), tools
@@ -120,6 +121,11 @@ async def build(agent: Agent, case: Case, changes: Changes) -> tuple[Sequence[Ch
         await context.chat_history.append_user_message(case.question, author=author)
         prompt: Prompt = await agent.build_prompt(context)
         return changes.apply(prompt, prompt.sections(), [agent.prompt]), tools
+
+
+async def _find_roles() -> list[frozenset[str]]:
+    """Return the roles of who asks in a case: those of an owner, so that it can be about every tool."""
+    return [frozenset({OWNER_ROLE})]
 
 
 def _given(agent: FunctionsBasedAgent, context: AgentContext, case: Case, changes: Changes) -> list[ChatMessage]:

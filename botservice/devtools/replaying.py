@@ -33,6 +33,7 @@ from botservice.people.usage import ModelCall, Payer
 from botservice.people.usage_queries import record_call
 from botservice.service import AgentService
 from botservice.storage.database import Connection, Storage
+from botservice.turns.asker_roles import find_roles
 
 ANY_ARGUMENTS: Final = "*"
 _MISSING: Final = (
@@ -233,6 +234,7 @@ async def _ask(
     agent, budgets = service.agent, service.options.budgets
     prompt = _prompt_of(agent, record, changes)
     context = await AgentContext.load(storage, record.context_id, record.turn_id)
+    context.find_roles = partial(find_roles, service.options.access, context, record.turn_id)
     tools = await offered_tools(agent, context)
     talk = ReplayDialog(llm, tools, RecordedResults(record.tool_calls), budgets, service.options.max_steps)
     try:

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from botservice.agent.tool import DEFAULT_TIMEOUT_SECONDS
 from botservice.core.errors import SettingsError
+from botservice.core.policies import read_roles
 from botservice.telemetry.logs import register_secret
 
 _LONGEST: Final = 8_000  # characters of one value that are looked through
@@ -25,9 +26,10 @@ _SECRET: Final = re.compile(r"key|token|secret|password|passwd|credential|auth(?
 _PLAIN: Final = frozenset({"HOME", "USER", "LOGNAME", "PATH", "SHELL", "TERM", "PWD", "TMPDIR", "LANG"})
 _OF_COMMANDS: Final = ("command", "args", "env", "cwd")
 _OF_ADDRESSES: Final = ("url", "headers", "auth", "client_id", "client_secret")
-_OF_BOTH: Final = ("tools", "approval", "timeout", "trusted", "disabled", "type")
+_OF_BOTH: Final = ("tools", "approval", "roles", "timeout", "trusted", "disabled", "type")
 _OF_OTHERS: Final = frozenset({"description", "alwaysAllow", "autoApprove"})  # other programs' keys, of no effect here
 _TYPES: Final = frozenset({"stdio", "http", "streamable-http", "streamableHttp"})
+_OTHERS: Final = "*"  # the tools of a server that its roles do not name
 _LONGEST_SHOWN: Final = 40
 _LONGEST_NAME: Final = 24  # so that 38 of a tool's 64 letters are left for the tool
 
@@ -67,6 +69,7 @@ class ServerConfig:
         prefix: What the names of its tools begin with.
         tools: The tools that may be offered; None for all.
         is_trusted: Whether its results hold nothing that strangers wrote, whatever its tools say.
+        roles: The roles of people for whom a tool runs, by the tool; what stands under `*` is for all others.
         has_sign_in: Whether each person signs in by OAuth, whatever the server says without that.
         client_id: As whom this service is registered there; without one it registers by itself.
     """
@@ -86,6 +89,16 @@ class ServerConfig:
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
     is_trusted: bool = False
+    roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+    def roles_of(self, tool: str | None = None) -> frozenset[str] | None:
+        """Return the roles for one of its tools, or for what has no name there; None for everybody."""
+        return self.roles.get(tool or _OTHERS, self.roles.get(_OTHERS))
+
+    @property
+    def tools_with_roles(self) -> list[str]:
+        """The tools that its roles name."""
+        return sorted(self.roles.keys() - {_OTHERS})
 
 
 def read_file(path: Path | str, environment: Mapping[str, str] | None = None) -> list[ServerConfig]:
@@ -168,6 +181,7 @@ class _Entry:
             client_id=text("client_id"),
             client_secret=self._secret("client_secret"),
             is_trusted=self._is_trusted(),
+            roles=self._roles(),
         )
 
     def _fail(self, what: str, key: str | None = None) -> NoReturn:
@@ -284,6 +298,17 @@ class _Entry:
         if value not in list(Approval):
             self._fail(f"it must be one of {', '.join(Approval)}", "approval")
         return Approval(value)
+
+    def _roles(self) -> dict[str, frozenset[str]]:
+        value = self._entry.get("roles", {})
+        entries = value if isinstance(value, dict) else {_OTHERS: value}
+        roles: dict[str, frozenset[str]] = {}
+        for tool, names in entries.items():
+            read = read_roles(names)
+            if read is None:
+                self._fail('it must be a list of roles such as ["owner"], or an object of those by tool', "roles")
+            roles[tool] = read
+        return roles
 
     def _is_trusted(self) -> bool:
         value = self._entry.get("trusted", False)

@@ -261,7 +261,10 @@ class ServerConnection:
         if cursor is not None:
             logger.warning("mcp.listing_cut", extra={"server": self.config.prefix, "tools": len(found)})
         config = self.config
-        self.listing = await asyncio.to_thread(read_listing, config.prefix, found[:_MOST_TOOLS], config.tools)
+        shown = found[:_MOST_TOOLS]
+        self.listing = await asyncio.to_thread(
+            read_listing, config.prefix, shown, config.tools, config.tools_with_roles
+        )
 
     def _note_up(self, client: "Client") -> None:
         self._client, self.problem = client, None

@@ -49,8 +49,14 @@ class ListedTool:
     is_open_world: bool = True
 
 
-def read_listing(server: str, tools: Iterable[Any], allowed: frozenset[str] | None) -> tuple[ListedTool, ...]:
-    """Return the tools that may be offered; each of the others is named in the log."""
+def read_listing(
+    server: str, tools: Iterable[Any], allowed: frozenset[str] | None, limited: Iterable[str] = ()
+) -> tuple[ListedTool, ...]:
+    """Return the tools that may be offered; each of the others is named in the log.
+
+    Args:
+        limited: The tools for which the file names roles: one that the server does not have is named as well.
+    """
     found: dict[str, ListedTool] = {}
     for tool in tools:
         if allowed is not None and tool.name not in allowed:
@@ -64,7 +70,7 @@ def read_listing(server: str, tools: Iterable[Any], allowed: frozenset[str] | No
             _leave_out(server, tool.name, str(error))
         except Exception as error:  # noqa: BLE001 - a border: whatever a server says, it costs this tool only
             _leave_out(server, tool.name, f"it cannot be read ({type(error).__name__})")
-    missing = () if allowed is None else sorted(allowed - found.keys())
+    missing = sorted({*limited, *(allowed or ())} - found.keys())
     for name in missing:
         _leave_out(server, name, "the server has no such tool that can be used")
     return tuple(found.values())

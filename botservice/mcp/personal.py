@@ -188,7 +188,14 @@ class PersonalServers:
             raise OutputError("this is not what their page shows: have them look again, or sign in again")
 
         said = f"Have the person sign in to {config.name}, whose tools you can use for them then."
-        return Tool(sign_in, name=f"{config.prefix}__sign_in", description=said, idempotent=True, max_calls=1)
+        return Tool(
+            sign_in,
+            name=f"{config.prefix}__sign_in",
+            description=said,
+            idempotent=True,
+            max_calls=1,
+            roles=config.roles_of(),
+        )
 
     async def _confirm(self, context: AgentContext, config: ServerConfig, code: str) -> bool:
         asker = await find_asker(context)

@@ -150,6 +150,7 @@ class MCPTool(Tool):
             idempotent=listed.is_idempotent,
             timeout_seconds=config.timeout_seconds,
             reads_untrusted=listed.is_open_world and not config.is_trusted,
+            roles=config.roles_of(listed.name),
         )
         is_asked = config.approval is Approval.WRITES and not listed.is_read_only
         self.needs_approval = is_asked or config.approval is Approval.ALWAYS

@@ -2,26 +2,30 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
-from datetime import datetime
+from collections.abc import Collection, Mapping
+from datetime import UTC, datetime
 from typing import Final
 
 from botservice.config.settings import Settings
-from botservice.core.errors import BotServiceError
+from botservice.core.errors import BotServiceError, SetBySettings
 from botservice.core.messages import Author, InboundMessage
-from botservice.core.policies import AccessMode, is_identity
+from botservice.core.policies import GUEST_ROLE, MEMBER_ROLE, OWNER_ROLE, AccessMode, is_identity, is_role
 from botservice.people.access_queries import (
     Owe,
+    add_roles,
+    end_access,
     grant,
     is_anybody_blocked,
     issue_code,
     list_entries,
     list_owners,
+    list_person_roles,
     read_code,
     read_inviter,
     read_names,
     read_roles,
     take_code,
+    take_roles,
     tell_once,
 )
 from botservice.people.access_values import AccessEntry, AccessRole, Notice, Ruling, Subject, SubjectKind
@@ -115,6 +119,65 @@ class Access:
         role, _ = self._roles(connection, person_name(person), "")
         return role is AccessRole.OWNER
 
+    def tool_roles(self, connection: Connection, author: Author | None) -> frozenset[str]:
+        """Return the roles by which a person may use tools: on every platform, in every chat; none of a blocked one.
+
+        Who is not known as one person, such as an administrator who writes in the name of a group, is a guest.
+        """
+        person = person_name(author)
+        if author is None or not person or author.is_chat:
+            return frozenset({GUEST_ROLE})
+        role: AccessRole | None = AccessRole.OWNER
+        if not _is_own(author.platform, author.id):
+            role, _ = self._roles(connection, person, "")
+        if role is AccessRole.BLOCKED:
+            return frozenset()
+        of_access = {AccessRole.OWNER: {MEMBER_ROLE, OWNER_ROLE}, AccessRole.MEMBER: {MEMBER_ROLE}}
+        more = of_access.get(role, set()) if role is not None else set()
+        return frozenset({GUEST_ROLE, *more, *list_person_roles(connection, person)})
+
+    def list_roles(self, connection: Connection) -> dict[str, set[str]]:
+        """Return the accounts that have more than the role of a guest, with their roles."""
+        held: dict[str, set[str]] = {}
+        for entry in self.entries(connection, datetime.max.replace(tzinfo=UTC)):
+            if entry.subject.kind is SubjectKind.PERSON and entry.role in (AccessRole.OWNER, AccessRole.MEMBER):
+                held.setdefault(entry.subject.name, set()).update({entry.role.value, *entry.roles})
+        return held
+
+    def check_roles(self, connection: Connection, name: str, roles: Collection[str]) -> None:
+        """Check that a person can be given exactly these roles.
+
+        Raises:
+            SetBySettings: the settings say otherwise.
+            BotServiceError: the name is nobody's, or a role is no name.
+        """
+        if not is_identity(name) or Subject.of(name).kind is not SubjectKind.PERSON:
+            raise BotServiceError(f"{name!r} names no person: say platform:id, such as telegram:42")
+        wrong = sorted(each for each in roles if not is_role(each))
+        if wrong or not roles:
+            raise BotServiceError("a role is a name of up to 32 small letters, digits, - and _, such as deployer")
+        known = {name, *read_names(connection, name)}
+        if known & self._owners and OWNER_ROLE not in roles:
+            raise SetBySettings(f"{name} is an owner by the setting OWNERS: take them out there", "OWNERS")
+        if known & self._allowed and set(roles) == {GUEST_ROLE}:
+            raise SetBySettings(f"{name} is a member by the setting ALLOWED: take them out there", "ALLOWED")
+
+    def set_roles(self, connection: Connection, name: str, roles: Collection[str], by: str, now: datetime) -> None:
+        """Give a person exactly these roles, whatever accounts they have linked. All but a guest have access.
+
+        Raises:
+            BotServiceError: as `check_roles`.
+        """
+        self.check_roles(connection, name, roles)
+        end_access(connection, read_names(connection, name))
+        take_roles(connection, name)
+        own = set(roles) - {OWNER_ROLE, MEMBER_ROLE, GUEST_ROLE}
+        if set(roles) != {GUEST_ROLE}:
+            role = AccessRole.OWNER if OWNER_ROLE in roles else AccessRole.MEMBER
+            grant(connection, Subject(SubjectKind.PERSON, name), role, by, now)
+        add_roles(connection, name, own, now)
+        self._looked_at = float("-inf")
+
     def owners(self, connection: Connection) -> list[list[str]]:
         """Return the owners, each by all of their names."""
         named = sorted({*self._owners, *list_owners(connection)})
@@ -172,6 +235,8 @@ class Access:
         """
         self.check_revocable(name)
         subject = Subject.of(name, kind)
+        if subject.kind is SubjectKind.PERSON:
+            take_roles(connection, name)
         grant(connection, subject, AccessRole.BLOCKED, by, now)
         self._looked_at = float("-inf")
         return AccessEntry(subject, AccessRole.BLOCKED, source=by)

@@ -4,16 +4,17 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import and_, bindparam, delete, or_, select, true, tuple_, update
+from sqlalchemy import and_, bindparam, delete, insert, or_, select, true, tuple_, update
 
+from botservice.core.messages import Author
 from botservice.people.access_values import AccessEntry, AccessRole, Subject, SubjectKind
 from botservice.people.names import BUILT_IN, transport_of
-from botservice.people.queries import PERSON_NAMES, person_parts
+from botservice.people.queries import PERSON_NAMES, ensure_identity, person_parts
 from botservice.storage.database import Connection
 from botservice.storage.statements import of_each_database, upserting
 from botservice.storage.tables.access import access_codes, access_invitations, access_refusals, access_roles
 from botservice.storage.tables.conversations import contexts
-from botservice.storage.tables.people import identities
+from botservice.storage.tables.people import identities, person_roles
 
 _OWNERS = select(access_roles.c.subject).where(
     access_roles.c.role == AccessRole.OWNER.value, access_roles.c.kind == SubjectKind.PERSON.value
@@ -40,6 +41,19 @@ _ROLES = select(access_roles.c.kind, access_roles.c.role).where(
         ),
         and_(access_roles.c.kind == SubjectKind.CHAT.value, access_roles.c.subject == bindparam("chat")),
     )
+)
+_THEIR_IDENTITIES = select(identities.c.id).where(
+    identities.c.person_id.in_(
+        select(identities.c.person_id).where(
+            identities.c.platform == bindparam("platform"), identities.c.platform_id == bindparam("platform_id")
+        )
+    )
+)
+_PERSON_ROLES = select(person_roles.c.role).where(person_roles.c.identity_id.in_(_THEIR_IDENTITIES))
+_ROLE_HOLDERS = (
+    select(identities.c.platform, identities.c.platform_id, person_roles.c.role)
+    .join(identities, identities.c.id == person_roles.c.identity_id)
+    .order_by(identities.c.id, person_roles.c.role)
 )
 _INVITER = select(access_invitations.c.person).where(access_invitations.c.chat == bindparam("chat"))
 _ANYBODY_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
@@ -93,11 +107,46 @@ def grant(connection: Connection, subject: Subject, role: AccessRole, by: str, n
     connection.execute(delete(access_refusals).where(told))
 
 
+def end_access(connection: Connection, persons: Sequence[str]) -> None:
+    """Take the access of persons, under all of these names, without blocking them; a block stays."""
+    theirs = (access_roles.c.kind == SubjectKind.PERSON.value) & access_roles.c.subject.in_(persons)
+    connection.execute(delete(access_roles).where(theirs, access_roles.c.role != AccessRole.BLOCKED.value))
+
+
+def list_person_roles(connection: Connection, person: str) -> Sequence[str]:
+    """Return the roles of the owner's own naming that a person has, by any of their accounts."""
+    return connection.execute(_PERSON_ROLES, person_parts(person)).scalars().all()
+
+
+def add_roles(connection: Connection, person: str, roles: Iterable[str], now: datetime) -> None:
+    """Give a person roles of the owner's own naming."""
+    platform, _, number = person.partition(":")
+    identity = ensure_identity(connection, Author(platform, number), now)
+    rows = [] if identity is None else [{"identity_id": identity.id, "role": each, "granted_at": now} for each in roles]
+    if rows:
+        connection.execute(insert(person_roles), rows)
+
+
+def take_roles(connection: Connection, person: str) -> None:
+    """Take all of those roles from a person, whichever account they came through."""
+    connection.execute(
+        delete(person_roles).where(person_roles.c.identity_id.in_(_THEIR_IDENTITIES)), person_parts(person)
+    )
+
+
 def list_entries(connection: Connection, now: datetime) -> list[AccessEntry]:
     """Return all persons and chats with a role, and the newcomers."""
     roles = connection.execute(select(access_roles).order_by(access_roles.c.granted_at)).all()
+    held: dict[str, list[str]] = {}
+    for row in connection.execute(_ROLE_HOLDERS).all():
+        held.setdefault(f"{row.platform}:{row.platform_id}", []).append(row.role)
     decided = [
-        AccessEntry(Subject(SubjectKind(row.kind), row.subject), AccessRole(row.role), source=row.granted_by)
+        AccessEntry(
+            Subject(SubjectKind(row.kind), row.subject),
+            AccessRole(row.role),
+            source=row.granted_by,
+            roles=held.get(row.subject, ()) if row.kind == SubjectKind.PERSON else (),
+        )
         for row in roles
     ]
     codes = select(access_codes).where(access_codes.c.expires_at > now).order_by(access_codes.c.expires_at)

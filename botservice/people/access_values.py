@@ -1,6 +1,7 @@
 """The values of access: roles, rulings, and entries of the list."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -75,6 +76,7 @@ class AccessEntry:
 
     Attributes:
         role: None for a newcomer.
+        roles: Those of the owner's own naming that they have as well.
         source: Where the role comes from: the settings, or the person who gave the command.
     """
 
@@ -84,3 +86,4 @@ class AccessEntry:
     name: str | None = None
     code: str | None = None
     until: datetime | None = None
+    roles: Sequence[str] = ()

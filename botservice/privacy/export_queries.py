@@ -26,7 +26,7 @@ from botservice.storage.ranges import is_by
 from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.metadata import metadata
-from botservice.storage.tables.people import exports, identities
+from botservice.storage.tables.people import exports, identities, person_roles
 from botservice.storage.tables.slack import feedback
 
 # Archives
@@ -161,6 +161,8 @@ def read_others(connection: Connection, accounts: Sequence[Author]) -> dict[str,
     found["personas"] = [{"text": text} for name in names for text in personas_of(connection, name)]
     known = [identity for each in accounts if (identity := find_identity(connection, each)) is not None]
     found["titles"] = [{"text": title} for each in known for title in titles_of(connection, each.id)]
+    given = select(*person_roles.c["role", "granted_at"])
+    found["roles"] = rows(given, *(person_roles.c.identity_id == each.id for each in known))
     used = select(*model_usage.c["day", "model", "calls", "input_tokens", "output_tokens"])
     found["usage"] = rows(used.order_by(model_usage.c.day), model_usage.c.person.in_(names))
     return {name: values for name, values in found.items() if values}

@@ -12,6 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome
+from botservice.agent.tool_rights import find_allowed
 from botservice.agent.tool_signature import ArgumentsError
 from botservice.conversation.context import AgentContext
 from botservice.conversation.steps import ActionStep
@@ -36,10 +37,12 @@ async def find_to_ask(
     Args:
         refused: The places of calls that are not made in any case.
     """
+    called = {call.name: tools[call.name] for call in calls if call.name in tools}
+    allowed = await find_allowed(called, context)  # nobody is asked about what may not run
     wanted = [
         index
         for index, call in enumerate(calls)
-        if index not in refused and call.name in tools and await needs_word(tools[call.name], call, context)
+        if index not in refused and call.name in allowed and await needs_word(allowed[call.name], call, context)
     ]
     if not wanted:
         return []

@@ -131,6 +131,12 @@ def is_all_said_by(connection: Connection, context_id: int, turn_id: int | None,
     return is_alone and (untrusted_at is None or untrusted_at < after)
 
 
+def list_askers(connection: Connection, turn_id: int) -> list[Author | None]:
+    """Return who sent the messages that a turn answers; None for one that is not known (any more)."""
+    rows = connection.execute(_ASKED_IN_TURN, {"turn": turn_id}).all()
+    return [None if row.position is None else Author(row.author_platform, row.author_id) for row in rows]
+
+
 def _are_own(rows: Sequence[Any], author: Author) -> bool:
     """Return whether there are messages, and an author wrote all of each."""
     theirs = (author.platform, author.id)

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeVar
@@ -199,6 +199,7 @@ class ModelAttempts:
         self._attempts: list[ModelAttempt] = []
         self._prompt: Sequence[ChatMessage] = ()
         self._offered: list[str] = []
+        self._withheld: Mapping[str, Sequence[str]] = {}
         self._called: tuple[str, ...] = ()
         self._written: dict[str, Any] = {}
 
@@ -214,9 +215,16 @@ class ModelAttempts:
         finally:
             attempt.ended_at = self._clock()
 
-    def note_prompt(self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema]) -> None:
-        """Record the prompt that is sent; a shortened one replaces the one before."""
+    def note_prompt(
+        self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema], withheld: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Record the prompt that is sent; a shortened one replaces the one before.
+
+        Args:
+            withheld: The tools that are not offered because of a role, with the roles that they want.
+        """
         self._prompt, self._offered = prompt, [_name(each) for each in tools]
+        self._withheld = withheld
         if self._attempts:
             self._attempts[-1].asked_at = self._clock()
 
@@ -240,6 +248,8 @@ class ModelAttempts:
         if self._offered or of_search:
             facts["tools"] = self._offered
         facts |= of_search  # the order is stored: what is newer comes last
+        if self._withheld:
+            facts["withheld"] = {name: list(roles) for name, roles in self._withheld.items()}
         if facts and facts != self._written:  # most of the time they are those of the step before
             values["prompt_facts"] = self._written = facts
         step.set_values_from_dict(values)

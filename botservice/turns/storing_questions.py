@@ -54,7 +54,7 @@ async def store_question(
     is_told = transport.shows_history or also is not None or not options.callbacks.is_empty
     is_addressed = any(message.is_addressed for _, message in inbound)
     if turn.is_of_hook:
-        context.only_tools = limit_tools(message for _, message in inbound)
+        context.only_tools = context.unlimited_tools = limit_tools(message for _, message in inbound)
     if any(event is not None and event.group_key for event, _ in inbound):
         await show_earlier(context.storage, turn, claim, inbound, transport, now)
 

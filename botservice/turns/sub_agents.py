@@ -48,6 +48,7 @@ class TaskContext(AgentContext):
         self._above = above
         self.metadata = above.metadata
         self.language = above.language
+        self.find_roles = above.find_roles
         self.chat_history = ChatHistory(above.storage, _NOWHERE)
         self.chat_history.remember_last(Message(text=task))
         self.begin_turn(agent.prompt, TaskStep(task), keeps_steps=False)

@@ -119,6 +119,7 @@ class TurnStarter:
     async def recall(self, turn: Turn, context: AgentContext, transport: Transport) -> None:
         """Find the language, the asker and the tools of a turn that goes on once more: none of them is stored."""
         context.only_tools = limit_tools(()) if turn.is_of_hook else None
+        context.unlimited_tools = frozenset()
         try:
             read = [await transport.peek(event) for event in turn.events if event.raw]
         except Exception:
@@ -127,7 +128,7 @@ class TurnStarter:
         heard = [message for message in read if message is not None]
         context.language = language_of(heard)
         if turn.is_of_hook:
-            context.only_tools = limit_tools(heard)
+            context.only_tools = context.unlimited_tools = limit_tools(heard)
         context.looking_at = next((each.looking_at for each in reversed(heard) if each.looking_at), None)
         if turn.joined_events:
             context.question_parts = await self._read_parts(turn, context)

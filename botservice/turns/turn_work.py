@@ -22,6 +22,7 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
 from botservice.turns import saving
 from botservice.turns.agent_loop import AgentLoop, AskAgent, T
+from botservice.turns.asker_roles import find_roles
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.call_queries import close_pending
 from botservice.turns.model_calls import Interruption, WorkCut, ask_model, record_answer, record_prompt
@@ -108,12 +109,13 @@ class TurnWork(AgentLoop):
         self.run, self.context.on_text = agent, self._on_text
         self.context.on_thought = None if self._live is None else self._show_thought
         self.context.delegate = self._delegate
+        self.context.find_roles = partial(find_roles, self._options.access, self.context, self._turn.id)
         self._bill.watch()
         try:
             return await self._step()
         finally:
             self.run = self.context.on_text = self.context.on_thought = None
-            self.context.before_call = self.context.delegate = None
+            self.context.before_call = self.context.delegate = self.context.find_roles = None
 
     @property
     def is_untouched(self) -> bool:

@@ -110,7 +110,7 @@ class UsageRecorder:
     async def _before_call(self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema]) -> None:
         if self._budgets.has_limits:
             await self.reserve(prompt, tools)
-        self.attempts.note_prompt(prompt, tools)
+        self.attempts.note_prompt(prompt, tools, self._asking.withheld_tools)
 
     async def reserve(self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema]) -> None:
         """Reserve what a call with a prompt may take.

@@ -156,3 +156,13 @@ def test_usage_is_listed_by_person_and_as_json(run: Run) -> None:
         }
     ]
     assert "in all" in run("usage", "--since", "2100-01-01")[1]
+
+
+def test_a_person_is_given_roles_which_are_listed(run: Run) -> None:
+    assert run("access", "role", "telegram:42", "deployer", "oncall")[1] == "telegram:42 now has: deployer, oncall\n"
+    assert "member   person  telegram:42  deployer, oncall  by command line" in run("access")[1]
+    assert json.loads(run("access", "--json")[1])["roles"] == ["deployer", "oncall"]
+    assert run("access", "role", "telegram:42", "guest")[0] == 0
+    assert "telegram:42" not in run("access")[1]
+    assert "names no person" in run("access", "role", "telegram:-100", "deployer")[2]
+    assert "a role is a name of up to 32 small letters" in run("access", "role", "telegram:42", "Boss!")[2]

@@ -220,6 +220,13 @@ PLACES: Final = (
         _PLANTED,
     ),
     Place(
+        "person_roles",
+        ("role",),
+        "the roles of the owner's own naming that a person has",
+        "with the person, or when an owner gives them others",
+        _PLANTED,
+    ),
+    Place(
         "access_invitations",
         ("chat", "person"),
         "who brought the bot into a group",
@@ -384,6 +391,7 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "access_refusals": ("told_at",),
     "access_codes": ("turn_id", "expires_at"),
     "access_roles": ("kind", "role", "granted_at"),
+    "person_roles": ("identity_id", "granted_at"),
     "access_invitations": ("invited_at",),
     "slack_installations": (
         *("enterprise_id", "team_id", "is_enterprise", "app_id", "bot_id", "bot_user_id", "scopes", "token"),

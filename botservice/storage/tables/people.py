@@ -32,6 +32,15 @@ identities = Table(
     sqlite_autoincrement=True,
 )
 
+# Roles of the owner's own naming: tools may want one. They go with the account that they were given to.
+person_roles = Table(
+    "person_roles",
+    metadata,
+    Column("identity_id", Id, ForeignKey("identities.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("role", Text, primary_key=True),
+    Column("granted_at", Timestamp, nullable=False),
+)
+
 # A code that joins two identities: shown to one of them, given by the other, agreed to by both.
 link_codes = Table(
     "link_codes",

@@ -28,7 +28,7 @@ from botservice.storage.tables.conversations import (
     word_blocks,
 )
 from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
-from botservice.storage.tables.people import identities, refused_facts
+from botservice.storage.tables.people import identities, person_roles, refused_facts
 from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
 from botservice.storage.tables.waiting import pending_calls, tool_grants
 
@@ -60,6 +60,7 @@ def _plant(connection, now, later) -> None:
     open_browser(connection, "a link", "p.a cookie", now)
     offer_browser(connection, asker, "another link", now)
     who = select(identities.c.id).where(identities.c.platform == "telegram", identities.c.platform_id == str(ALICE.id))
+    connection.execute(insert(person_roles).values(identity_id=asker.id, role=MARK, granted_at=now))
     signed_in = {"identity_id": connection.execute(who).scalar_one(), "server": "wiki", "data": MARK.encode()}
     connection.execute(insert(tool_sign_ins).values(**signed_in, created_at=now, updated_at=now))
     connection.execute(insert(tool_sign_in_states).values(**signed_in, digest="0", expires_at=later))
