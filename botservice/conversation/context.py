@@ -24,7 +24,7 @@ from botservice.conversation.queries import (
     set_metadata,
     write_metadata,
 )
-from botservice.conversation.snapshots import Snapshot, find_task, read_snapshot
+from botservice.conversation.snapshots import NOTHING_STORED, Snapshot, find_task, read_snapshot
 from botservice.conversation.step_records import StepRecords, StoredStep, read_steps
 from botservice.conversation.steps import ActionStep, FailedStep, TaskStep
 from botservice.core.errors import InvalidField
@@ -72,14 +72,25 @@ class AgentContext:
         has_open_calls: Whether a call awaits approval or a result, as of the last refresh.
     """
 
-    def __init__(self, storage: Storage, context_id: int, context_keys: Mapping[str, Any]) -> None:
+    metadata: dict[str, Any]
+    memory: AgentMemory
+    records: StepRecords
+    task: TaskStep | None
+    open_step: StoredStep | None
+    turn_id: int | None
+    asked_by: Author | None
+    steps_taken: int
+    last_step_number: int
+    has_open_calls: bool
+    _saved_metadata: str
+
+    def __init__(
+        self, storage: Storage, context_id: int, context_keys: Mapping[str, Any], snapshot: Snapshot = NOTHING_STORED
+    ) -> None:
         self.storage = storage
         self.id = context_id
         self.context_keys = context_keys
-        self.metadata: dict[str, Any] = {}
         self.chat_history = ChatHistory(storage, context_id)
-        self.memory = AgentMemory()
-        self.records = StepRecords(context_id, 0)
         self.before_call: BeforeCall | None = None
         self.bounds = UNBOUNDED
         self.on_text: TextSink | None = None
@@ -92,16 +103,9 @@ class AgentContext:
         self.looking_at: str | None = None
         self.output_form: OutputForm | None = None
         self.only_tools: frozenset[str] | None = None
-        self.turn_id: int | None = None
-        self.asked_by: Author | None = None
         self.question_parts: Sequence[Message] = ()
-        self.task: TaskStep | None = None
-        self.open_step: StoredStep | None = None
-        self.steps_taken = 0
-        self.last_step_number = 0
         self.has_read_untrusted = False
-        self.has_open_calls = True
-        self._saved_metadata = NO_METADATA
+        self._take(snapshot, None, ())
 
     def __repr__(self) -> str:
         return f"AgentContext({self.id}, {dict(self.context_keys)!r})"
@@ -128,13 +132,9 @@ class AgentContext:
             context_id = await storage.write(
                 lambda connection: find_or_insert_context(connection, keys, now), sort_key=(keys.digest,)
             )
-            context = cls(storage, context_id, keys.values)
-            await context.refresh()
-        else:
-            context_id, snapshot = found
-            context = cls(storage, context_id, keys.values)
-            context.show(snapshot)
-        return context
+            return await cls.load(storage, context_id)
+        context_id, snapshot = found
+        return cls(storage, context_id, keys.values, snapshot)
 
     @classmethod
     async def load(cls, storage: Storage, context_id: int, turn_id: int | None = None) -> "AgentContext":
@@ -157,9 +157,7 @@ class AgentContext:
     ) -> "AgentContext":
         """Load a context through a connection; without steps, its memory is empty."""
         snapshot = read_snapshot(connection, context_id, turn_id, with_steps=with_steps)
-        context = cls(storage, context_id, MappingProxyType(dict(sorted(snapshot.context_keys.items()))))
-        context.show(snapshot)
-        return context
+        return cls(storage, context_id, MappingProxyType(dict(sorted(snapshot.context_keys.items()))), snapshot)
 
     @property
     def completed_steps(self) -> list[ActionStep]:
@@ -247,8 +245,10 @@ class AgentContext:
         Raises:
             InvalidField: there is no JSON for a value of metadata, or something that is no item was put into memory.
         """
-        changed = self.changed_metadata()
-        self.metadata = snapshot.metadata if changed is None else changed.applied_to(snapshot.metadata)
+        self._take(snapshot, self.changed_metadata(), self.unsaved_steps())
+
+    def _take(self, snapshot: Snapshot, changed: MetadataChanges | None, put_in: Sequence[MemoryItem]) -> None:
+        self.metadata = dict(snapshot.metadata) if changed is None else changed.applied_to(snapshot.metadata)
         self._saved_metadata = as_json(snapshot.metadata) if snapshot.metadata else NO_METADATA
         self.steps_taken = snapshot.steps_taken
         self.last_step_number = snapshot.last_step_number
@@ -256,7 +256,23 @@ class AgentContext:
         if snapshot.knows_last_message:
             self.chat_history.remember_last(snapshot.last_user_message)
         self.asked_by = snapshot.asked_by
-        self._load_steps(snapshot)
+        self.turn_id = snapshot.turn_id
+        self.records = StepRecords(
+            self.id,
+            snapshot.turn_id or 0,
+            snapshot.floor,
+            snapshot.logs,
+            stride=snapshot.stride,
+            system_prompt=snapshot.system_prompt,
+        )
+        # An open step of another turn in view is what that one waits with.
+        shown = [each for each in snapshot.steps if not each.is_open or each.turn_id == snapshot.turn_id]
+        for stored in shown:
+            self.records.note(stored)
+        self.task = find_task(shown, snapshot.turn_id) if shown else None
+        self.open_step = next((stored for stored in shown if stored.is_open), None) if shown else None
+        closed = [stored.item for stored in shown if not stored.is_open]
+        self.memory = AgentMemory(snapshot.system_prompt, [*closed, *put_in])
 
     def unsaved_steps(self) -> list[MemoryItem]:
         """List the steps that callers added and that are not stored yet; the next run stores them.
@@ -268,19 +284,19 @@ class AgentContext:
 
     def put_in_task(self) -> TaskStep | None:
         """Return the newest task that a program put into memory and no run has begun with yet."""
-        return next((item for item in reversed(self.unsaved_steps()) if isinstance(item, TaskStep)), None)
+        return _newest_task(self.unsaved_steps())
 
-    def begin_turn(self, system_prompt: str, task: TaskStep | None, *, keeps_steps: bool) -> None:
-        """Make room for the steps of a new turn; the earlier ones stay in view where it keeps them."""
-        kept = self.memory.steps if keeps_steps else self.unsaved_steps()
-        if keeps_steps:
-            self.records.system_prompt = system_prompt
-            self.records.assign_turn(0)
-        else:
-            self.records = StepRecords(self.id, 0, self.records.last_position, system_prompt=system_prompt)
-        self.memory = AgentMemory(system_prompt, kept)
+    def begin_turn(self, system_prompt: str, task: TaskStep | None, *, keeps_steps: bool) -> list[MemoryItem]:
+        """Make room for the steps of a new turn; the earlier ones stay in view where it keeps them.
+
+        Returns:
+            What callers put in that the turn itself does not begin with.
+        """
+        put_in = self.unsaved_steps()
+        self.records.begin_turn(system_prompt, keeps_steps=keeps_steps)
+        self.memory = AgentMemory(system_prompt, self.memory.steps if keeps_steps else put_in)
         if task is not None:
-            given = self.put_in_task()
+            given = _newest_task(put_in)
             if given is None or given.task != task.task:
                 self.memory.steps.append(task)
             else:  # a program has put the question in by itself, maybe with steps behind it
@@ -290,6 +306,7 @@ class AgentContext:
         self.question_parts = ()
         self.open_step = None
         self.steps_taken = 0
+        return [item for item in put_in if item is not task]
 
     def assign_turn(self, turn_id: int) -> None:
         """Set the id of the turn that has begun."""
@@ -319,22 +336,6 @@ class AgentContext:
         is_left = item is self.task or isinstance(item, FailedStep) or self.records.is_own(item)
         return not is_left and self.records.row_id(item) is None
 
-    def _load_steps(self, snapshot: Snapshot) -> None:
-        put_in = self.unsaved_steps()
-        self.turn_id = snapshot.turn_id
-        self.records = StepRecords(
-            self.id,
-            snapshot.turn_id or 0,
-            snapshot.floor,
-            snapshot.logs,
-            stride=snapshot.stride,
-            system_prompt=snapshot.system_prompt,
-        )
-        # An open step of another turn in view is what that one waits with.
-        shown = [each for each in snapshot.steps if not each.is_open or each.turn_id == snapshot.turn_id]
-        for stored in shown:
-            self.records.note(stored)
-        self.task = find_task(shown, snapshot.turn_id)
-        self.open_step = next((stored for stored in shown if stored.is_open), None)
-        closed = [stored.item for stored in shown if not stored.is_open]
-        self.memory = AgentMemory(snapshot.system_prompt, [*closed, *put_in])
+
+def _newest_task(items: Sequence[MemoryItem]) -> TaskStep | None:
+    return next((item for item in reversed(items) if isinstance(item, TaskStep)), None)

@@ -19,7 +19,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from itertools import groupby, repeat
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -71,9 +71,9 @@ class PromptLog:
         system_prompt: What is stored as that of the turn.
     """
 
-    def __init__(self, turn_id: int) -> None:
+    def __init__(self, turn_id: int, system_prompt: str = "") -> None:
         self.turn_id = turn_id
-        self.system_prompt = ""
+        self.system_prompt = system_prompt
         self._shown: dict[int, FrozenDict] = {}
         self._next = 0
         self._unsaved: dict[int, PromptEntry] = {}
@@ -274,19 +274,17 @@ def _detach(value: Any, blobs: dict[str, bytes], long_text: int = _LONG_TEXT) ->
 
 
 def save_prompt_logs(connection: Connection, given: Sequence[tuple[PromptLog, int, Sequence[Unsaved]]]) -> None:
-    """Store what `PromptLog.unsaved` gave, of each log in its context."""
-    given = [each for each in given if each[2]]
-    files = [(context_id, entry.blobs) for _, context_id, unsaved in given for _, entry in unsaved]
-    store_blobs(connection, [(context_id, data) for context_id, blobs in files for data in blobs.values()])
-    rows = [
-        {
-            "turn_id": log.turn_id,
-            "seq": unsaved[0][0],
-            "context_id": context_id,
-            "content": as_content([entry for _, entry in unsaved]),
-        }
-        for log, context_id, unsaved in given
-    ]
+    """Store what `PromptLog.unsaved` gave, which is not nothing, of each log in its context."""
+    files: list[tuple[int, bytes]] = []
+    rows: list[dict[str, Any]] = []
+    for log, context_id, unsaved in given:
+        (first, _), *_ = unsaved
+        entries = [entry for _, entry in unsaved]
+        for entry in entries:
+            files += zip(repeat(context_id), entry.blobs.values())
+        rows.append({"turn_id": log.turn_id, "seq": first, "context_id": context_id, "content": as_content(entries)})
+    if files:
+        store_blobs(connection, files)
     insert_prompts(connection, rows)
 
 

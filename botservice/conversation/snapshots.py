@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from botservice.conversation.prompt_log import PromptLog, read_prompt_log
 from botservice.conversation.queries import (
@@ -64,6 +64,23 @@ class Snapshot:
     stride: float = 1.0
     asked_by: Author | None = None
     knows_last_message: bool = True
+
+
+NOTHING_STORED: Final = Snapshot(
+    context_keys={},
+    metadata={},
+    last_user_message=None,
+    turn_id=None,
+    system_prompt="",
+    steps=[],
+    logs={},
+    floor=0.0,
+    steps_taken=0,
+    last_step_number=0,
+    has_open_calls=True,
+    has_running_turn=False,
+    knows_last_message=False,
+)
 
 
 def read_snapshot(

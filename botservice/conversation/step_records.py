@@ -4,6 +4,7 @@ import base64
 import bisect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, repeat
 from operator import attrgetter
 from typing import Any, Final
 
@@ -86,6 +87,7 @@ def _attached(value: Any, files: Mapping[str, bytes]) -> Any:
 _LARGEST_NUMBER = 2**31
 _READ_INLINE = 64_000  # characters of steps: a thread reads more
 _position = attrgetter("position")
+_row_id = attrgetter("row_id")
 
 
 @dataclass(slots=True)
@@ -102,13 +104,20 @@ class _StoredItem:
 
 @dataclass(frozen=True, slots=True)
 class _Write:
+    """The row of an item, as it is to be written.
+
+    Attributes:
+        files: The longer bytes of its fields, which are stored next to it.
+        row_id: Which row changes; None for a new one.
+    """
+
     item: MemoryItem
     position: float
     revision: int
-    data: StepData
-    prompt: list[int] | None
+    is_open: bool
+    columns: Mapping[str, Any]
+    files: Sequence[bytes]
     row_id: int | None = None
-    is_open: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +138,6 @@ class StepRecords:
 
     Attributes:
         logs: The prompt logs of the turns in view, by the turn's id; `log` is the one of the current turn.
-        system_prompt: What is stored as that of the current turn.
     """
 
     def __init__(
@@ -149,10 +157,11 @@ class StepRecords:
             system_prompt: What is stored as that of the turn.
         """
         self._stride = stride
-        self.system_prompt = system_prompt
         self.context_id = context_id
+        self.turn_id = turn_id
         self.logs = dict(logs or {})
-        self.assign_turn(turn_id)
+        self.log = self.logs.setdefault(turn_id, PromptLog(turn_id)) if turn_id else PromptLog(0)
+        self.log.system_prompt = system_prompt
         self._floor = floor
         self._stored: dict[int, _StoredItem] = {}
         self._order: list[_StoredItem] = []  # the same, as they stand
@@ -162,11 +171,18 @@ class StepRecords:
         """The position of the last step that is stored."""
         return self._order[-1].position if self._order else self._floor
 
+    def begin_turn(self, system_prompt: str, *, keeps_steps: bool) -> None:
+        """Make room for the steps of a turn that is about to begin and has no id yet."""
+        if not keeps_steps:
+            self._floor, self._stride = self.last_position, 1.0
+            self._stored, self._order, self.logs = {}, [], {}
+        self.turn_id = 0
+        self.log = PromptLog(0, system_prompt)
+
     def assign_turn(self, turn_id: int) -> None:
-        """Store the steps that are added from now on with this turn; 0 stands for one that is about to begin."""
-        self.turn_id = turn_id
-        self.log = self.logs.setdefault(turn_id, PromptLog(turn_id))
-        self.log.system_prompt = self.system_prompt
+        """Store the steps of the turn that has begun with its id."""
+        self.turn_id = self.log.turn_id = turn_id
+        self.logs[turn_id] = self.log
 
     def changes(self, items: Sequence[MemoryItem | None], opened: MemoryItem | None = None) -> StepChanges:
         """Return the differences between items and what is stored.
@@ -270,9 +286,13 @@ class StepRecords:
         log = self.log if stored is None else self.logs.get(stored.turn_id, self.log)
         prompt = log.places(item.get_value("model_input_messages"))
         data = detach_files(item.to_dict(full=prompt is None))
-        return _Write(
-            item, position, revision_of(item), data, prompt, None if stored is None else stored.row_id, is_open
-        )
+        columns: dict[str, Any] = {"position": position, "data": data.text, "prompt": prompt, "is_open": is_open}
+        if stored is not None:
+            return _Write(item, position, revision_of(item), is_open, columns, data.files, stored.row_id)
+        number = item.get_value("step_number")
+        is_number = isinstance(number, int) and abs(number) < _LARGEST_NUMBER
+        columns |= {"kind": type(item).__name__, "step_number": number if is_number else None}
+        return _Write(item, position, revision_of(item), is_open, columns, data.files)
 
 
 def apply_all(connection: Connection, given: Sequence[tuple[StepRecords, StepChanges, int]]) -> list[list[int]]:
@@ -281,29 +301,31 @@ def apply_all(connection: Connection, given: Sequence[tuple[StepRecords, StepCha
     Args:
         given: With each the turn of what is added, which may have no id before this transaction.
     """
-    save_prompt_logs(connection, [(each.log, each.context_id, changes.log_entries) for each, changes, _ in given])
-    written = [(records, each) for records, changes, _ in given for each in (*changes.changed, *changes.added)]
-    store_blobs(connection, [(records.context_id, data) for records, each in written for data in each.data.files])
-    delete_steps(connection, [stored.row_id for _, changes, _ in given for stored in changes.removed])
-    changed = [{"row": each.row_id, **_columns(each)} for _, changes, _ in given for each in changes.changed]
-    update_steps(connection, changed)
-    added = [
-        {"context_id": records.context_id, "turn_id": turn_id, **_kind(each.item), **_columns(each)}
-        for records, changes, turn_id in given
-        for each in changes.added
-    ]
-    row_ids = iter(insert_steps(connection, added))
-    return [[next(row_ids) for _ in changes.added] for _, changes, _ in given]
-
-
-def _columns(write: _Write) -> dict[str, object]:
-    return {"position": write.position, "data": write.data.text, "prompt": write.prompt, "is_open": write.is_open}
-
-
-def _kind(item: MemoryItem) -> dict[str, object]:
-    number = item.get_value("step_number")
-    is_number = isinstance(number, int) and abs(number) < _LARGEST_NUMBER
-    return {"kind": type(item).__name__, "step_number": number if is_number else None}
+    logs: list[tuple[PromptLog, int, Sequence[Unsaved]]] = []
+    files: list[tuple[int, bytes]] = []
+    removed: list[int] = []
+    changed: list[Mapping[str, Any]] = []
+    added: list[Mapping[str, Any]] = []
+    for records, changes, turn_id in given:
+        if changes.log_entries:
+            logs.append((records.log, records.context_id, changes.log_entries))
+        removed += map(_row_id, changes.removed)
+        for each in changes.changed:
+            changed.append({"row": each.row_id, **each.columns})
+            files += zip(repeat(records.context_id), each.files)
+        for each in changes.added:
+            added.append({"context_id": records.context_id, "turn_id": turn_id, **each.columns})
+            files += zip(repeat(records.context_id), each.files)
+    if logs:
+        save_prompt_logs(connection, logs)
+    if files:
+        store_blobs(connection, files)
+    if removed:
+        delete_steps(connection, removed)
+    if changed:
+        update_steps(connection, changed)
+    row_ids = iter(insert_steps(connection, added) if added else ())
+    return [list(islice(row_ids, len(changes.added))) for _, changes, _ in given]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -149,18 +150,15 @@ def insert_messages(connection: Connection, given: Sequence[tuple[int, NewMessag
     if not given:
         return []
     places = _take_positions(connection, [context_id for context_id, _ in given])
-    rows = [
-        _values(connection, context_id, new, place)
-        for (context_id, new), place in zip(given, places, strict=True)
-        if place is not None
-    ]
+    new = [(context_id, _storable(each), place) for (context_id, each), place in zip(given, places, strict=True)]
+    rows = [_values(connection, *each) for each in new if each[2] is not None]
     found = connection.execute(_insert(connection), rows).all() if rows else ()
     ids = {(row.context_id, row.position): row.id for row in found}
     return [
-        _find_stored(connection, context_id, new)
+        _find_stored(connection, context_id, each)
         if place is None or (message_id := ids.get((context_id, place))) is None
-        else _return_stored(connection, context_id, message_id, new)
-        for (context_id, new), place in zip(given, places, strict=True)
+        else _return_stored(connection, context_id, message_id, each)
+        for context_id, each, place in new
     ]
 
 
@@ -175,25 +173,36 @@ def _take_positions(connection: Connection, context_ids: Sequence[int]) -> list[
     return [next(following[context_id]) if context_id in following else None for context_id in context_ids]
 
 
-def _values(connection: Connection, context_id: int, new: NewMessage, position: int) -> dict[str, Any]:
+def _storable(new: NewMessage) -> NewMessage:
+    """Return a message with its words and its moment as the database takes them."""
+    return replace(
+        new,
+        text=storable(new.text),
+        author=storable_author(new.author),
+        created_at=new.created_at.astimezone(UTC),
+        own_text=None if new.own_text is None else storable(new.own_text),
+    )
+
+
+def _values(connection: Connection, context_id: int, new: NewMessage, position: int | None) -> dict[str, Any]:
     """Return the columns of a message, and store its files."""
-    author = storable_author(new.author)
+    author = new.author
     return {
         "context_id": context_id,
         "position": position,
         "role": new.role.value,
-        "text": storable(new.text),
+        "text": new.text,
         "attachments": [store_attachment(connection, context_id, each) for each in new.attachments] or None,
         "author_platform": author and author.platform,
         "author_id": author and author.id,
         "author_name": author and author.name,
-        "created_at": new.created_at.astimezone(UTC),
+        "created_at": new.created_at,
         "token_count": new.token_count,
         "token_encoding": new.token_encoding,
         "external_id": new.external_id,
         "event_id": new.event_id,
         "answers_turn_id": new.answers_turn_id,
-        "own_text": None if new.own_text is None else storable(new.own_text),
+        "own_text": new.own_text,
         "said_by_others": encode_references(new.references) if new.references else NOTHING,
         "is_all_own": new.is_all_own,
     }
@@ -206,10 +215,10 @@ def _return_stored(connection: Connection, context_id: int, message_id: int, new
     return Message(
         message_id,
         new.role,
-        storable(new.text),
+        new.text,
         new.attachments,
-        storable_author(new.author),
-        new.created_at.astimezone(UTC),
+        new.author,
+        new.created_at,
         new.token_count,
         new.external_id,
         references=decode_references(encode_references(new.references)) if new.references else (),

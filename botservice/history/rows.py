@@ -94,7 +94,10 @@ def store_attachment(connection: Connection, context_id: int, attachment: Attach
 
 def storable_author(author: Author | None) -> Author | None:
     """Return an author as the database takes one; None for one without a name or an account."""
-    return author and _author(*(value and storable(value) for value in (author.platform, author.id, author.name)))
+    if author is None:
+        return None
+    platform, author_id, name = author.platform, author.id, author.name
+    return _author(platform and storable(platform), author_id and storable(author_id), name and storable(name))
 
 
 def _author(platform: str | None, author_id: str | None, name: str | None) -> Author | None:

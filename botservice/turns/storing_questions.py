@@ -139,9 +139,11 @@ async def _save(
     prompt = context.system_prompt_for(prompt)
     context.looking_at = next((each.looking_at for _, each in reversed(inbound) if each.looking_at), None)
     keeps_steps = not isinstance(turn, Turn) and turn["keeps_steps"]
-    context.begin_turn(prompt, task_of(spoken.asked) if spoken.is_addressed else None, keeps_steps=keeps_steps)
-    put_in = {id(step) for step in context.unsaved_steps()}
-    changes = context.records.changes([step for step in context.memory.steps if id(step) not in put_in])
+    task = task_of(spoken.asked) if spoken.is_addressed else None
+    put_in = context.begin_turn(prompt, task, keeps_steps=keeps_steps)
+    others = {id(step) for step in put_in}
+    steps = [step for step in context.memory.steps if id(step) not in others] if others else context.memory.steps
+    changes = context.records.changes(steps)
 
     beginning = _Beginning(context, turn, spoken, prompt if spoken.is_addressed else "", changes, now, also)
     turn_id, stored, row_ids, is_gone = await context.storage.issue_for(
@@ -184,20 +186,21 @@ def _begin_all(
 def _begin_turns(connection: Connection, beginnings: Sequence[_Beginning]) -> list[int]:
     """Store new turns, and mark the others running; return the ids of all."""
     prompts = [(each.context.id, each.prompt.encode("utf-8", "replace")) for each in beginnings if each.prompt]
-    digests = iter(store_blobs(connection, prompts))
-    told = [(each, next(digests) if each.prompt else None) for each in beginnings]
-    begin_turns(
-        connection,
-        [
-            (turn.id, turn.joined_events, prompt, each.now)
-            for each, prompt in told
-            if isinstance(turn := each.turn, Turn)
-        ],
-    )
-    unanswered = [each for each in beginnings if not each.spoken.is_addressed]
-    ended = [(turn.id, each.now) for each in unanswered if isinstance(turn := each.turn, Turn)]
-    finish_turns(connection, ended, Outcome.LISTENED)
-    rows = [{**row, "system_prompt": prompt} for each, prompt in told if not isinstance(row := each.turn, Turn)]
+    digests = iter(store_blobs(connection, prompts) if prompts else ())
+    begun: list[tuple[int, int, str | None, datetime]] = []
+    ended: list[tuple[int, datetime]] = []
+    rows: list[dict[str, Any]] = []
+    for each in beginnings:
+        prompt = next(digests) if each.prompt else None
+        if not isinstance(each.turn, Turn):
+            rows.append({**each.turn, "system_prompt": prompt})
+            continue
+        begun.append((each.turn.id, each.turn.joined_events, prompt, each.now))
+        if not each.spoken.is_addressed:
+            ended.append((each.turn.id, each.now))
+    begin_turns(connection, begun)
+    if ended:
+        finish_turns(connection, ended, Outcome.LISTENED)
     new = iter(insert_turns(connection, rows))
     return [each.turn.id if isinstance(each.turn, Turn) else next(new) for each in beginnings]
 
