@@ -11,6 +11,7 @@ import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, Final
 
 from botservice.conversation.field_values import FIELD_NAMES, VALUE_CLASSES, FrozenDict, FrozenList, freeze
@@ -24,6 +25,7 @@ _SMALL: Final = 1 << 62
 _AS_JSON: Final = frozenset((bool, type(None)))
 _JSON: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 _TAGS: Final = {cls: "$" + re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower() for cls in VALUE_CLASSES}
+_GETTERS: Final = {cls: attrgetter(*FIELD_NAMES[cls]) for cls in VALUE_CLASSES}
 _CLASSES: Final = {tag: cls for cls, tag in _TAGS.items()}
 
 
@@ -55,8 +57,17 @@ def encode(value: Any) -> Any:
         InvalidField: value cannot be kept.
     """
     kind = type(value)
-    if kind in _AS_JSON:
+    if kind in _AS_JSON or (kind is str and value.isascii()):
         return value
+    if (kind is int and abs(value) < _SMALL) or (kind is float and math.isfinite(value)):
+        return value
+    if kind is FrozenList:
+        return [encode(element) for element in value]
+    if kind is FrozenDict:
+        return _encode_dict(value)
+    if kind in _TAGS:
+        given = zip(FIELD_NAMES[kind], _GETTERS[kind](value), strict=True)
+        return {_TAGS[kind]: {name: encode(element) for name, element in given if element is not None}}
     encoder = _ENCODERS.get(kind)
     return encoder(value) if encoder else encode(freeze(value))
 
@@ -94,12 +105,6 @@ def _encode_datetime(value: datetime) -> Any:
     return {"$datetime": value.isoformat(), "fold": 1} if value.fold else {"$datetime": value.isoformat()}
 
 
-def _encode_list(value: FrozenList) -> Any:
-    return [  # what is in a frozen list is frozen
-        element if type(element) is int and 0 <= element < _SMALL else encode(element) for element in value
-    ]
-
-
 def _encode_dict(value: FrozenDict) -> Any:
     encoded = {}
     for key, element in value.items():
@@ -107,15 +112,6 @@ def _encode_dict(value: FrozenDict) -> Any:
             return {"$dict": [[_encode_str(key), encode(element)] for key, element in value.items()]}
         encoded[key] = encode(element)
     return encoded
-
-
-def _encode_dataclass(value: Any) -> Any:
-    cls = type(value)
-    return {
-        _TAGS[cls]: {
-            name: encode(element) for name in FIELD_NAMES[cls] if (element := getattr(value, name)) is not None
-        }
-    }
 
 
 def _base64(data: bytes) -> str:
@@ -128,9 +124,6 @@ _ENCODERS: Final[dict[type, Callable[[Any], Any]]] = {
     float: _encode_float,
     bytes: lambda value: {"$bytes": _base64(value)},
     datetime: _encode_datetime,
-    FrozenList: _encode_list,
-    FrozenDict: _encode_dict,
-    **dict.fromkeys(VALUE_CLASSES, _encode_dataclass),
 }
 
 

@@ -14,7 +14,6 @@ from sqlalchemy.types import TypeEngine
 from botservice.agent.agent import ModelReply
 from botservice.agent.prompt import Prompt
 from botservice.conversation.prompt_log import PromptLog
-from botservice.conversation.steps import MemoryStep
 from botservice.core.errors import LLMError
 from botservice.llm.chat import ChatMessage, ToolSchema
 from botservice.storage.database import Connection
@@ -237,10 +236,10 @@ class ModelAttempts:
         """Record the tools that the model calls."""
         self._called = tuple(names)
 
-    def write(self, step: MemoryStep, since: datetime) -> None:
-        """Write the attempts into the step that they led to."""
+    def describe(self, since: datetime) -> dict[str, Any]:
+        """Return the attempts as fields of the step that they led to, which began then."""
         if not self._attempts:
-            return
+            return {}
         newest = self._attempts[-_MOST_ATTEMPTS:]
         values: dict[str, Any] = {"model_attempts": [each.as_record(since) for each in newest]}
         facts = dict(self._prompt.facts) if isinstance(self._prompt, Prompt) else {}
@@ -252,13 +251,12 @@ class ModelAttempts:
             facts["withheld"] = {name: list(roles) for name, roles in self._withheld.items()}
         if facts and facts != self._written:  # most of the time they are those of the step before
             values["prompt_facts"] = self._written = facts
-        step.set_values_from_dict(values)
+        return values
 
-    def write_failed(self, step: MemoryStep, since: datetime, log: PromptLog) -> None:
-        """Write the attempts into a failed step, with the prompt that got no answer."""
-        if self._attempts and self._prompt:
-            record_prompt(step, self._prompt, log)
-        self.write(step, since)
+    def describe_failed(self, since: datetime, log: PromptLog) -> dict[str, Any]:
+        """Return the attempts as fields of a failed step, with the prompt that got no answer."""
+        prompt = describe_prompt(self._prompt, log) if self._attempts and self._prompt else {}
+        return {**prompt, **self.describe(since)}
 
     def figures(self) -> Figures:
         """Return what the attempts add to the figures of their turn, without tokens."""
@@ -279,24 +277,23 @@ class ModelAttempts:
         self._attempts, self._prompt, self._offered, self._called = [], (), [], ()
 
 
-def record_prompt(step: MemoryStep, prompt: Sequence[ChatMessage], log: PromptLog) -> None:
-    """Write into step the prompt that the model was sent, and where its parts come from."""
+def describe_prompt(prompt: Sequence[ChatMessage], log: PromptLog) -> dict[str, Any]:
+    """Return the prompt that the model was sent as fields of its step, and where its parts come from."""
     if not isinstance(prompt, Prompt):
-        step.set_value("model_input_messages", log.record(prompt))
-        return
+        return {"model_input_messages": log.record(prompt)}
     values: dict[str, Any] = {
         "model_input_messages": log.record(prompt.kept(), sources=prompt.sources(), origins=prompt.origins()),
         "prompt_sections": prompt.sections(),
     }
-    step.set_values_from_dict(values if prompt.model is None else {**values, "model": prompt.model})
+    return values if prompt.model is None else {**values, "model": prompt.model}
 
 
-def record_answer(step: MemoryStep, said: ModelReply) -> None:
-    """Write into step what is known of the model's answer."""
+def describe_answer(said: ModelReply) -> dict[str, Any]:
+    """Return what is known of the model's answer as fields of its step."""
     facts: dict[str, object] = {"token_usage": said.token_usage, "finish_reason": said.finish_reason}
     if said.model is not None:
         facts["model"] = said.model
-    step.set_values_from_dict({**facts, "model_items": said.model_items or None})
+    return {**facts, "model_items": said.model_items or None}
 
 
 def _name(tool: ToolSchema) -> str:

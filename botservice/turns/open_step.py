@@ -20,7 +20,7 @@ from botservice.storage.database import Connection
 from botservice.turns import call_queries
 from botservice.turns.approvals_needed import find_to_ask, gives_untrusted, refuse_unapproved
 from botservice.turns.ledger_queries import complete_step
-from botservice.turns.model_calls import Interruption, WorkCut, record_answer, record_prompt
+from botservice.turns.model_calls import Interruption, WorkCut, describe_answer, describe_prompt
 from botservice.turns.queries import note_step
 from botservice.turns.resuming import Settled, go_on, has_open, wait_again
 from botservice.turns.run_options import RunOptions
@@ -80,11 +80,15 @@ class OpenStep:
         """
         context = self._context
         number, taken = context.last_step_number + 1, context.steps_taken + 1
-        step = ActionStep(number, timing=Timing(started_at), tool_calls=tuple(action.tool_calls))
-        step.set_value("model_output", action.model_output)
-        record_prompt(step, action.prompt, context.records.log)
-        record_answer(step, action)
-        self._bill.attempts.write(step, started_at)
+        values = {
+            "timing": Timing(started_at),
+            "tool_calls": tuple(action.tool_calls),
+            "model_output": action.model_output,
+            **describe_prompt(action.prompt, context.records.log),
+            **describe_answer(action),
+            **self._bill.attempts.describe(started_at),
+        }
+        step = ActionStep(number, **values)
         self._bill.attempts.note_calls([each.name for each in action.tool_calls])
         tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
         context.has_read_untrusted = is_of_others = rests_on_others(action)

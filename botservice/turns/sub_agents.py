@@ -21,7 +21,7 @@ from botservice.history.chat_history import ChatHistory
 from botservice.storage.claims import Claim
 from botservice.turns.agent_loop import AgentLoop, AskAgent, T
 from botservice.turns.approvals_needed import find_to_ask, gives_untrusted
-from botservice.turns.model_calls import Interruption, ask_model, record_answer
+from botservice.turns.model_calls import Interruption, ask_model, describe_answer
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import close_step
 from botservice.turns.turn import Turn
@@ -114,9 +114,8 @@ class SubWork(AgentLoop):
 
     async def keep(self, step: MemoryStep, started_at: datetime, said: ModelReply | None = None) -> None:
         """Put a step into the memory; only the last one has its prompt, because that repeats the earlier ones."""
-        step.set_value("timing", Timing(started_at, self._clock()))
-        if said is not None:
-            record_answer(step, said)
+        answer = {} if said is None else describe_answer(said)
+        step.set_values_from_dict({"timing": Timing(started_at, self._clock()), **answer})
         if said is not None and said.prompt:
             for earlier in self.memory.steps:
                 if earlier.get_value("model_input_messages") is not None:

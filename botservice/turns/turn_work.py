@@ -25,7 +25,7 @@ from botservice.turns.agent_loop import AgentLoop, AskAgent, T
 from botservice.turns.asker_roles import find_roles
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.call_queries import close_pending
-from botservice.turns.model_calls import Interruption, WorkCut, ask_model, record_answer, record_prompt
+from botservice.turns.model_calls import Interruption, WorkCut, ask_model, describe_answer, describe_prompt
 from botservice.turns.open_step import OpenStep
 from botservice.turns.queries import note_failure, note_step
 from botservice.turns.run_options import RunOptions
@@ -234,13 +234,13 @@ class TurnWork(AgentLoop):
     async def keep(self, step: MemoryStep, started_at: datetime, said: ModelReply | None = None) -> None:
         """Store a step that runs no calls, and show it to the callbacks."""
         context, bill, now = self.context, self._bill, self._clock()
-        step.set_value("timing", Timing(started_at, now))
-        if said is None:
-            bill.attempts.write_failed(step, started_at, context.records.log)
-        else:
-            record_prompt(step, said.prompt, context.records.log)
-            record_answer(step, said)
-            bill.attempts.write(step, started_at)
+        log = context.records.log
+        values = (
+            bill.attempts.describe_failed(started_at, log)
+            if said is None
+            else describe_prompt(said.prompt, log) | describe_answer(said) | bill.attempts.describe(started_at)
+        )
+        step.set_values_from_dict({"timing": Timing(started_at, now), **values})
         taken = context.steps_taken + 1
 
         def write(connection: Connection, _: Sequence[int]) -> None:
@@ -261,17 +261,15 @@ class TurnWork(AgentLoop):
     async def keep_answer(self, action: FinishAction, started_at: datetime | None = None) -> FinalAnswerStep:
         """Store the answer with its deliveries, which ends the turn."""
         now = self._clock()
-        step = FinalAnswerStep(action.output)
-        if action.prompt:
-            record_prompt(step, action.prompt, self.context.records.log)
-        record_answer(step, action)
+        values = describe_prompt(action.prompt, self.context.records.log) if action.prompt else {}
+        values |= describe_answer(action)
         if action.not_seen:
-            step.set_value("not_seen", list(action.not_seen))
+            values["not_seen"] = list(action.not_seen)
         if action.is_without_earlier:
-            step.set_value("is_without_earlier", action.is_without_earlier)
+            values["is_without_earlier"] = action.is_without_earlier
         if started_at is not None:
-            step.timing = Timing(started_at, now)
-            self._bill.attempts.write(step, started_at)
+            values |= {"timing": Timing(started_at, now), **self._bill.attempts.describe(started_at)}
+        step = FinalAnswerStep(action.output, **values)
         await self._end_live()
         new = await new_answer(self._turn.id, action, now, self.context.language)
         offered = self._buttons() if self.context.steps_taken else ()
