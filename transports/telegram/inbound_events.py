@@ -27,6 +27,8 @@ _EVENTS = ("message", "edited_message", "stopped_message_generation", GUEST_MESS
 
 _ABSENT = ("left", "kicked")
 LONGEST_WHOLE_UNITS = 4_000  # of the 4,096 at which clients cut a text: one that is longer may go on
+_DIRECT_TOPIC = "direct_messages_topic"
+_MIGRATIONS = ("migrate_to_chat_id", "migrate_from_chat_id")
 _IN_DIRECT_TOPIC = ":direct"
 _MAX_ID = 2**63 - 1
 UNSEEN = "e"  # what the id of a message begins with that nobody but its receiver sees
@@ -112,8 +114,8 @@ def event_key(bot: BotIdentity, update_id: int, keys: Mapping[str, str]) -> str:
 
 def is_misplaced(event: StoredEvent, update: Mapping[str, Any]) -> bool:
     """Return whether an earlier release stored an update in a conversation that all who write to a channel shared."""
-    said = [update.get(name) for name in ("message", "edited_message")]
-    return any(is_in_direct_messages(each) for each in said) and not event.key.endswith(_IN_DIRECT_TOPIC)
+    said = update.get("message") or update.get("edited_message")
+    return is_in_direct_messages(said) and not event.key.endswith(_IN_DIRECT_TOPIC)
 
 
 def context_keys(message: object) -> dict[str, str] | None:
@@ -123,30 +125,28 @@ def context_keys(message: object) -> dict[str, str] | None:
     belongs to such a chat as a whole. docs/telegram.md says which fields decide which keys.
     """
     chat_id = integer(field(field(message, "chat"), "id"))
-    if chat_id is None:
+    if chat_id is None or not isinstance(message, Mapping):
         return None
     keys = {"transport": "telegram", "chat_id": str(chat_id)}
-    direct_topic_id = integer(field(direct_topic(message), "topic_id"))
-    if direct_topic_id is not None:
-        return keys | {DIRECT_TOPIC: str(direct_topic_id)}
     if is_in_direct_messages(message):
-        return None
-    thread_id = integer(field(message, "message_thread_id"))
+        topic_id = integer(field(direct_topic(message), "topic_id"))
+        return None if topic_id is None else keys | {DIRECT_TOPIC: str(topic_id)}
     # A thread of replies in an ordinary group has a number as well, and is no topic.
-    is_topic = field(message, "is_topic_message") is True or (field(message, "draft_id") is not None)
-    if thread_id is not None and is_topic:
-        keys["thread_id"] = str(thread_id)
-    return keys
+    is_topic = message.get("is_topic_message") is True or message.get("draft_id") is not None
+    thread_id = integer(message.get("message_thread_id")) if is_topic else None
+    return keys if thread_id is None else keys | {"thread_id": str(thread_id)}
 
 
 def direct_topic(message: object) -> Any:
     """Return the topic of a channel's direct messages that holds a message, or None if it stands elsewhere."""
-    return field(message, "direct_messages_topic")
+    return field(message, _DIRECT_TOPIC)
 
 
 def is_in_direct_messages(message: object) -> bool:
     """Return whether a message stands in the direct messages of a channel."""
-    return direct_topic(message) is not None or field(field(message, "chat"), "is_direct_messages") is True
+    if not isinstance(message, Mapping):
+        return False
+    return message.get(_DIRECT_TOPIC) is not None or field(message.get("chat"), "is_direct_messages") is True
 
 
 def send_parameters(context_keys: Mapping[str, str]) -> dict[str, Any]:
@@ -169,10 +169,12 @@ def guest_keys(message: object, bot: BotIdentity) -> dict[str, str] | None:
 def migration_of(update: object) -> tuple[dict[str, str], dict[str, str]] | None:
     """Return the old and the new keys of a group that became a supergroup; None for any other update."""
     message = field(update, "message")
+    if not isinstance(message, Mapping) or message.keys().isdisjoint(_MIGRATIONS):
+        return None
     here = context_keys(message)
     if here is None:
         return None
-    for name in ("migrate_to_chat_id", "migrate_from_chat_id"):
+    for name in _MIGRATIONS:
         other = integer(field(message, name))
         if other is not None:
             there = here | {"chat_id": str(other)}

@@ -50,6 +50,8 @@ class MessageContent:
     """What a message says, before its files are fetched.
 
     Attributes:
+        is_private: Whether it was written to the bot alone.
+        replied: The message that it replies to.
         text: What it says; nothing where all of it is forwarded, which is among references then.
         own_text: What of it its author wrote themselves.
         references: What it holds of others.
@@ -59,7 +61,9 @@ class MessageContent:
     text: str
     own_text: str
     author: Author | None
+    is_private: bool
     is_addressed: bool
+    replied: Body | None
     files: tuple[TelegramFile, ...]
     replied_files: tuple[TelegramFile, ...]
     references: tuple[Reference, ...]
@@ -108,14 +112,14 @@ class TelegramReader:
             is_addressed,
             command=command_of(update.get("message"), bot) if is_addressed else None,
             language=language_of(message),
-            is_private=_is_private(message) and not is_from_guest,
-            replies_to=None if (replied := _replied(message)) is None else str(replied["message_id"]),
+            is_private=heard.is_private and not is_from_guest,
+            replies_to=None if heard.replied is None else str(heard.replied["message_id"]),
             is_whole=with_files or not (is_addressed and any(groups)),
             unread=() if is_from_guest else (*fetched.unread, *quoted.unread),  # there is one message for all
             own_text=None if own == text else own,
             is_anonymous=_account(message.get("sender_chat")) is not None,
             references=references,
-            is_all_own=is_typed(message) and _is_all_own(message, own == text, references),
+            is_all_own=is_typed(message) and _is_all_own(heard, own == text, references),
         )
 
 
@@ -124,26 +128,29 @@ def listen(update: Mapping[str, Any], bot: BotIdentity) -> MessageContent | None
     message = next((update[name] for name in _MESSAGES if name in update), None)
     if not isinstance(message, Mapping):
         return None
-    files = _files(message)
-    text = _text(message, bot, files)
+    files, written = _files(message), _written(message, bot)
+    text = _text(message, written, files)
     if text is None:
         return None
-    replied = _replied(message)
+    replied, is_private = _replied(message), _is_private(message)
     return MessageContent(
         message,
         "" if _is_forwarded(message) else text,
-        (_written(message, bot) or "") if is_typed(message) else "",
+        (written or "") if is_typed(message) else "",
         _author(message),
-        GUEST_MESSAGE in update or _is_addressed(message, bot),
+        is_private,
+        is_private or GUEST_MESSAGE in update or _is_addressed(message, replied, bot),
+        replied,
         files,
         () if replied is None else _files(replied),
         tuple(_references(message, replied, text, bot)),
     )
 
 
-def _is_all_own(message: Body, is_only_text: bool, references: Sequence[Reference]) -> bool:  # noqa: FBT001 - one of three
+def _is_all_own(heard: MessageContent, is_only_text: bool, references: Sequence[Reference]) -> bool:  # noqa: FBT001 - one of three
     """Return whether a typed message holds nothing of anybody but its author and the bot."""
-    if _author(message) is None or message.get("sender_chat") is not None:
+    message = heard.message
+    if heard.author is None or message.get("sender_chat") is not None:
         return False
     if any(not each.is_of_assistant for each in references) or _holds_quotes(message):
         return False
@@ -182,9 +189,12 @@ def _spoken(message: Body, remarks: Sequence[str]) -> str:
     return remarks[0].partition("]\n")[2] if is_own and remarks else ""
 
 
-def _text(message: Body, bot: BotIdentity, files: Sequence[TelegramFile]) -> str | None:
-    """Return the text of a message, or None if it only reports that something happened in the chat."""
-    said = _written(message, bot)
+def _text(message: Body, said: str | None, files: Sequence[TelegramFile]) -> str | None:
+    """Return the text of a message, or None if it only reports that something happened in the chat.
+
+    Args:
+        said: What is written in it.
+    """
     if isinstance(message.get("text"), str):  # then it is all that there is, but for buttons
         return "\n".join(part for part in (said, _link_buttons(message)) if part)
     described, buttons = describe(message), _link_buttons(message)
@@ -195,8 +205,8 @@ def _text(message: Body, bot: BotIdentity, files: Sequence[TelegramFile]) -> str
 
 def _written(message: Body, bot: BotIdentity) -> str | None:
     """Return text or caption, with the addresses of its links and without the bot's name in front of it."""
-    text = _words(message)[0]
-    text = with_links(*_words(message)) if text is not None else words_of(message.get("rich_message")) or None
+    text, entities = _words(message)
+    text = with_links(text, entities) if text is not None else words_of(message.get("rich_message")) or None
     if text is None:
         return None
     return _without_name(text, bot)
@@ -247,15 +257,14 @@ def _is_forwarded(message: Body) -> bool:
     return message.get("forward_origin") is not None
 
 
-def _is_addressed(message: Body, bot: BotIdentity) -> bool:
-    """Return whether the bot is meant: in a group only if it is mentioned, replied to or given a command."""
-    if _is_private(message) or field(message.get("chat"), "type") == "sender":
+def _is_addressed(message: Body, replied: Body | None, bot: BotIdentity) -> bool:
+    """Return whether the bot is meant in a group: if it is mentioned, replied to or given a command."""
+    if field(message.get("chat"), "type") == "sender":
         return True
     if field(message.get("from"), "is_bot") is True and _account(message.get("sender_chat")) is None:
         return False
     if (topic := direct_topic(message)) is not None and _is_of_topic(message, topic):
         return True
-    replied = _replied(message)
     is_reply = _is_said(replied) and field(field(replied, "from"), "id") == bot.id
     return is_reply or any(_means(entity, text, bot) for entity, text in _entities(message))
 
@@ -330,7 +339,7 @@ def _references(message: Body, replied: Body | None, text: str, bot: BotIdentity
     quoted = string(field(quote, "text"))
     quoted = None if quoted is None else with_links(quoted, field(quote, "entities"))
     if replied is not None and _is_said(replied):
-        said = quoted if quoted is not None else _text(replied, bot, _files(replied))
+        said = quoted if quoted is not None else _text(replied, _written(replied, bot), _files(replied))
         # The author of a forwarded message is its first sender.
         author = _origin(replied["forward_origin"]) if _is_forwarded(replied) else _author(replied)
         yield _reference(ReferenceKind.REPLY, author, _cut(said or ""), str(replied["message_id"]), bot)
