@@ -4,22 +4,18 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from botservice.agent.model_refusals import SharedRefusals
+from botservice.agent.side_model import SideModel
 from botservice.background import queries
 from botservice.background.observer_answer import ObserverAnswer, read_answer
 from botservice.background.observer_stretch import ObservedMessage, Stretch, read_rows
-from botservice.core.adapters import adopt
-from botservice.core.errors import LLMError
-from botservice.core.messages import TokenUsage
 from botservice.history.note_queries import insert_notes
 from botservice.history.notes import Note
-from botservice.llm.asking import ask
-from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage, ChatResponse
+from botservice.llm.chat import AnswerSchema, ChatLLM, ChatMessage
 from botservice.llm.tokens import count_aside, counter_for
 from botservice.people.budgets import Budgets
 from botservice.people.fact_keeping import SINGLE_TOPICS, TOPICS, TOPICS_BY_SUBJECT, keep_found
@@ -31,9 +27,6 @@ from botservice.storage.database import Connection, Storage
 logger = logging.getLogger(__name__)
 
 _PATIENCE_SECONDS: Final = 300.0
-_AROUND: Final = 20  # tokens that servers put around messages
-
-
 _LONGEST_SAID: Final = 6_000  # characters of one message
 _CUT: Final = " [… cut]"
 
@@ -114,12 +107,10 @@ class StretchReader:
 
     def __init__(self, storage: Storage, llm: ChatLLM, budgets: Budgets, clock: Callable[[], datetime]) -> None:
         self._storage = storage
-        self._llm = llm = adopt(ChatLLM, llm)
         self._budgets = budgets
         self._clock = clock
-        self._refusals = SharedRefusals(llm)
-        self.model = llm.models[0]
-        self._models = tuple(llm.models)
+        self._model = SideModel(llm, budgets, purpose="observe", patience_seconds=_PATIENCE_SECONDS)
+        self.model = self._model.model
 
     async def read(self, stretch: Stretch, *, fence: Claim | None = None) -> Observation:
         """Read a stretch, and store its notes and facts. No transaction is open while the model is asked.
@@ -130,14 +121,14 @@ class StretchReader:
         """
         payer = Payer.of(stretch.context_id, stretch.chat.keys, stretch.chat.person)
         prompt = build_question(stretch)
-        size = await count_aside(_size, prompt, self.model)
+        size = await count_aside(self._model.count, prompt)
         await self._reserve(payer, size)
         try:
-            response = await self._ask(prompt)
+            response = await self._model.ask(self._storage, prompt, SCHEMA)
         except BaseException:
             await asyncio.shield(self._release(stretch.context_id))
             raise
-        call = await count_aside(self._price, response, size)
+        call = await count_aside(self._model.price, response, size)
         try:
             answer = await count_aside(read_answer, response.text, stretch, counter_for(self.model).count)
             done = await self._storage.write(
@@ -153,37 +144,16 @@ class StretchReader:
 
     async def close(self) -> None:
         """Close the connections of the model."""
-        await self._llm.close()
+        await self._model.close()
 
     async def _reserve(self, payer: Payer, size: int) -> None:
         if self._budgets.has_limits:
-            model = self._budgets.dearest(self._models, size)
+            model = self._model.dearest(size)
             await self._budgets.reserve_observing(self._storage, payer, model, size, self._clock())
 
     async def _release(self, context_id: int) -> None:
         if self._budgets.has_limits:
             await self._budgets.release_observing(self._storage, context_id)
-
-    async def _ask(self, prompt: Sequence[ChatMessage]) -> ChatResponse:
-        options: dict[str, Any] = {"schema": SCHEMA} if self._llm.takes_schema else {}
-        await self._refusals.refresh(self._storage)
-        try:
-            async with asyncio.timeout(_PATIENCE_SECONDS):
-                return await ask(self._llm, prompt, options=options, purpose="observe")
-        except LLMError:
-            raise
-        except TimeoutError as error:
-            raise LLMError(f"the model did not answer within {_PATIENCE_SECONDS:g} seconds") from error
-        except Exception as error:  # a border: a model is foreign code
-            raise LLMError(f"the model failed with {type(error).__name__}") from error
-        finally:
-            await self._refusals.store(self._storage)
-
-    def _price(self, response: ChatResponse, size: int) -> ModelCall:
-        """Return the usage of a call, counted here if the server does not say."""
-        usage = response.usage or TokenUsage(size, counter_for(self.model).count(response.text))
-        model = response.model if response.model in self._models else self._models[0]
-        return self._budgets.price(model, usage)
 
     def _write(
         self, connection: Connection, payer: Payer, stretch: Stretch, answer: ObserverAnswer, call: ModelCall
@@ -191,10 +161,6 @@ class StretchReader:
         now = self._clock()
         self._budgets.settle_observing(connection, payer, call, now)
         return write_down(connection, stretch, answer, now)
-
-
-def _size(prompt: Sequence[ChatMessage], model: str) -> int:
-    return counter_for(model).count(json.dumps(list(prompt), ensure_ascii=False)) + _AROUND
 
 
 def _log(stretch: Stretch, done: Observation) -> None:
