@@ -221,6 +221,8 @@ async def _start_models(
 
         await stack.enter_async_context(EmbeddingIndexer(storage, embedder))
     govern(settings, service)
+    if service.options.gate is not None and settings.gate_model is not None:  # otherwise the agent has its model
+        stack.push_async_callback(service.options.gate.close)
     if service.options.speaker is not None:
         stack.push_async_callback(service.options.speaker.close)
     return embedder

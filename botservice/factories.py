@@ -14,6 +14,7 @@ from botservice.agent.tool import Tool
 from botservice.agent.tool_catalogue import built_in, order_tea
 from botservice.background.maintenance import Retention
 from botservice.background.observer import Observer
+from botservice.config.setting_choices import GroupAnswers
 from botservice.config.settings import HAND_OVER, OPENAI_API_URL, Settings, reveal
 from botservice.core.errors import InvalidSkill, SettingsError
 from botservice.history.embeddings import Embedder, OpenAIEmbedder
@@ -26,6 +27,7 @@ from botservice.people.budgets import Budgets
 from botservice.service import AgentService
 from botservice.storage.database import Storage
 from botservice.turns.handing_over import HandOver
+from botservice.turns.listening import Gate
 from botservice.turns.usage_recorder import models_of
 
 if TYPE_CHECKING:
@@ -154,6 +156,22 @@ def build_observer(settings: Settings, service: AgentService, storage: Storage) 
     )
 
 
+def build_gate(settings: Settings, service: AgentService, budgets: Budgets) -> Gate | None:
+    """Return what decides when to speak in groups, or None without a model.
+
+    Raises:
+        SettingsError: a budget limits money and nobody said what its model costs.
+    """
+    model = settings.gate_model
+    llm = service.agent.llm if model is None else configured_llm(settings, model)
+    if llm is None:
+        return None
+    if model is not None:
+        budgets.check_model(model)
+    listens = settings.group_answers is GroupAnswers.LISTENING
+    return Gate.of(llm, budgets, listens=listens, per_hour=settings.unasked_per_hour)
+
+
 def build_retention(settings: Settings) -> Retention:
     """Return how long records are kept."""
     steps, events = settings.keep_steps_days, settings.keep_events_days
@@ -214,4 +232,5 @@ def govern(settings: Settings, service: AgentService) -> None:
         approval_lasts=timedelta(hours=hours),
         max_steps=settings.max_steps if service.max_steps is None else service.max_steps,
         speaker=build_speaker(settings, budgets),
+        gate=build_gate(settings, service, budgets),
     )

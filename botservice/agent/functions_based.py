@@ -250,7 +250,7 @@ class FunctionsBasedAgent(Agent):
             if context.before_call is not None:
                 await context.before_call(prompt, tools)
             try:
-                response = await self._chat(prompt, tools, options)
+                response = await self._chat(prompt, tools, options, may_be_empty=context.is_unasked)
             except LLMError as error:
                 narrowing = narrowing or self._narrowing(context, prompt)
                 refused = prompt
@@ -314,7 +314,7 @@ class FunctionsBasedAgent(Agent):
         )
 
     async def _chat(
-        self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema], options: dict[str, Any]
+        self, prompt: Sequence[ChatMessage], tools: Sequence[ToolSchema], options: dict[str, Any], *, may_be_empty: bool
     ) -> ChatResponse:
         try:
             response = await ask(self.llm, prompt, tools, options)
@@ -322,7 +322,7 @@ class FunctionsBasedAgent(Agent):
             raise
         except Exception as error:  # a border: a model is foreign code
             raise LLMError(f"the model failed with {type(error).__name__}") from error
-        is_said = response.finish_reason in (FinishReason.LENGTH, FinishReason.REFUSAL)
+        is_said = may_be_empty or response.finish_reason in (FinishReason.LENGTH, FinishReason.REFUSAL)
         if is_blank(response.text) and not response.tool_calls and not is_said:
             raise LLMError("the model gave an empty answer")
         return response

@@ -54,6 +54,10 @@ from botservice.storage.database import Connection
 
 _MOST_PASSAGES = 8
 _UNLIMITED = 1_000_000_000  # tokens
+_UNASKED = (
+    "[Nobody has addressed you: you speak up because you may have something to add. Answer in a sentence or two. If "
+    "you have nothing certain to add, answer with the one word NOTHING, and nobody sees it.]"
+)
 
 _Known = tuple[list[StoredNote], list[Fact], str, KeptOut]  # notes, facts, which calls wait, what the model refuses
 
@@ -102,7 +106,7 @@ class PromptBuilder:
             system=context.system_prompt_for(self.system_prompt, self.skills),
             notes=notes,
             person=person,
-            waiting=waiting,
+            waiting="\n\n".join(part for part in (waiting, _UNASKED if context.is_unasked else "") if part),
             looking_at=_describe_view(context.looking_at),
             documents=describe_passages(passages),
             found=found,

@@ -64,6 +64,8 @@ def used_models(settings: Settings, service: AgentService, own: OpenAIClients | 
         yield UsedModel(settings.embedding_model, "OPENAI_EMBEDDING_MODEL", own, is_gateway)
     if own is not None and settings.observe and settings.observer_model is not None:
         yield UsedModel(settings.observer_model, "OBSERVER_MODEL", own, is_gateway)
+    if own is not None and settings.gate_model is not None:
+        yield UsedModel(settings.gate_model, "GATE_MODEL", own, is_gateway)
     if own is not None and settings.openai_transcription_model is not None:
         yield UsedModel(settings.openai_transcription_model, "OPENAI_TRANSCRIPTION_MODEL", own, is_gateway)
 

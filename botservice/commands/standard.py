@@ -10,6 +10,7 @@ from botservice.commands.command import Command
 from botservice.commands.documents import LEARN, PASSAGE
 from botservice.commands.forget_and_export import EXPORT, FORGET
 from botservice.commands.links import LINK, UNLINK
+from botservice.commands.listen import LISTEN
 from botservice.commands.memory import MEMORY
 from botservice.commands.pause import PAUSE_COMMAND, RESUME
 from botservice.commands.persona import PERSONA_COMMAND
@@ -35,7 +36,7 @@ def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
         PASSAGE,
     ]
     about_people = [MEMORY, FORGET, EXPORT, LINK, UNLINK]
-    for_owners = [PAUSE_COMMAND, RESUME, APPROVE, REVOKE, ACCESS, ROLE, ROLES, LEARN]
+    for_owners = [PAUSE_COMMAND, RESUME, LISTEN, APPROVE, REVOKE, ACCESS, ROLE, ROLES, LEARN]
     catalogue = Catalogue(
         [START, help_command(lambda: catalogue), *of_chat, *about_people, USAGE, STOP, *for_owners, *more]
     )

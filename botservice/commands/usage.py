@@ -7,8 +7,8 @@ from botservice.commands.command import Command
 from botservice.core.formatted_text import FormattedText
 from botservice.core.policies import NANO, Period, Scope, Unit
 from botservice.people.access_queries import read_names
-from botservice.people.budgets import Standing
-from botservice.people.usage import Payer, UsageLine, period_start
+from botservice.people.budgets import GATE, Standing
+from botservice.people.usage import Payer, UsageBy, UsageLine, period_start
 from botservice.people.usage_queries import list_usage
 from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted
@@ -25,18 +25,20 @@ async def _usage(request: CommandRequest) -> CommandAnswer:
     payer = Payer.of(request.context.id, request.context.context_keys, request.message.author)
     storage, budgets, now = request.context.storage, request.budgets, request.now
 
-    def read(connection: Connection) -> tuple[UsageLine, UsageLine]:
+    def read(connection: Connection) -> tuple[UsageLine, UsageLine, list[UsageLine]]:
         names = read_names(connection, payer.person) if payer.person else []
         today = list_usage(connection, None, period_start(Period.DAY, now), persons=names)
         month = list_usage(connection, None, period_start(Period.MONTH, now), persons=names)
-        return today[0], month[0]
+        by_model = list_usage(connection, UsageBy.MODEL, period_start(Period.MONTH, now), persons=names)
+        return today[0], month[0], [each for each in by_model if each.subject == GATE]
 
-    today, month = await storage.read(read)
+    today, month, gate = await storage.read(read)
     used = [_used(each, request, budgets.currency) for each in (today, month)]
+    decided = [request.say("usage.gate", used=_used(each, request, budgets.currency)) for each in gate]
     totals = (request.say("usage.today", used=used[0]), request.say("usage.this_month", used=used[1]))
     standings = await budgets.standings(storage, payer, now)
     listed = [_stands(each, request, budgets.currency) for each in standings]
-    parts = [below(*totals, is_close=True), bulleted(listed) if listed else None]
+    parts = [below(*totals, *decided, is_close=True), bulleted(listed) if listed else None]
     return CommandAnswer(below(*parts, request.say("usage.utc")))
 
 

@@ -50,6 +50,7 @@ class Sources:
         documents: The passages of documents, with their scores from 0 to 1.
         by_meaning: Whether it was found by meaning, besides words, where that is known.
         withheld: The tools that were not offered because of a role, with the roles that they want.
+        unasked_by: The model that decided to answer although nobody asked.
         taken: What each of these calls took, with the model that answered.
     """
 
@@ -67,6 +68,7 @@ class Sources:
     calls: int = 0
     taken: list[tuple[str, TokenUsage]] = field(default_factory=list)
     task: str = ""
+    unasked_by: str | None = None
     failed: list[FailedStep] = field(default_factory=list)
 
 
@@ -85,7 +87,7 @@ def read_sources(steps: Sequence[MemoryItem]) -> Sources:
             _add_prompt(sources, prompt, sections)
         _add_search(sources, step.get_value("prompt_facts"))
         if isinstance(step, TaskStep):
-            sources.task = sources.task or step.task
+            sources.task, sources.unasked_by = sources.task or step.task, step.unasked_by
         elif isinstance(step, FailedStep):
             sources.failed.append(step)
         if isinstance(step, ActionStep):
@@ -201,6 +203,8 @@ def _about(say: Say, last: TurnAttempt, sources: Sources, about: str) -> Iterato
         yield say("why.stopped" if sources.calls else "why.cut", question=question)
     elif not last.is_reminder:
         yield say(about, question=question)
+    if sources.unasked_by:
+        yield say("why.unasked", gate=_cut(sources.unasked_by, _LONGEST_QUESTION))
 
 
 def _cause(say: Say, sources: Sources) -> FormattedText:

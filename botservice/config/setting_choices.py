@@ -64,6 +64,13 @@ class SlackListen(StrEnum):
     CHANNELS = "channels"
 
 
+class GroupAnswers(StrEnum):
+    """When the bot answers in groups."""
+
+    MENTIONED = "mentioned"
+    LISTENING = "listening"
+
+
 class SlackPings(StrEnum):
     """Whom an answer may ping in Slack."""
 

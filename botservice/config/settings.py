@@ -16,6 +16,7 @@ from botservice.config.env_files import check_lines
 from botservice.config.setting_choices import (
     ApiChoice,
     FetchAsks,
+    GroupAnswers,
     LogFormat,
     LogLevel,
     ReasoningEffort,
@@ -105,6 +106,8 @@ _MUST_BE = {
     "fetch_asks": "made-up, never or always",
     "search_tokens": "a whole number, 0 or more",
     "observe": "on or off",
+    "group_answers": "mentioned or listening",
+    "unasked_per_hour": "a whole number, 0 or more",
     "notes_tokens": "a whole number, 0 or more",
     "knowledge_tokens": "a whole number, 0 or more",
     "mcp_config": "a file such as mcp.json; or none",
@@ -447,6 +450,14 @@ class Settings(ModelSettings):
     """Writes notes of chats and facts about people in the background, if a model is set. See docs/observer.md"""
     observer_model: str | None = None
     """The model that writes them, on the same server. Default: the agent's"""
+    group_answers: Annotated[GroupAnswers, BeforeValidator(str.lower)] = GroupAnswers.MENTIONED
+    """When the bot answers in groups: mentioned, or listening (a model decides, too). Owners change it for a group with
+    /listen. See docs/guides/listening.md
+    """
+    gate_model: str | None = None
+    """The model that decides, on the same server. Default: the agent's"""
+    unasked_per_hour: int = Field(3, ge=0)
+    """The most answers in an hour that nobody in a group has asked for."""
     notes_tokens: int = Field(NOTES_TOKENS, ge=0)
     """The most tokens of a chat's notes in a prompt."""
     bot_name: Annotated[str, AfterValidator(check_bot_name)] | None = None

@@ -175,6 +175,11 @@ class AgentContext:
         """The author of the answered message, or of the newest one; for a suspended call, the author of the call."""
         return self.asked_by if self.asked_by is not None else self.last_author
 
+    @property
+    def is_unasked(self) -> bool:
+        """Whether nobody asked: a model decided that the assistant has something to say in a group."""
+        return self.task is not None and self.task.unasked_by is not None
+
     def system_prompt_for(self, prompt: str, skills: str = "") -> str:
         """Build the system prompt of this conversation for an agent with this prompt and list of skills."""
         return system_prompt(prompt, self.metadata, skills) if self.metadata or skills else prompt

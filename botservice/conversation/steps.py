@@ -35,13 +35,18 @@ class SystemPromptStep(MemoryStep, kind="system_prompt"):
 
 
 class TaskStep(MemoryStep, kind="task"):
-    """A question; the steps after it are work on it."""
+    """A question; the steps after it are work on it.
+
+    Attributes:
+        unasked_by: The model that decided to answer although nobody asked, in a group.
+    """
 
     __slots__ = ()
     _images: ClassVar[str | None] = "task_images"
 
     task: str
     task_images: Sequence[Attachment] | None = None
+    unasked_by: str | None = None
 
 
 class PlanningStep(MemoryStep, kind="planning"):

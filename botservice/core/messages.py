@@ -297,6 +297,7 @@ class InboundMessage:
         only_tools: The names of the tools that may run for it, where a program handed it in and no person wrote it.
         looking_at: The page or document that its author has open, in a few words. Only the model sees it, in this turn
             only. It is not stored.
+        unasked_by: The model that decided to answer it although it is not addressed to the bot.
     """
 
     text: str
@@ -318,6 +319,7 @@ class InboundMessage:
     looking_at: str | None = None
     only_tools: frozenset[str] | None = None
     is_all_own: bool | None = None
+    unasked_by: str | None = None
 
     def __post_init__(self) -> None:
         if self.is_all_own is None:

@@ -12,7 +12,13 @@ from botservice.people.names import BUILT_IN, transport_of
 from botservice.people.queries import PERSON_NAMES, ensure_identity, person_parts
 from botservice.storage.database import Connection
 from botservice.storage.statements import of_each_database, upserting
-from botservice.storage.tables.access import access_codes, access_invitations, access_refusals, access_roles
+from botservice.storage.tables.access import (
+    access_codes,
+    access_invitations,
+    access_listening,
+    access_refusals,
+    access_roles,
+)
 from botservice.storage.tables.conversations import contexts
 from botservice.storage.tables.people import identities, person_roles
 
@@ -62,6 +68,8 @@ _tell = of_each_database(
 )
 _grant = upserting(access_roles, "kind", "subject")
 _invite = upserting(access_invitations, "chat")
+_IS_LISTENING = select(access_listening.c.is_on).where(access_listening.c.chat == bindparam("chat"))
+_listen = upserting(access_listening, "chat")
 _CODE = select(access_codes.c.code).where(
     access_codes.c.person == bindparam("person"), access_codes.c.expires_at > bindparam("now")
 )
@@ -182,9 +190,20 @@ def note_invitation(connection: Connection, chat: str, person: str, now: datetim
     connection.execute(_invite(connection), {"chat": chat, "person": person, "invited_at": now})
 
 
+def read_listening(connection: Connection, chat: str) -> bool | None:
+    """Return whether an owner has the bot listen to a group; None if nobody has said anything."""
+    return connection.execute(_IS_LISTENING, {"chat": chat}).scalar_one_or_none()
+
+
+def set_listening(connection: Connection, chat: str, now: datetime, *, is_on: bool) -> None:
+    """Have the bot listen to a group, or not."""
+    connection.execute(_listen(connection), {"chat": chat, "is_on": is_on, "set_at": now})
+
+
 def note_departure(connection: Connection, chat: str) -> None:
     """Take note that the service was removed from a chat: the next inviter answers for it."""
     connection.execute(delete(access_invitations).where(access_invitations.c.chat == chat))
+    connection.execute(delete(access_listening).where(access_listening.c.chat == chat))
     was_let_in = and_(access_roles.c.kind == SubjectKind.CHAT.value, access_roles.c.subject == chat)
     connection.execute(delete(access_roles).where(was_let_in, access_roles.c.role != AccessRole.BLOCKED.value))
     connection.execute(
@@ -200,6 +219,7 @@ def move_chat(connection: Connection, old: str, new: str) -> None:
         (access_roles.c.subject, access_roles.c.kind == SubjectKind.CHAT.value),
         (access_refusals.c.subject, access_refusals.c.kind == SubjectKind.CHAT.value),
         (access_invitations.c.chat, true()),
+        (access_listening.c.chat, true()),
     ):
         is_there = connection.execute(select(column).where(column == new, is_chat)).first() is not None
         if not is_there:

@@ -38,10 +38,12 @@ logger = logging.getLogger(__name__)
 DEFAULT_ANSWER_TOKENS: Final = 4096
 OBSERVER: Final = "observer"
 """What the use of reading conversations off the reply path is called, in the place of a model's name."""
+GATE: Final = "gate"
+"""What the use of deciding when to speak in groups is called, likewise."""
 _OBSERVER_PERCENT: Final = 80
 _WARN_AT_PERCENT: Final = 80
 # Last in its commit: what comes after the lock of the budgets has to wait for the other replicas, too.
-_SORT_KEY: Final = ("~budgets",)
+SORT_KEY: Final = ("~budgets",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,7 @@ class Budgets:
                 count_message(connection, scope, subject, minute)
             return None
 
-        return await storage.write(operation, sort_key=_SORT_KEY) if limited else None
+        return await storage.write(operation, sort_key=SORT_KEY) if limited else None
 
     async def reserve(
         self,
@@ -201,11 +203,13 @@ class Budgets:
         now: datetime,
         *,
         searches: int = 0,
+        percent: int = 100,
     ) -> Reservation:
         """Reserve the most that a call may take: its prompt and the longest answer. The turn's last one is released.
 
         Args:
             searches: How often the server may search the web for it.
+            percent: How much of each budget may be used for it.
 
         Raises:
             BudgetExceeded: it would be more than is left.
@@ -214,12 +218,12 @@ class Budgets:
         tokens, cost = self._most(model, prompt_tokens, searches)
 
         def operation(connection: Connection) -> Standing | list[Standing]:
-            found = self._fit(connection, payer, tokens, cost, now, turn_id=turn_id)
+            found = self._fit(connection, payer, tokens, cost, now, turn_id=turn_id, percent=percent)
             if not isinstance(found, Standing):
                 write_reservation(connection, turn_id, payer, tokens, cost, now)
             return found
 
-        found = await storage.write(operation, sort_key=_SORT_KEY)
+        found = await storage.write(operation, sort_key=SORT_KEY)
         if isinstance(found, Standing):
             raise exceeded(found)
         return Reservation(prompt_tokens, tuple(found))
@@ -242,7 +246,7 @@ class Budgets:
             write_observer_reservation(connection, payer, tokens, cost, now)
             return None
 
-        found = await storage.write(operation, sort_key=_SORT_KEY)
+        found = await storage.write(operation, sort_key=SORT_KEY)
         if found is not None:
             raise exceeded(found)
 

@@ -21,7 +21,7 @@ from botservice.storage.tables.access import (
     model_usage,
     model_usage_days,
 )
-from botservice.storage.tables.conditions import TURN_IS_RUNNING
+from botservice.storage.tables.conditions import TURN_IS_OPEN
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.observing import observer_reservations
 from botservice.storage.tables.people import identities
@@ -150,8 +150,8 @@ def _used(usage: Table, of_usage: list[ColumnElement[bool]], of_reservations: Re
         usage.c.day, tokens.label("tokens"), usage.c.cost.label("cost"), literal_column("0").label("is_open")
     ).where(usage.c.day >= bindparam("since"), *of_usage)
     reserved = _open_ones(budget_reservations, of_reservations).where(
-        # Not joined: SQLite would look through all turns for those that run.
-        exists().where(turns.c.id == budget_reservations.c.turn_id, TURN_IS_RUNNING),
+        # Not joined: SQLite would look through all turns for those that are open.
+        exists().where(turns.c.id == budget_reservations.c.turn_id, TURN_IS_OPEN),
         budget_reservations.c.turn_id != bindparam("turn"),
     )
     every = union_all(settled, reserved, _open_ones(observer_reservations, of_reservations)).subquery()

@@ -18,7 +18,7 @@ from botservice.texts import in_language
 from botservice.turns.failures import FAILURE_KIND, is_used_up, model_failure, unchecked, used_up
 from botservice.turns.model_calls import Interruption
 from botservice.turns.running_calls import final_answer
-from botservice.turns.saving import as_text
+from botservice.turns.saving import as_text, is_declined
 
 T = TypeVar("T", bound=ModelReply)
 AskAgent = Callable[[AgentContext], Coroutine[Any, Any, T]]
@@ -177,6 +177,8 @@ class AgentLoop(ABC):
 
     async def _find_refusal(self, action: FinishAction) -> str | None:
         """Return why an answer has another form than is wanted, or fails a check of the agent; None if it passes."""
+        if is_declined(self.context, action):
+            return None
         form = self.context.output_form
         refusal = None if form is None else form.find_refusal(action.output)
         if refusal is not None:

@@ -129,7 +129,7 @@ class AgentRun:
             self._is_stepping, self._claim.is_idle = False, self._may_pause
             self._claim.worked_on_by = None
         if self.answer is not None:
-            tell_end(self._turn, Outcome.ANSWERED, self._clock())
+            tell_end(self._turn, self._work.outcome, self._clock())
             await self._end()
         return step
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, tzinfo
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from botservice.conversation.context import AgentContext
 from botservice.core.capabilities import Capabilities
@@ -18,6 +18,9 @@ from botservice.storage.database import Connection
 from botservice.texts import date_in_language, in_language, number_in_language
 from botservice.texts.formatted import Value, say, time
 from botservice.turns.turn import Turn
+
+if TYPE_CHECKING:
+    from botservice.turns.listening import Gate
 
 # \s is every whitespace of Unicode: a line break, a tab or a no-break space ends a command's name as a space does.
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
@@ -36,6 +39,8 @@ class CommandRequest:
         open_topic: Creates a topic for a new conversation in this chat, by its name; returns whether it exists.
         capabilities: The features of the platform, and its prefix of commands.
         zone: The time zone of the person; None if it is unknown.
+        gate: Decides when to speak in groups unasked; None without a model.
+        unheard: The key of the text that says what the platform does not pass on of groups; empty if it does.
     """
 
     call: CommandCall
@@ -52,6 +57,8 @@ class CommandRequest:
     open_topic: Callable[[str], Awaitable[bool]] | None = None
     capabilities: Capabilities | None = None
     zone: tzinfo | None = None
+    gate: "Gate | None" = None
+    unheard: str = ""
 
     def has_tool(self, name: str) -> bool:
         """Check whether the agent has a tool of its own."""

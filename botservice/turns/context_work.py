@@ -49,6 +49,7 @@ from botservice.turns.edits_and_deletions import (
 )
 from botservice.turns.event_queries import GATHERING
 from botservice.turns.failed_turns import FailedTurns
+from botservice.turns.listening import QUIET
 from botservice.turns.merging_contexts import move_here
 from botservice.turns.outbox import Outbox, SendResult, StoredStream
 from botservice.turns.queries import find_kinds_of_work, find_next_turn, find_turn
@@ -59,7 +60,7 @@ from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPICIOUS_B
 from botservice.turns.run_options import RunOptions
 from botservice.turns.stops_and_edits import ControlEffects
 from botservice.turns.suspended_turns import SuspendedTurns
-from botservice.turns.transport import Live, Transport
+from botservice.turns.transport import Live, NoTransport, Transport
 from botservice.turns.turn import Delivery, Turn, is_due
 from botservice.turns.turn_starter import TurnStarter
 
@@ -67,6 +68,7 @@ logger = logging.getLogger(__name__)
 
 _CUT_OFF: Final = "it was cut off too often, or what it had done was forgotten"
 _A_WHILE = timedelta(seconds=1)
+_LONGEST_WAIT: Final = max(GATHERING, QUIET)
 
 _NO_CONTROLS: Final = Controls()
 
@@ -111,6 +113,10 @@ class StartedTurn:
     context: AgentContext
     controls: Controls
     is_all: bool = False
+
+    def teller(self, transport: Transport) -> Transport:
+        """Return what tells people why there is no answer: nobody, where nobody asked."""
+        return NoTransport() if self.context.is_unasked else transport
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,13 +278,13 @@ class ContextWork:
         except BudgetExceeded as error:
             logger.info("turn.over_budget", extra={"scope": error.scope, "unit": error.unit})
             text = used_up_text(error.scope, error.ends_at, work.context.language, self._clock())
-            await end_refused(self._storage, turn, claim, transport, text, self._clock())
+            await end_refused(self._storage, turn, claim, work.teller(transport), text, self._clock())
         except (LLMError, CommandFailed) as error:
             is_command = isinstance(error, CommandFailed)
             await self._failed_turns.give_up(
                 turn,
                 claim,
-                transport,
+                work.teller(transport),
                 str(error),
                 work.context.language,
                 is_command=is_command,
@@ -288,7 +294,8 @@ class ContextWork:
             raise
         except Exception as error:
             logger.exception("turn.failed")
-            await self._failed_turns.try_later(turn, claim, transport, type(error).__name__, work.context.language)
+            language, teller = work.context.language, work.teller(transport)
+            await self._failed_turns.try_later(turn, claim, teller, type(error).__name__, language)
         return False
 
     async def _is_ready(self, turn: Turn, work: StartedTurn, claim: Claim, transport: Transport) -> bool:
@@ -306,7 +313,7 @@ class ContextWork:
     async def _run(self, turn: Turn, work: StartedTurn, claim: Claim, transport: Transport) -> bool:
         """Answer a turn and send the first message of its answer; return whether that was all of it."""
         record = StoredStream(self._storage, turn, claim, self._clock)
-        shown = transport.live(work.context.context_keys, turn.events, record)
+        shown = None if work.context.is_unasked else transport.live(work.context.context_keys, turn.events, record)
         live = None if shown is None else adopt(Live, shown)
         run = AgentRun(
             self._options,
@@ -418,11 +425,13 @@ class ContextWork:
     def _is_due(self, turn: Turn) -> bool:
         """Return whether a turn is due.
 
-        One that has not begun gathers the parts of a message for a moment. Where it is to wait longer, it was put off
-        behind something that is gone.
+        One that has not begun gathers the parts of a message for a moment, or waits for what else is said. Where it is
+        to wait longer, it was put off behind something that is gone.
         """
         now = self._clock()
-        return is_due(turn, now) or (turn.status is TurnStatus.QUEUED and turn.due_at > now + GATHERING)
+        if turn.is_deferred and not turn.is_alone:
+            return True
+        return is_due(turn, now) or (turn.status is TurnStatus.QUEUED and turn.due_at > now + _LONGEST_WAIT)
 
     def _wait_for(self, turn: Turn) -> NotDueYet | None:
         """Return until when the work behind a running turn waits that may not go on here, or not yet."""

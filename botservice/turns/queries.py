@@ -62,6 +62,7 @@ def _was_set(table: Table) -> ColumnElement[datetime]:
 _UPDATE_TURN = update(turns).where(turns.c.id == bindparam("turn"))
 _COUNT_BEGINNING = _UPDATE_TURN.values(attempts=turns.c.attempts + 1)
 _COUNT_FAILURE = _UPDATE_TURN.values(failures=turns.c.failures + 1)
+_DEFER = _COUNT_BEGINNING.where(TURN_IS_QUEUED)
 _BEGIN_FIRST = _COUNT_BEGINNING.where(TURN_IS_OPEN, turns.c.joined_events == bindparam("joined"))
 _INSERT_TURN = insert(turns).returning(turns.c.id, sort_by_parameter_order=True)
 _TURNS = select(
@@ -222,6 +223,11 @@ def begin_turns(connection: Connection, read: Sequence[tuple[int, int, str | Non
     ]
     if rows and execute_each(connection, _BEGIN_FIRST, rows).rowcount != len(rows):
         raise TurnGrew(f"turn {', '.join(str(turn_id) for turn_id, *_ in read)} is not any more what was read")
+
+
+def defer_turn(connection: Connection, turn_id: int, until: datetime, now: datetime) -> None:
+    """Put a turn off that has not begun: it waits for what else is said (see `Turn.is_deferred`)."""
+    connection.execute(_DEFER, {"turn": turn_id, **set_due(until, now)})
 
 
 def note_step(connection: Connection, turn_id: int, *, steps_taken: int, last_step_number: int) -> None:

@@ -13,6 +13,7 @@ from botservice.storage.database import Storage
 from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 
 if TYPE_CHECKING:
+    from botservice.turns.listening import Gate
     from botservice.turns.spoken_answers import Speaker
 
 Clock = Callable[[], datetime]
@@ -41,3 +42,4 @@ class RunOptions:
     access: Access = field(default_factory=Access)
     approval_lasts: timedelta = timedelta(hours=24)
     speaker: "Speaker | None" = None
+    gate: "Gate | None" = None

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from botservice.agent.agent import FinishAction
 from botservice.conversation.context import AgentContext
@@ -29,6 +29,9 @@ from botservice.turns.queries import finish_turn, finish_turns, lock_turns
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Delivery, Turn
 from botservice.turns.usage_recorder import PaidCall, write_usage
+
+_NOTHING: Final = ("", "nothing")
+_AROUND_NOTHING: Final = " \t\r\n.*_`\"'[]()"
 
 T = TypeVar("T")
 Also = Callable[[Connection, Sequence[int]], T]
@@ -223,6 +226,11 @@ def as_text(output: object) -> str:
     if isinstance(output, str):
         return output
     return "" if output is None else readable(output)
+
+
+def is_declined(context: AgentContext, action: FinishAction) -> bool:
+    """Return whether an agent that nobody has asked has nothing to say."""
+    return context.is_unasked and as_text(action.output).strip(_AROUND_NOTHING).lower() in _NOTHING
 
 
 def with_ending(text: str, finish_reason: str | None, language: str | None) -> str:

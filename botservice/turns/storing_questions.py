@@ -141,6 +141,9 @@ async def _save(
     keeps_steps = not isinstance(turn, Turn) and turn["keeps_steps"]
     task = task_of(spoken.asked) if spoken.is_addressed else None
     put_in = context.begin_turn(prompt, task, keeps_steps=keeps_steps)
+    gate = next((each.unasked_by for _, each in inbound if each.unasked_by), None)
+    if gate is not None and context.task is not None:
+        context.task.unasked_by = gate
     others = {id(step) for step in put_in}
     steps = [step for step in context.memory.steps if id(step) not in others] if others else context.memory.steps
     changes = context.records.changes(steps)

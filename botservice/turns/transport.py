@@ -90,6 +90,7 @@ class Transport(ABC):
         offers_retry: Whether there is a button under what could not be answered, which asks it again.
         shows_history: Whether people see what the history has as soon as it has it, by its numbers.
         is_local: Whether people see it on a screen of this process, which then works on all of its conversations.
+        unheard: The key of the text that says what it does not hear in groups; empty if it hears everything there.
         routes: What it answers on the web server, with the handlers of errors there.
     """
 
@@ -100,6 +101,7 @@ class Transport(ABC):
     offers_retry: bool = False
     shows_history: bool = False
     is_local: bool = False
+    unheard: str = ""
     routes: "Sequence[BaseRoute]" = ()
     exception_handlers: Mapping[Any, Any] = MappingProxyType({})
 

@@ -87,6 +87,11 @@ class Turn:
     is_alone: bool = True
 
     @property
+    def is_deferred(self) -> bool:
+        """Whether it has not begun, and waits for a moment for what else is said; nothing waits behind it."""
+        return self.status is TurnStatus.QUEUED and self.attempts > 0
+
+    @property
     def is_of_hook(self) -> bool:
         """Whether a hook asked it, and no person."""
         return self.transport.startswith(HOOKS)

@@ -23,6 +23,7 @@ from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.edits_and_deletions import Controls, as_changed
 from botservice.turns.event_queries import mark_handled
 from botservice.turns.hook_events import limit_tools
+from botservice.turns.listening import as_unasked
 from botservice.turns.message_parts import find_earlier, read_meant
 from botservice.turns.queries import finish_turn, mark_running
 from botservice.turns.refusing import plan_notice
@@ -67,7 +68,11 @@ class TurnStarter:
         is_plain = not controls.changes and all(_is_plain(message) for _, message in said)
         if is_unlimited and is_plain and Pause.of(context.metadata) is None:
             context.language = language_of([message for _, message in said])
-            return await store_question(context, turn, claim, said, options, transport)
+            decided = await self._decide(said, turn, context, claim)
+            if decided is None:
+                return False
+            inbound = as_unasked(said, options) if decided else said
+            return await store_question(context, turn, claim, inbound, options, transport)
         heard = await self._admission.judge(said, AdmittedMessages(read), context, is_open=is_open)
         return await self._begin(turn, context, controls, claim, transport, heard)
 
@@ -85,6 +90,9 @@ class TurnStarter:
         before = Pause.of(context.metadata)
         inbound, changes = await as_changed(heard.read, heard.said, controls)
         inbound = [each for each in inbound if _may(each, heard)]
+        is_unasked = await self._decide(inbound, turn, context, claim)
+        if is_unasked is None:
+            return False
         commands = [(event, message) for event, message in inbound if self._is_command(message)]
         commands, held = await self._hold_back(commands, turn, context, transport)
         answers = [
@@ -108,6 +116,7 @@ class TurnStarter:
             await self._end_without_agent(turn, claim, also, outcome)
             is_to_answer = False
         else:
+            rest = as_unasked(rest, self._options) if is_unasked else rest
             is_to_answer = await store_question(context, turn, claim, rest, self._options, transport, also=also)
         if away is not None:
             self._storage.scrub_soon()
@@ -115,6 +124,11 @@ class TurnStarter:
             if answer.after is not None:
                 await answer.after()
         return is_to_answer
+
+    async def _decide(self, inbound: Sequence[Inbound], turn: Turn, context: AgentContext, claim: Claim) -> bool | None:
+        """Return whether what addresses nobody is answered all the same; None if that is decided in a moment."""
+        gate = self._options.gate
+        return False if gate is None else await gate.decide(inbound, turn, context, claim, self._options)
 
     async def recall(self, turn: Turn, context: AgentContext, transport: Transport) -> None:
         """Find the language, the asker and the tools of a turn that goes on once more: none of them is stored."""
@@ -226,6 +240,8 @@ class TurnStarter:
             open_topic=partial(transport.open_topic, context.context_keys) if transport.has_topics else None,
             capabilities=transport.capabilities,
             zone=known_zone(zone),
+            gate=options.gate,
+            unheard=transport.unheard,
         )
         try:
             answer = await self._commands.answer(request)

@@ -14,7 +14,7 @@ from botservice.conversation.queries import note_untrusted
 from botservice.conversation.steps import ActionStep, FailedStep, FinalAnswerStep, MemoryStep
 from botservice.core.errors import InvalidField, TurnWaiting
 from botservice.core.messages import Button, Message, Role, is_blank
-from botservice.core.states import TurnStatus
+from botservice.core.states import Outcome, TurnStatus
 from botservice.core.threads import run_in_thread
 from botservice.people.budgets import Standing
 from botservice.people.names import is_guest
@@ -25,12 +25,13 @@ from botservice.turns.agent_loop import AgentLoop, AskAgent, T
 from botservice.turns.asker_roles import find_roles
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.call_queries import close_pending
+from botservice.turns.listening_queries import GateDecision, set_decision
 from botservice.turns.model_calls import Interruption, WorkCut, ask_model, describe_answer, describe_prompt
 from botservice.turns.open_step import OpenStep
-from botservice.turns.queries import note_failure, note_step
+from botservice.turns.queries import finish_turn, note_failure, note_step
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import files_for_answer
-from botservice.turns.saving import Saver, TurnAnswer, new_answer, preview
+from botservice.turns.saving import Saver, TurnAnswer, is_declined, new_answer, preview
 from botservice.turns.spoken_answers import speak
 from botservice.turns.sub_agents import SubAgents, SubWork
 from botservice.turns.suspending import Suspension
@@ -56,7 +57,8 @@ class TurnWork(AgentLoop):
     """The work on one turn.
 
     Attributes:
-        answer: The answer, once it is stored.
+        answer: The answer, once it is stored; an empty one if the agent has nothing to say to people who did not ask.
+        outcome: How the turn ends with it.
         begun: The message that is to be sent once the answer is stored, if one is.
         is_spoken: Whether the question was, so that the answer is as well.
     """
@@ -74,6 +76,7 @@ class TurnWork(AgentLoop):
     ) -> None:
         super().__init__(options.agent, context, options.max_steps, options.clock, interruption)
         self.answer: Message | None = None
+        self.outcome = Outcome.ANSWERED
         self.begun: Delivery | None = None
         self.is_spoken = False
         self._options = options
@@ -271,6 +274,9 @@ class TurnWork(AgentLoop):
             values |= {"timing": Timing(started_at, now), **self._bill.attempts.describe(started_at)}
         step = FinalAnswerStep(action.output, **values)
         await self._end_live()
+        if is_declined(self.context, action):
+            await self._decline(step, now)
+            return step
         new = await new_answer(self._turn.id, action, now, self.context.language)
         offered = self._buttons() if self.context.steps_taken else ()
         shown = preview(new, (*offered, *action.buttons), self.context.language)
@@ -298,6 +304,19 @@ class TurnWork(AgentLoop):
                 self.memory.steps[:] = [each for each in self.memory.steps if each is not step]
         await self._call_back(step)
         return step
+
+    async def _decline(self, step: FinalAnswerStep, now: datetime) -> None:
+        """End a turn that nobody has asked for, and in which the agent has nothing to say: nobody sees anything."""
+
+        def write(connection: Connection, _: Sequence[int]) -> None:
+            self._bill.write(connection, now)
+            set_decision(connection, self._turn.id, GateDecision.DECLINED, now)
+            finish_turn(connection, self._turn.id, now, Outcome.LISTENED)
+
+        self.memory.steps.append(step)
+        await self._saver.save_with(write, lambda _: self._bill.confirm())
+        self.answer, self.outcome = Message(None, Role.ASSISTANT, "", created_at=now), Outcome.LISTENED
+        await self._call_back(step)
 
     async def _plan_for(self, shown: Message) -> Sequence[Payload]:
         """Return the payloads of a message; a long one is formatted off the event loop."""

@@ -89,6 +89,7 @@ MOVES: Final = (
         "what ran a tool and saw what is forgotten is to be given up",
         [(_T, "running", GONE), (_T, "waiting", GONE)],
     ),
+    _move(_T, "queued", "queued", _HOLDER, "it waits for what else is said in its group"),
     _move(_T, "queued", "running", _HOLDER, "it begins: the question enters the history"),
     _move(_T, "queued", "stopped", _ANYBODY, "the operator drops it"),
     _move(_T, "queued", GONE, _ANYBODY, "its message joins another turn, or is forgotten"),

@@ -13,6 +13,7 @@ from .states import Fault, Kind, Plan
 # What the service does and the model does not.
 OUTSIDE = {
     *(move.change for move in MOVES if move.change.thing == Thing.PROGRAM),
+    Change("turn", "queued", "queued"),
     Change("turn", "queued", "stopped"),
     Change("turn", "queued", "answered"),
     Change("control", "nothing", "handled"),

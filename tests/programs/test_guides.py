@@ -16,11 +16,17 @@ from docs.test_docs import blocks_of
 from programs.serving import Commanded
 from programs.signing import github
 from standins.bot_api import BotApi
+from standins.clocks import LastingMinute
+from turns.group_scenes import TwoModels, gate_of, settle
 from turns.messenger import echo, office
+from turns.test_listening import Group
 
 from botservice import AgentContext
 from botservice.commands.standard import standard_commands
+from botservice.config.settings import Settings
 from botservice.conversation.reminder_queries import read_schedules
+from botservice.people.access import Access
+from botservice.texts import in_language
 
 GUIDES = ROOT / "docs" / "guides"
 GROUP = -100123
@@ -98,3 +104,23 @@ async def test_a_report_comes_every_monday_as_the_guide_says(storage) -> None:
     context = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "1"})
     (schedule,) = await storage.read(lambda connection: read_schedules(connection, context.id))
     assert schedule.due_at == datetime(2026, 5, 18, 7, tzinfo=UTC)
+
+
+async def test_a_bot_listens_as_the_guide_says(sqlite_storage, tmp_path: Path) -> None:
+    written("listening.md", tmp_path)
+    settings = Settings.load(tmp_path / ".env")
+    assert (settings.gate_model, settings.unasked_per_hour) == ("gpt-6-luna", 2)
+    (command,) = block_after("listening.md", "text", "<!-- a command -->")
+    models, clock = TwoModels("yes", "On the third floor."), LastingMinute()
+    gate = gate_of(models, listens=False, per_hour=settings.unasked_per_hour)
+    access, commands = Access(owners=frozenset({"messenger:7"})), standard_commands()
+    options = {"messenger": Group(), "clock": clock, "access": access, "commands": commands, "gate": gate}
+    async with office(sqlite_storage, models, **options) as bot:
+        await bot.write(command.strip(), order=1)
+        await bot.messenger.until(lambda: bool(bot.messenger.visible.get("1")))
+        for order in (2, 3, 4):
+            await bot.write("ben: which floor is it?", order=order)
+            clock.pass_(seconds=5)
+            await settle(sqlite_storage)
+        on = in_language("listen.on", "en", most="2")
+        assert bot.messenger.visible["1"] == [on, *["On the third floor."] * 2]

@@ -142,6 +142,7 @@ async def office(
     commands: Commands | None = None,
     callbacks: Any = None,
     share: Share = Share(),  # noqa: B008 - frozen
+    gate: Any = None,
 ) -> AsyncIterator[Office]:
     """Run a worker for a scripted model until the block is left."""
     llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
@@ -149,7 +150,7 @@ async def office(
         tools=tools, llm=llm, message_selector=selector or NoMessages(), search_k=search_k, prompt=""
     )
     options = RunOptions(
-        agent, StepCallbacks(callbacks), 10, clock, NO_WAITING, budgets or Budgets(), access or Access()
+        agent, StepCallbacks(callbacks), 10, clock, NO_WAITING, budgets or Budgets(), access or Access(), gate=gate
     )
     messenger = messenger or Messenger()
     worker = Worker(

@@ -120,6 +120,7 @@ class SlackTransport(ConnectedTransport):
         self._has_token = token is not None
         self._errands = Errands()
         self._pings = manners.pings
+        self.unheard = "" if manners.listening is SlackListen.CHANNELS else "listen.threads"
         people, views = SlackPeople(self._client), Views(self._client)
         refusals = SlackRefusals(lambda: self._storage)
         self._home = Home(self._client, self._workspaces, people, manners.home)

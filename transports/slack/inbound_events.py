@@ -16,6 +16,8 @@ from botservice.turns.turn import InboundEvent
 
 CODE_CHANNEL = "agent_channel"
 """What Slack calls a channel for one task of an agent, as its `record_type`."""
+IN_CHANNEL = "in_channel"
+"""What stands with a stored message that belongs to the conversation of its channel, and to no thread."""
 COMMAND_PREFIX = "!"  # Slack keeps what begins with "/" for itself
 _TS = re.compile(r"(\d{1,12})\.(\d{1,6})")
 _MENTION = re.compile(r"<@([^<>|\s]+)(?:\|[^<>]*)?>")
@@ -121,7 +123,7 @@ def message_event(message: SlackMessage, body: object, *, is_thread: bool) -> In
         key=f"slack:{message.team_id}:{message.channel_id}:{message.ts}",
         context_keys=message.keys(is_thread=is_thread),
         order_key=order_of(message.ts),
-        raw=raw(EventSource.MESSAGE, body),
+        raw=raw(EventSource.MESSAGE, body, **({} if is_thread or message.is_direct else {IN_CHANNEL: True})),
         kind=EventKind.STOP if is_stop else EventKind.MESSAGE,
     )
 

@@ -20,6 +20,7 @@ from transports.slack.content import question_about
 from transports.slack.formatting import Pings, format_answer, format_service_text
 from transports.slack.inbound_events import (
     COMMAND_PREFIX,
+    IN_CHANNEL,
     EventSource,
     SlackMessage,
     command_of,
@@ -100,7 +101,7 @@ def _place(asked: Sequence[_Asked]) -> dict[str, Any]:
     way, body, kept, message = asked[-1].way, asked[-1].body, asked[-1].kept, asked[-1].message
     place: dict[str, Any] = {"question": asked[-1].key}
     if message is not None:
-        place |= {"thread_ts": message.answer_ts, "asked_at": message.ts}
+        place |= {"thread_ts": None if IN_CHANNEL in kept else message.answer_ts, "asked_at": message.ts}
     elif way is EventSource.BUTTON and field(body, "container", "is_ephemeral") is True and "thread_ts" not in kept:
         place["response_url"] = field(body, "response_url")
         place["response_thread_ts"] = timestamp(field(body, "container", "thread_ts"))

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from botservice.config.setting_choices import SlackPings
+from botservice.config.setting_choices import GroupAnswers, SlackListen, SlackPings
 from botservice.config.settings import Settings, reveal
 from botservice.core.check_result import Finding
 from botservice.core.errors import SettingsError
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from transports.common.documents import DocumentReaders
     from transports.slack.app import SlackTransport
     from transports.slack.installing import OAuthApp
+
+
+_DEAF: Final = "; GROUP_ANSWERS is listening, but nothing of channels is read: set SLACK_LISTEN=channels"
 
 
 class SlackPlugin(TransportPlugin):
@@ -51,7 +54,8 @@ class SlackPlugin(TransportPlugin):
             public_url=settings.public_url,
             is_installable=settings.slack_client_id is not None,
         )
-        return Finding(self.name, found)
+        is_deaf = settings.group_answers is GroupAnswers.LISTENING and settings.slack_listen is SlackListen.THREADS
+        return Finding(self.name, found + _DEAF if is_deaf else found, is_wrong=is_deaf)
 
 
 def build_slack(

@@ -10,8 +10,11 @@ from transports.telegram.updates import PATH
 _ANSWER_SECONDS = 10.0
 
 
-async def check_bot(token: str, api_url: str, public_url: str | None) -> str:
+async def check_bot(token: str, api_url: str, public_url: str | None, *, listens: bool = False) -> str:
     """Return who the bot is and how it is reached. Nothing is changed at Telegram.
+
+    Args:
+        listens: Whether it is to hear what does not address it in groups.
 
     Raises:
         BotServiceError: something is wrong; the message says what to do.
@@ -33,18 +36,21 @@ async def check_bot(token: str, api_url: str, public_url: str | None) -> str:
         await client.close_connections()
     name = f"@{me.get('username')}"
     note = "" if api_url.rstrip("/") == _TELEGRAM else _OWN_SERVER
-    listens = "hears every message of its groups" if me.get("can_read_all_group_messages") else _PRIVACY
+    hears = "hears every message of its groups" if me.get("can_read_all_group_messages") else _PRIVACY
+    if listens and hears is _PRIVACY:
+        hears += _DEAF
     if public_url is None:
-        polled = f"{name} answers and is polled; it {listens}"
+        polled = f"{name} answers and is polled; it {hears}"
         address = webhook.get("url")
         has_address = f". It has a webhook now ({address}), {_TAKEN_AWAY}" if address else ""
         return f"{polled}{has_address}{note and '.'}{note}"
-    return f"{name} answers; it {listens}. {_judge_webhook(webhook, public_url)}{note and '.'}{note}"
+    return f"{name} answers; it {hears}. {_judge_webhook(webhook, public_url)}{note and '.'}{note}"
 
 
 _PRIVACY = (
     "hears only what is meant for it in groups (@BotFather, /setprivacy, Disable lets it hear what it may need to know)"
 )
+_DEAF = ", so GROUP_ANSWERS=listening works only in groups where the bot is an administrator"
 _TELEGRAM = "https://api.telegram.org"
 _OWN_SERVER = " Your own Bot API server with --local: its folder has to be readable here, under the same path."
 _TAKEN_AWAY = "which `serve` takes away, because PUBLIC_URL is unset"

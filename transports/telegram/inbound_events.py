@@ -41,6 +41,7 @@ class BotIdentity:
     Attributes:
         takes_guests: Whether it answers in chats that it is no member of.
         has_topics: Whether private chats with it may have topics.
+        hears_groups: Whether privacy mode is off, so that it receives what is said in groups without addressing it.
         commands: The names of the commands that it knows; None if any may be one.
     """
 
@@ -48,6 +49,7 @@ class BotIdentity:
     username: str | None = None
     takes_guests: bool = False
     has_topics: bool = False
+    hears_groups: bool = False
     commands: frozenset[str] | None = None
 
     def takes(self, command: str) -> bool:
@@ -69,7 +71,8 @@ def identified(bot: BotIdentity, me: object) -> BotIdentity:
             "telegram.inline_is_on", extra={"advice": "nobody answers there: @BotFather, /setinline, turn off"}
         )
     has_topics = field(me, "has_topics_enabled") is True
-    return replace(bot, username=str(field(me, "username") or ""), has_topics=has_topics)
+    hears = field(me, "can_read_all_group_messages") is True
+    return replace(bot, username=str(field(me, "username") or ""), has_topics=has_topics, hears_groups=hears)
 
 
 def allowed_updates(*, takes_guests: bool) -> list[str]:

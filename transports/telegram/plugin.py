@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from botservice.commands.command import Command
+from botservice.config.setting_choices import GroupAnswers
 from botservice.config.settings import Settings, reveal
 from botservice.core.check_result import Finding
 from botservice.transport_plugins import TransportPlugin, TransportSetup
@@ -37,7 +38,9 @@ class TelegramPlugin(TransportPlugin):
             return Finding(self.name, f"{self.off}; @BotFather gives you one", is_off=True)
         from transports.telegram.check import check_bot
 
-        return Finding(self.name, await check_bot(token, settings.telegram_api_url, settings.public_url))
+        listens = settings.group_answers is GroupAnswers.LISTENING
+        said = await check_bot(token, settings.telegram_api_url, settings.public_url, listens=listens)
+        return Finding(self.name, said)
 
 
 def build_telegram(

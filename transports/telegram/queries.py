@@ -21,6 +21,7 @@ from botservice.storage.tables.conversations import deliveries, messages
 from botservice.storage.tables.telegram import telegram_menus
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.buttons import read_buttons
+from botservice.turns.listening_queries import move_decisions
 from transports.common.queries import find_offered
 from transports.telegram.inbound_events import asker_of
 
@@ -75,6 +76,7 @@ def move_group(connection: Connection, old: Mapping[str, str], new: Mapping[str,
         Whether the conversation has them.
     """
     move_chat(connection, chat_name(old), chat_name(new))
+    move_decisions(connection, chat_name(old), chat_name(new))
     move_reader(connection, chat_name(old), chat_name(new))
     return rename_context(connection, ContextKeys.of(old), ContextKeys.of(new))
 

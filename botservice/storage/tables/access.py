@@ -1,6 +1,6 @@
 """The tables of access and budgets: who may come in, what is used, and what may be used."""
 
-from sqlalchemy import Column, ForeignKey, Index, Integer, Table, Text
+from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Table, Text
 
 from botservice.storage.tables.columns import Id, Json, Timestamp
 from botservice.storage.tables.metadata import metadata
@@ -47,6 +47,15 @@ access_invitations = Table(
     Column("invited_at", Timestamp, nullable=False),
 )
 
+# In which groups the bot decides by itself when to speak, where an owner has said so, or that it does not.
+access_listening = Table(
+    "access_listening",
+    metadata,
+    Column("chat", Text, primary_key=True),
+    Column("is_on", Boolean, nullable=False),
+    Column("set_at", Timestamp, nullable=False),
+)
+
 # What models were asked, by day (UTC), conversation, person and model. It outlives conversations: what is spent is
 # spent. cost is in billionths of the currency.
 model_usage = Table(
@@ -81,7 +90,7 @@ model_usage_days = Table(
     ),
 )
 
-# What calls under way may take. One counts as long as its turn runs and it has not expired.
+# What calls under way may take. One counts as long as its turn is open and it has not expired.
 budget_reservations = Table(
     "budget_reservations",
     metadata,
@@ -91,6 +100,19 @@ budget_reservations = Table(
     Column("tokens", Id, nullable=False),
     Column("cost", Id, nullable=False),
     Column("expires_at", Timestamp, nullable=False),
+)
+
+# What was decided about messages of groups that did not address the bot: whether it answers all the same. tries: how
+# often a model was asked. decision: NULL until it has answered.
+gate_decisions = Table(
+    "gate_decisions",
+    metadata,
+    Column("turn_id", Id, ForeignKey("turns.id", ondelete="CASCADE"), primary_key=True, autoincrement=False),
+    Column("chat", Text, nullable=False),
+    Column("tries", Integer, nullable=False),
+    Column("decision", Text),
+    Column("decided_at", Timestamp, nullable=False),
+    Index("ix_gate_decisions_chat_decided_at", "chat", "decided_at"),
 )
 
 # How many messages a person has sent in the minute that is named.

@@ -30,6 +30,7 @@ class Bench(Protocol):
     callback_answers: dict[str, dict[str, Any] | None]
     names: dict[str, str]
     abilities: dict[str, bool]
+    privacy_mode: bool
     guest_queries: dict[str, Any]
 
 

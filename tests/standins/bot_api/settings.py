@@ -16,7 +16,7 @@ SCOPES = word_set(
 def get_me(bench: Bench, call: Call) -> dict[str, Any]:
     abilities = {
         "can_join_groups": True,
-        "can_read_all_group_messages": False,
+        "can_read_all_group_messages": not bench.privacy_mode,
         "supports_inline_queries": False,
         "can_connect_to_business": False,
         "has_main_web_app": False,

@@ -65,12 +65,14 @@ async def running_bot(
     access: Access | None = None,
     approval_lasts: timedelta | None = None,
     clock: Clock | None = None,
+    gate: Any = None,
     **options: Any,
 ) -> AsyncIterator[Bot]:
     llm = script if isinstance(script, Typist) else ScriptedChatLLM(script)
     service = AgentService(
         FunctionsBasedAgent(tools=tools, llm=llm, search_k=0, knowledge=knowledge), storage, clock=clock
     )
+    service.options = replace(service.options, gate=gate)
     if access is not None:
         service.options = replace(service.options, access=access)
     if approval_lasts is not None:

@@ -68,6 +68,7 @@ async def running_bot(
     speaker: Any = None,
     knows_menus: bool = True,
     clock: Clock | None = None,
+    gate: Any = None,
     **options: Any,
 ) -> AsyncIterator[Bot]:
     llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
@@ -78,7 +79,7 @@ async def running_bot(
         service.options = replace(service.options, access=access)
     if budgets is not None:
         service.options = replace(service.options, budgets=budgets)
-    service.options = replace(service.options, speaker=speaker)
+    service.options = replace(service.options, speaker=speaker, gate=gate)
     if approval_lasts is not None:
         service.options = replace(service.options, approval_lasts=approval_lasts)
     async with contextlib.AsyncExitStack() as stack:
