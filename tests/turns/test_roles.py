@@ -1,6 +1,7 @@
 """Tools that want a role: offered and run only for people who have it, judged by who sent the words, when it runs."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import delete, select
@@ -15,6 +16,7 @@ from botservice import (
     Toolset,
     tool,
 )
+from botservice.agent.reminding import Reminders
 from botservice.devtools.replaying import ask_again
 from botservice.people.access import Access
 from botservice.people.queries import ensure_identity, find_identity, join_identities, part_identity
@@ -25,8 +27,10 @@ from botservice.storage.tables.people import person_roles
 from botservice.texts import in_language
 from botservice.turns.event_queries import MAX_OWN_TURNS
 from tests.turns.bots import call, make_service
-from tests.turns.ranks import OWNERS, keys, person, rank_tools, team
+from tests.turns.messenger import SetClock
+from tests.turns.ranks import OWNERS, keys, obeying, person, rank_tools, team
 
+NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 REFUSED = "got: Error: not allowed: "
 
 
@@ -221,6 +225,26 @@ async def test_a_message_that_was_deleted_since_is_of_nobody(storage):
     async with team(storage, ran=ran, messenger=platform) as bot:
         assert (await bot.next(MAX_OWN_TURNS - 1)).startswith(REFUSED)
     assert ran == []
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("who", ["anna", "olga"])
+async def test_a_reminder_that_begins_a_task_is_of_the_person_who_made_it(storage, who):
+    clock = SetClock(NOON)
+
+    def script(prompt):
+        if prompt[-1]["content"].endswith("remind me"):
+            return call("remind_me", text="use deploy 1", in_hours=2, ask_agent=True)
+        return "I will" if "reminder" in str(prompt[-1]).lower() and prompt[-1]["role"] == "tool" else obeying(prompt)
+
+    async with team(storage, script=script, clock=clock, tools=Reminders(clock).tools()) as bot:
+        await bot.ask(who, "remind me")
+        other = "olga" if who == "anna" else "anna"
+        assert (await bot.ask(other, "hello")).endswith("hello")
+        clock.now += timedelta(hours=2)
+        said = await bot.next(2)
+        assert said.startswith(REFUSED) == (who == "anna")
+        assert bot.ran == [("deploy", 1)] * (who == "olga")
 
 
 # Commands
