@@ -171,7 +171,7 @@ async def test_only_tools_that_are_allowed_are_there_and_approval_is_as_the_file
 async def test_tools_want_the_roles_that_the_file_says(servers: Make, caplog: pytest.LogCaptureFixture) -> None:
     toolset = servers(
         all=script("plain", tools=["echo", "write"], roles=["owner"]),
-        some=script("plain", tools=["echo", "write"], roles={"write": ["owner", "deployer"], "wirte": ["owner"]}),
+        some=script("plain", tools=["echo", "write"], roles={"write": ["owner", "deployer"], "gone": ["owner"]}),
         rest=script("plain", tools=["echo", "write"], roles={"write": ["owner"], "*": ["member"]}),
     )
     assert {tool.name: tool.roles for tool in await toolset.tools()} == {
@@ -182,7 +182,7 @@ async def test_tools_want_the_roles_that_the_file_says(servers: Make, caplog: py
         "rest__echo": {"member"},
         "rest__write": {"owner"},
     }
-    assert [each.tool for each in caplog.records if each.message == "mcp.tool_left_out"] == ["wirte"]
+    assert [each.tool for each in caplog.records if each.message == "mcp.tool_left_out"] == ["gone"]
 
 
 async def test_what_a_server_gives_is_written_by_strangers_unless_it_or_the_file_says_otherwise(servers: Make) -> None:
