@@ -14,6 +14,7 @@ from botservice.conversation.queries import read_context_keys
 from botservice.core.adapters import adopt
 from botservice.core.errors import BotServiceError, SettingsError, StorageError, StorageUnavailable
 from botservice.core.loading import loading_beside
+from botservice.core.states import EventKind
 from botservice.factories import build_embedder, build_observer, build_retention, govern
 from botservice.history.embeddings import Embedder
 from botservice.knowledge.watcher import KnowledgeWatcher
@@ -104,7 +105,7 @@ async def running(
         options, max_turns = service.options, settings.max_turns
         worker = Worker(storage, options, (), commands=service.commands, max_turns=max_turns, share=share)
         loop = asyncio.get_running_loop()  # a program may send from another one
-        service.on_sent = lambda context_id: loop.call_soon_threadsafe(worker.wake, context_id)
+        service.on_sent = lambda context_id: loop.call_soon_threadsafe(worker.wake, context_id, EventKind.PROGRAM)
         pressure = Pressure(max_waiting=settings.max_waiting)
         await stack.enter_async_context(pressure.watching(storage))
         inbox = Inbox(

@@ -18,7 +18,7 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import BotServiceError, StorageUnavailable
-from botservice.core.states import Outcome
+from botservice.core.states import EventKind, Outcome
 from botservice.storage.database import Connection, Storage
 from botservice.telemetry.measuring import TurnEnd, Work, sending_to
 from botservice.texts import in_language
@@ -143,7 +143,7 @@ class FailureAlerts:
         if context_id is None:
             return None
         logger.warning("alerts.told", extra={"failed": alert.failed, "is_over": alert.is_over})
-        self._worker.wake(context_id)
+        self._worker.wake(context_id, EventKind.PROGRAM)
         return alert
 
     async def _find_language(self) -> str | None:

@@ -17,6 +17,7 @@ class EventKind(StrEnum):
     MOVE = "move"  # a control: the conversation goes on at the end of another one
     FORGET = "forget"  # a control: something is to be removed from the records of the conversation
     DECISION = "decision"  # no event is stored of it: replicas tell each other that a person decided
+    PROGRAM = "program"  # nor of it: replicas tell each other that a program wants something done
 
 
 class TurnStatus(StrEnum):

@@ -71,9 +71,14 @@ _OWED = (
 )
 
 
-def begin_delivery(connection: Connection, delivery_id: int, attempts: int) -> bool:
-    """Mark a delivery as on its way; return False if it is not owed any more."""
-    return connection.execute(_BEGIN, {"row": delivery_id, "attempts": attempts}).one_or_none() is not None
+def begin_delivery(connection: Connection, delivery_id: int, attempts: int, content: Mapping[str, Any]) -> bool:
+    """Mark a delivery as on its way; return False if it is not owed any more.
+
+    Args:
+        content: The columns of what is sent, where these are not stored yet.
+    """
+    change = {"row": delivery_id, "attempts": attempts, **content}
+    return connection.execute(_BEGIN, change).one_or_none() is not None
 
 
 def change_delivery(connection: Connection, change: Mapping[str, Any]) -> None:

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Text,
     and_,
     bindparam,
+    case,
     exists,
     func,
     literal,
@@ -30,7 +31,8 @@ from sqlalchemy import (
     update,
 )
 
-from botservice.core.states import EventKind, TurnStatus
+from botservice.core.states import DeliveryKind, EventKind, TurnStatus
+from botservice.people.names import HOOKS
 from botservice.storage.ranges import is_of
 from botservice.storage.tables.conditions import (
     CALL_IS_OPEN,
@@ -64,6 +66,7 @@ class What(StrEnum):
     TURN = "turn"
     WAITING = "waiting"
     REMINDER = "reminder"
+    PROGRAM = "program"  # no person waits for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +83,12 @@ class DueContext:
     tries: int
 
 
-def _found(what: What, table: Any, tries: Any, since: Any) -> Select[Any]:
-    name = literal(what.value, Text).label("what")
-    columns = (table.c.context_id, name, table.c.transport, tries.label("tries"), since.label("since"))
+def _found(
+    what: What, table: Any, tries: Any, since: Any, is_of_program: ColumnElement[bool] | None = None
+) -> Select[Any]:
+    name: ColumnElement[str] = literal(what.value, Text)
+    name = name if is_of_program is None else case((is_of_program, literal(What.PROGRAM.value, Text)), else_=name)
+    columns = (table.c.context_id, name.label("what"), table.c.transport, tries.label("tries"), since.label("since"))
     return select(*columns).where(table.c.transport.in_(bindparam("transports", expanding=True)))
 
 
@@ -116,7 +122,13 @@ _IS_BEHIND = exists().where(
     _first.c.id < deliveries.c.id,
     _first.c.attempts > literal_column("0"),
 )
-_DELIVERIES = _found(What.DELIVERY, deliveries, deliveries.c.attempts, deliveries.c.due_at).where(_IS_OPEN)
+_DELIVERIES = _found(
+    What.DELIVERY,
+    deliveries,
+    deliveries.c.attempts,
+    deliveries.c.due_at,
+    deliveries.c.kind == literal_column(f"'{DeliveryKind.UNPLANNED}'"),
+).where(_IS_OPEN)
 _FIRST_TRIES = _DELIVERIES.where(due_in(deliveries), deliveries.c.attempts == literal_column("0"), ~_IS_BEHIND)
 _RESENDS = (
     _DELIVERIES.where(
@@ -134,7 +146,8 @@ _CHANGES = _found(What.CONTROL, events, _NEVER, events.c.received_at).where(
     or_(_ITS_MESSAGE.is_not(None), and_(events.c.received_at < bindparam("stale_before"), ~_HAS_TURN)),
     _owes_nothing(events),
 )
-_TURNS = _found(What.TURN, turns, turns.c.attempts, turns.c.due_at).where(
+_IS_OF_HOOK = and_(turns.c.attempts == literal_column("0"), turns.c.transport.like(literal_column(f"'{HOOKS}%'")))
+_TURNS = _found(What.TURN, turns, turns.c.attempts, turns.c.due_at, _IS_OF_HOOK).where(
     TURN_IS_OPEN, turns.c.attempts < bindparam("beginnings"), _owes_nothing(turns)
 )
 _REMINDERS = _found(What.REMINDER, reminders, _NEVER, reminders.c.due_at).where(

@@ -18,6 +18,7 @@ from botservice.core.messages import Author, InboundMessage
 from botservice.core.states import EventKind
 from botservice.people.access import Access
 from botservice.people.access_values import AccessRole
+from botservice.people.names import HOOKS
 from botservice.storage.activity import in_background
 from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import say
@@ -252,7 +253,10 @@ def _store_all(connection: Connection, given: Sequence[_Inbound]) -> list[list[t
     accepted: list[list[tuple[int, EventKind]]] = []
     for each in given:
         found = [(insert_event(connection, each.transport, keys, event, each.now), event) for event, keys in each.keyed]
-        accepted.append([(context_id, event.kind) for context_id, event in found if context_id is not None])
+        of_program = EventKind.PROGRAM if each.transport.startswith(HOOKS) else None
+        accepted.append(
+            [(context_id, of_program or event.kind) for context_id, event in found if context_id is not None]
+        )
     if connection.dialect.name == "postgresql":
         notify_replicas(
             connection,

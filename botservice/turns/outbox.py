@@ -101,23 +101,26 @@ class Outbox:
         """
         self._under_way[delivery.transport] += 1
         try:
-            is_owed = has_begun or await self._begin(delivery, claim)
-            return await self._go_on(context_keys, delivery, claim) if is_owed else SendResult.OVER
+            content: Mapping[str, Any] | None = {}
+            if delivery.kind is DeliveryKind.UNPLANNED:
+                content = await self._plan(delivery, claim)
+                delivery = replace(delivery, kind=DeliveryKind.MESSAGE, payload=content["payload"] if content else {})
+            if content is None or not (has_begun or await self._begin(delivery, claim, content)):
+                return SendResult.OVER
+            return await self._go_on(context_keys, delivery, claim)
         finally:
             self._under_way[delivery.transport] -= 1
 
-    async def _begin(self, delivery: Delivery, claim: Claim) -> bool:
+    async def _begin(self, delivery: Delivery, claim: Claim, content: Mapping[str, Any]) -> bool:
         """Mark a delivery as on its way; return whether it is still owed: it may be forgotten or delivered by now."""
         return await self._storage.write(
-            lambda connection: begin_delivery(connection, delivery.id, delivery.attempts + 1),
+            lambda connection: begin_delivery(connection, delivery.id, delivery.attempts + 1, content),
             fence=claim,
             sort_key=(claim.context_id,),
         )
 
     async def _go_on(self, context_keys: Mapping[str, str], delivery: Delivery, claim: Claim) -> SendResult:
         """Send a delivery that is stored as on its way; return what became of it."""
-        if delivery.kind is DeliveryKind.UNPLANNED:
-            return await self._plan(delivery, claim)
         now = self._clock
         sent = self._sent.get(delivery.id)
         if sent is not None and sent.is_of(delivery):
@@ -156,28 +159,25 @@ class Outbox:
             return await self._note_sent(delivery, claim, sent)
         return SendResult.OVER
 
-    async def _plan(self, delivery: Delivery, claim: Claim) -> SendResult:
-        """Have the platform's messages made of a program's own words, for the next look to send."""
+    async def _plan(self, delivery: Delivery, claim: Claim) -> Mapping[str, Any] | None:
+        """Return the columns with the messages of a program's own words; None where nothing is to be sent."""
         find = partial(find_message, context_id=claim.context_id, message_id=_message_of(delivery.payload))
         message = await self._storage.read(find)
-        now = self._clock()
-        if message is None:
-            reason = "its message was deleted"
-            await self._set(delivery, claim, status=DeliveryStatus.FAILED, finished_at=now, error=reason)
-            return SendResult.OVER
-        buttons = read_buttons(delivery.payload.get(OFFERED))
-        try:
-            payloads = self._transports[delivery.transport].plan(replace(message, buttons=buttons), ())
-        except Exception as error:  # transports are foreign code
-            logger.exception("delivery.failed", extra={"delivery": delivery.id, "turn": delivery.turn_id})
-            reason = type(error).__name__
-            await self._set(delivery, claim, status=DeliveryStatus.FAILED, finished_at=now, error=reason)
-            return SendResult.OVER
+        reason = "its message was deleted"
+        payloads: Sequence[Payload] = ()
+        if message is not None:
+            buttons = read_buttons(delivery.payload.get(OFFERED))
+            try:
+                payloads = self._transports[delivery.transport].plan(replace(message, buttons=buttons), ())
+                reason = ""
+            except Exception as error:  # transports are foreign code
+                logger.exception("delivery.failed", extra={"delivery": delivery.id, "turn": delivery.turn_id})
+                reason = type(error).__name__
         if payloads:
-            await self._go_on_with(delivery, claim, payloads, kind=DeliveryKind.MESSAGE.value)
-        else:
-            await self._set(delivery, claim, status=DeliveryStatus.DELIVERED, finished_at=now)
-        return SendResult.MORE
+            return {"kind": DeliveryKind.MESSAGE.value, **content_columns(_in_one(payloads))}
+        status = DeliveryStatus.FAILED if reason else DeliveryStatus.DELIVERED
+        await self._set(delivery, claim, status=status, finished_at=self._clock(), error=reason or None)
+        return None
 
     async def _note_sent(self, delivery: Delivery, claim: Claim, sent: _Sent) -> SendResult:
         """Store that a message was sent; where that fails, it is known and not sent again."""
@@ -204,8 +204,7 @@ class Outbox:
 
     async def _go_on_with(self, delivery: Delivery, claim: Claim, payloads: Sequence[Payload], **also: Any) -> None:
         """Replace a delivery by other messages: each is stored as sent before the next one is."""
-        first, *behind = payloads
-        payload = {**first, THEN: behind} if behind else dict(first)
+        payload = _in_one(payloads)
         content = content_columns(payload) if BUTTONS in payload else {"payload": payload}
         now = self._clock()
         again = {**content, "attempts": 0, **set_due(now, now), **also}
@@ -279,6 +278,12 @@ def _measuring(delivery: Delivery, claim: Claim) -> Iterator[None]:
         measured(Sending(delivery.transport, delivery.attempts + 1)),
     ):
         yield
+
+
+def _in_one(payloads: Sequence[Payload]) -> Payload:
+    """Return messages as the payload of one delivery: the first one, and behind it the others."""
+    first, *behind = payloads
+    return {**first, THEN: behind} if behind else dict(first)
 
 
 def _behind(payload: Payload) -> Sequence[Payload]:

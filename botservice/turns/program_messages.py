@@ -18,7 +18,7 @@ from botservice.core.arguments import check, check_listed
 from botservice.core.chat_addresses import ChatAddress
 from botservice.core.errors import ChatRefused, StorageError
 from botservice.core.messages import Attachment, Author, Button, Message, Role, is_blank, storable
-from botservice.core.states import API, DeliveryKind, DeliveryStatus, Outcome
+from botservice.core.states import API, DeliveryKind, DeliveryStatus, EventKind, Outcome
 from botservice.history.chat_history import count_text
 from botservice.history.queries import find_answer, insert_message
 from botservice.history.rows import NewMessage
@@ -123,7 +123,7 @@ def write_message(
         of_turn = {"context_id": context_id, "turn_id": turn_id, "transport": transport, "created_at": now}
         state = {"kind": DeliveryKind.UNPLANNED.value, "status": DeliveryStatus.PENDING.value, "attempts": 0}
         connection.execute(_INSERT, {**of_turn, **state, "payload": payload, **set_due(now, now)})
-        notify_replicas(connection, [Wakeup(context_id, is_open=True)])
+        notify_replicas(connection, [Wakeup(context_id, EventKind.PROGRAM, is_open=True)])
     return replace(message, buttons=tuple(buttons))
 
 

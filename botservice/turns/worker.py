@@ -19,6 +19,7 @@ from botservice.turns.command_parsing import Commands, NoCommands
 from botservice.turns.context_work import ContextWork, PendingDelivery, StartedTurn, Work
 from botservice.turns.due_contexts import DueContext, What, find_due_contexts
 from botservice.turns.hook_events import HookEvents
+from botservice.turns.program_line import EVERY_SECONDS, ProgramLine, is_of_program
 from botservice.turns.queries import find_stops
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 from botservice.turns.run_options import RunOptions
@@ -96,7 +97,7 @@ class Lanes:
                 return self.of_delivery(due.transport, due.tries)
             case What.TURN:
                 return self.of_turn(due.tries)
-            case What.CONTROL | What.REMINDER | What.WAITING:
+            case What.CONTROL | What.REMINDER | What.WAITING | What.PROGRAM:
                 return self.usual
 
     def of_work(self, work: Work) -> Lane:
@@ -134,6 +135,7 @@ class Worker:
         max_turns: How many turns may run at once.
         sweep_seconds: How often it looks for what it was not woken for.
         share: Which conversations it begins at once when another process leaves them to the others.
+        program_seconds: How long after each conversation in which only a program wants something the next one begins.
     """
 
     def __init__(
@@ -146,6 +148,7 @@ class Worker:
         max_turns: int = MAX_TURNS_AT_ONCE,
         sweep_seconds: float = SWEEP_SECONDS,
         share: Share = Share(),  # noqa: B008 - frozen
+        program_seconds: float = EVERY_SECONDS,
     ) -> None:
         self._storage = storage
         self._clock = options.clock
@@ -157,6 +160,7 @@ class Worker:
             storage, options, self._transports, commands, most_sends, has_news=lambda context: context in self._again
         )
         self._lanes = Lanes(max_turns, self._context_work.outbox.may_send)
+        self._line = ProgramLine(self._begin_next_in_line, every_seconds=program_seconds)
         self._sweep_seconds = sweep_seconds
         self._share = share
         self._looks = itertools.count()
@@ -199,6 +203,7 @@ class Worker:
     async def stop(self, *, grace_seconds: float = 0.0) -> None:
         """Take nothing new, let what runs go on for grace_seconds, then cut it off; another process goes on with it."""
         self._is_stopping = self._context_work.is_closing = True
+        self._line.clear()
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.wait([self._sweeping])
@@ -215,13 +220,18 @@ class Worker:
             await asyncio.wait(tasks)
 
     def wake(self, context_id: int, kind: EventKind = EventKind.MESSAGE) -> None:
-        """Begin work on a context, or look at it once more after what is under way there."""
+        """Begin work on a context, or look at it once more after what is under way there.
+
+        What only a program wants done waits in line; a person's message has its context begin at once.
+        """
         if self._is_stopping or self._sweeping is None:
             return
         if kind is EventKind.DECISION:
             self._context_work.expect(context_id)
         if kind is EventKind.STOP:
             self._spawn(self._stop_turn(context_id))
+        elif kind is EventKind.PROGRAM:
+            self._line.put(context_id)
         elif context_id in self._busy:
             self._again.add(context_id)
             if kind is EventKind.MESSAGE and context_id in self._context_work.runs:
@@ -229,8 +239,15 @@ class Worker:
         elif not self._is_resting(context_id):
             self._begin(context_id, self._lanes.usual)
 
-    def _begin(self, context_id: int, lane: Lane) -> None:
-        self._busy[context_id] = asyncio.create_task(self._work(context_id, lane), name=f"context-{context_id}")
+    def _begin(self, context_id: int, lane: Lane, *, is_next_in_line: bool = False) -> None:
+        work = self._work(context_id, lane, is_next_in_line=is_next_in_line)
+        self._busy[context_id] = asyncio.create_task(work, name=f"context-{context_id}")
+
+    def _begin_next_in_line(self, context_id: int) -> None:
+        if context_id in self._busy:
+            self._line.put(context_id)
+        elif not self._is_resting(context_id):
+            self._begin(context_id, self._lanes.usual, is_next_in_line=True)
 
     def on_wakeup(self, wakeup: Wakeup) -> None:
         """Take note of what another replica has accepted.
@@ -315,17 +332,19 @@ class Worker:
                 self._context_work.expect(each.context_id)
             is_held_up = each.what is What.REMINDER and each.context_id not in reminded
             lane = self._lanes.of_due(each)
-            if each.context_id not in self._busy and not lane.is_full and not is_held_up:
+            if each.what is What.PROGRAM:
+                self._line.put(each.context_id)
+            elif each.context_id not in self._busy and not lane.is_full and not is_held_up:
                 self._begin(each.context_id, lane)
 
-    async def _work(self, context_id: int, lane: Lane) -> None:
+    async def _work(self, context_id: int, lane: Lane, *, is_next_in_line: bool) -> None:
         """Do what a context has to do: in one lane after the other, as long as there is anything for it there."""
         in_background.set(False)  # the sweep may have begun it
         place: Lane | None = lane
         try:
             while place is not None:
                 async with place:
-                    place = await self._work_in(place, context_id)
+                    place = await self._work_in(place, context_id, is_next_in_line=is_next_in_line)
         except ClaimLost:
             logger.info("worker.claim_lost", extra={"context": context_id})
         except StorageUnavailable as error:
@@ -355,20 +374,20 @@ class Worker:
         rest = self._resting.get(context_id)
         return rest is not None and asyncio.get_running_loop().time() < rest[1]
 
-    async def _work_in(self, lane: Lane, context_id: int) -> Lane | None:
+    async def _work_in(self, lane: Lane, context_id: int, *, is_next_in_line: bool) -> Lane | None:
         """Do the work that belongs in a lane; return the lane in which to go on. The claim is not kept until then."""
         claim = await self._storage.claims.try_claim(context_id)
         if claim is None:
             return None
         self._claims[context_id] = claim
         try:
-            return await self._do_all(claim, lane)
+            return await self._do_all(claim, lane, is_next_in_line=is_next_in_line)
         finally:
             del self._claims[context_id]
             self._let_go_at[context_id] = asyncio.get_running_loop().time()
             await asyncio.shield(self._storage.claims.release(claim))
 
-    async def _do_all(self, claim: Claim, lane: Lane) -> Lane | None:
+    async def _do_all(self, claim: Claim, lane: Lane, *, is_next_in_line: bool) -> Lane | None:
         """Do what a context has to do, as far as it belongs in a lane and others do not wait for the place in it.
 
         Returns:
@@ -376,10 +395,14 @@ class Worker:
         """
         done: Work | None = None
         while True:
+            is_next_in_line = is_next_in_line and claim.context_id not in self._again  # a person has written
             self._again.discard(claim.context_id)  # what was known until now is about to be seen
             gives_way = not isinstance(done, StartedTurn)
             work = await self._context_work.find(claim, gives_way=gives_way)
             if work is None:
+                return None
+            if done is not None and is_next_in_line and is_of_program(work):
+                self._line.put(claim.context_id)
                 return None
             place = self._lanes.of_work(work)
             # After a turn, a message comes before the next: however many ask, a long answer comes to its end.

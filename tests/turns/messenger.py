@@ -143,6 +143,7 @@ async def office(
     callbacks: Any = None,
     share: Share = Share(),  # noqa: B008 - frozen
     gate: Any = None,
+    program_seconds: float = 0.0,
 ) -> AsyncIterator[Office]:
     """Run a worker for a scripted model until the block is left."""
     llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
@@ -161,6 +162,7 @@ async def office(
         max_turns=max_turns,
         sweep_seconds=sweep_seconds,
         share=share,
+        program_seconds=program_seconds,
     )
     opened = Office(storage, messenger, worker, clock)
     if is_started:
