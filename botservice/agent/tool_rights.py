@@ -32,8 +32,8 @@ async def explain_refusal(tool: Tool, context: AgentContext) -> str | None:
         return None
     wanted = " or ".join(sorted(tool.roles or ()))
     return (
-        f"{NOT_ALLOWED}{tool.name} runs only for people with the role {wanted}, and who asks here does not have it. "
-        "It was not made. Say so; an owner gives roles with /role"
+        f"{NOT_ALLOWED}{tool.name} runs only for people with the role {wanted}. Nothing was done. Say so; an owner can "
+        "give roles with /role"
     )
 
 
