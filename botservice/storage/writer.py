@@ -12,6 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import filterfalse
 from operator import attrgetter
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol, TypeVar
@@ -34,7 +35,7 @@ T = TypeVar("T")
 MAX_BATCH = 256
 _MAX_CONFLICTS = 3
 _MAX_BLOCKED = 2
-_is_told = attrgetter("is_told")
+_is_told, _is_last, _run_of = attrgetter("is_told"), attrgetter("is_last"), attrgetter("run")
 
 
 class Fence(Protocol):
@@ -227,16 +228,30 @@ class Writer:
                     self.connection.rest()
                 else:
                     self.connection.beat()
-            for is_last in (False, True):
-                part = [operation for operation in batch if operation.is_last is is_last]
-                work = [operation for operation in part if operation.run is not None]
-                if work:
-                    self._commit(sorted(work, key=_rank))
-                self._ended += sum(operation.future is not None for operation in part)
+            later = list(filter(_is_last, batch))
+            for part in (list(filterfalse(_is_last, batch)) if later else batch, later):
                 if part:
-                    _resolve(part)
+                    self._do(part)
         self.connection.unlock_all()
         self.connection.close()
+
+    def _do(self, part: Sequence[Operation]) -> None:
+        """Commit operations together, and hand out their results."""
+        work = list(filter(_run_of, part))
+        if len(work) > 1:
+            work.sort(key=_rank)
+        if work:
+            self._commit(work)
+        by_loop: dict[asyncio.AbstractEventLoop, list[Operation]] = {}
+        for operation in part:
+            self._ended += operation.future is not None
+            if operation.loop is not None:
+                by_loop.setdefault(operation.loop, []).append(operation)
+            elif operation.error is not None:
+                logger.error("storage.unawaited_write_failed", exc_info=operation.error)
+        for loop, operations in by_loop.items():  # one call for each event loop that waits
+            with contextlib.suppress(RuntimeError):  # the loop that asked is closed: nobody waits
+                loop.call_soon_threadsafe(_set_results, operations)
 
     def _take(self) -> tuple[list[Operation], bool]:
         batch: list[Operation] = []
@@ -325,19 +340,6 @@ def _apply_all(batch: Sequence[Operation], connection: Connection) -> None:
         results = run(connection, [operation.subject for operation in operations])
         for operation, result in zip(operations, results, strict=True):
             operation.result = result
-
-
-def _resolve(batch: Sequence[Operation]) -> None:
-    """Hand the results to the event loops that wait for them, with one call per loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[Operation]] = {}
-    for operation in batch:
-        if operation.loop is not None:
-            by_loop.setdefault(operation.loop, []).append(operation)
-        elif operation.error is not None:
-            logger.error("storage.unawaited_write_failed", exc_info=operation.error)
-    for loop, operations in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # the loop that asked is closed: nobody waits
-            loop.call_soon_threadsafe(_set_results, operations)
 
 
 def _set_results(operations: Sequence[Operation]) -> None:
