@@ -99,10 +99,10 @@ from .service import AgentService as AgentService
 from .storage.database import Storage as Storage
 from .transport_plugins import TransportPlugin as TransportPlugin
 from .turns.agent_run import AgentRun as AgentRun
+from .turns.agent_run import RunResult as RunResult
+from .turns.agent_run import RunState as RunState
 from .turns.command_parsing import CommandAnswer as CommandAnswer
 from .turns.command_parsing import CommandRequest as CommandRequest
-from .turns.results import RunResult as RunResult
-from .turns.results import RunState as RunState
 from .turns.retry_policies import RetryPolicy as RetryPolicy
 from .turns.transport import Live as Live
 from .turns.transport import Transport as Transport

@@ -1,21 +1,21 @@
-"""The loop of an agent's work: what comes after a step, until there is an answer."""
+"""The loop of an agent's work: what comes after a step, until there is an answer, and what steps that fail say."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from botservice.agent.agent import Action, Agent, FinishAction, ModelReply
-from botservice.agent.checks import find_refusal
-from botservice.conversation.agent_memory import start_of_work
+from botservice.agent.checks import CHECK_FAILED, find_refusal
+from botservice.conversation.agent_memory import AgentMemory, start_of_work
 from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import StepError
 from botservice.conversation.items import MemoryItem
-from botservice.conversation.steps import ActionStep, FailedStep, FinalAnswerStep, MemoryStep, PlanningStep
+from botservice.conversation.steps import ActionStep, FailedStep, FinalAnswerStep, MemoryStep, PlanningStep, TaskStep
 from botservice.core.errors import LLMError
+from botservice.telemetry.logs import redact
 from botservice.texts import in_language
-from botservice.turns.failures import FAILURE_KIND, is_used_up, model_failure, unchecked, used_up
 from botservice.turns.model_calls import Interruption
 from botservice.turns.running_calls import final_answer
 from botservice.turns.saving import as_text, is_declined
@@ -187,3 +187,38 @@ class AgentLoop(ABC):
         if not checks:
             return None
         return await self._interruption.guard(find_refusal(checks, action.output, self.memory, self.run))
+
+
+_USED_UP: Final = "MaxStepsError"
+FAILURE_KIND: Final = "failure_kind"
+
+
+def model_failure(error: LLMError) -> StepError:
+    """Return the record of a failed model call, without secrets."""
+    failure = StepError.of(error)
+    return StepError(failure.type, redact(failure.message))
+
+
+def used_up(max_steps: int) -> StepError:
+    """Return the record of steps that are used up."""
+    return StepError(_USED_UP, f"the {max_steps} steps that may run tools for one prompt are used up")
+
+
+def is_used_up(memory: AgentMemory, task: TaskStep | None) -> bool:
+    """Return whether the memory says that the steps of the current prompt are used up."""
+    work = memory.steps[start_of_work(memory, task) :]
+    return any(isinstance(step, FailedStep) and _kind(step.error) == _USED_UP for step in work)
+
+
+def is_model_failure(step: MemoryItem) -> bool:
+    """Return whether a step says that the model did not answer."""
+    return isinstance(step, FailedStep) and _kind(step.error) not in (_USED_UP, CHECK_FAILED)
+
+
+def unchecked(reason: str) -> StepError:
+    """Return the record of an answer that no check lets through."""
+    return StepError(CHECK_FAILED, reason)
+
+
+def _kind(error: object) -> str | None:
+    return error.type if isinstance(error, StepError) else None

@@ -1,20 +1,26 @@
-"""A claimed turn, one step at a time. Whatever a step did is stored when the step returns."""
+"""A claimed turn, one step at a time, and what comes of it. Whatever a step did is stored when the step returns."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from botservice.conversation.agent_memory import AgentMemory
+from botservice.conversation.agent_memory import AgentMemory, start_of_work
 from botservice.conversation.context import AgentContext
-from botservice.conversation.steps import MemoryStep
+from botservice.conversation.field_values import Timing
+from botservice.conversation.items import MemoryItem
+from botservice.conversation.steps import FinalAnswerStep, MemoryStep
+from botservice.conversation.sub_runs import usage_of
 from botservice.core.errors import RunFinished, RunInterrupted, TurnGrew, TurnInProgress, TurnWaiting
-from botservice.core.messages import Message, ToolCall
+from botservice.core.messages import Message, TokenUsage, ToolCall
 from botservice.core.states import Outcome
 from botservice.storage.claims import Claim
 from botservice.telemetry.measuring import in_turn
+from botservice.turns.agent_loop import is_model_failure, is_used_up
 from botservice.turns.model_calls import Interruption, WorkCut
-from botservice.turns.results import RunResult, read_result
 from botservice.turns.run_options import RunOptions
 from botservice.turns.transport import Live
 from botservice.turns.turn import Delivery, Turn, tell_end
@@ -22,6 +28,59 @@ from botservice.turns.turn_work import DeliveryPlan, TurnWork, no_deliveries
 
 T = TypeVar("T")
 _PARAGRAPH = "\n\n"
+
+
+class RunState(StrEnum):
+    """How a run ended."""
+
+    SUCCESS = "success"
+    MAX_STEPS_ERROR = "max_steps_error"  # there is an answer, given without more tools
+    INTERRUPTED = "interrupted"
+    ERROR = "error"  # the model did not answer; the step may be tried again
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """The result of a run.
+
+    Attributes:
+        output: The answer of the agent or a final tool; None if there is none.
+        token_usage: The tokens of all model calls, including those of sub-agents.
+        timing: The start and end of the turn.
+        steps: The steps of this prompt, its task first.
+    """
+
+    output: Any
+    state: RunState
+    token_usage: TokenUsage
+    timing: Timing
+    steps: Sequence[MemoryItem]
+
+
+def read_result(
+    context: AgentContext, *, began_at: datetime, answer: Message | None, is_stopped: bool
+) -> RunResult | None:
+    """Return what came of the run of a context's current turn; None while it goes on."""
+    start = start_of_work(context.memory, context.task)
+    steps = [step for step in context.memory.steps[max(0, start - 1) :] if step is not None]
+    state = _state(context, steps, is_answered=answer is not None, is_stopped=is_stopped)
+    if state is None:
+        return None
+    final = next((step.output for step in reversed(steps) if isinstance(step, FinalAnswerStep)), None)
+    ends = [timing.end_time for step in steps if isinstance(timing := step.get_value("timing"), Timing)]
+    ended_at = answer.created_at if answer is not None else max(filter(None, ends), default=began_at)
+    output = None if answer is None else final
+    return RunResult(output, state, usage_of(steps) or TokenUsage(0, 0), Timing(began_at, ended_at), tuple(steps))
+
+
+def _state(
+    context: AgentContext, steps: Sequence[MemoryItem], *, is_answered: bool, is_stopped: bool
+) -> RunState | None:
+    if is_answered:
+        return RunState.MAX_STEPS_ERROR if is_used_up(context.memory, context.task) else RunState.SUCCESS
+    if is_stopped:
+        return RunState.INTERRUPTED
+    return RunState.ERROR if steps and is_model_failure(steps[-1]) else None
 
 
 class AgentRun:

@@ -48,13 +48,11 @@ from botservice.turns.edits_and_deletions import (
     find_stale,
 )
 from botservice.turns.event_queries import GATHERING
-from botservice.turns.failed_turns import FailedTurns
 from botservice.turns.listening import QUIET
 from botservice.turns.merging_contexts import move_here
 from botservice.turns.outbox import Outbox, SendResult, StoredStream
 from botservice.turns.queries import find_kinds_of_work, find_next_turn, find_turn
 from botservice.turns.question_parts import NewParts, QuestionParts
-from botservice.turns.refusing import end_refused
 from botservice.turns.reminder_scheduler import ReminderScheduler
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPICIOUS_BEGINNINGS, beginnings_not_yet
 from botservice.turns.run_options import RunOptions
@@ -63,6 +61,7 @@ from botservice.turns.suspended_turns import SuspendedTurns
 from botservice.turns.transport import Live, NoTransport, Transport
 from botservice.turns.turn import Delivery, Turn, is_due
 from botservice.turns.turn_starter import TurnStarter
+from botservice.turns.unanswered_turns import FailedTurns, end_refused
 
 logger = logging.getLogger(__name__)
 

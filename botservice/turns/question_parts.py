@@ -15,7 +15,6 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.turns.delivery_queries import is_shown
 from botservice.turns.event_queries import MAX_JOINED
-from botservice.turns.failed_turns import FailedTurns
 from botservice.turns.queries import find_queued_turns, join_turns
 from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import Saver
@@ -23,6 +22,7 @@ from botservice.turns.storing_questions import Spoken, clear_forgotten, read_spo
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn
 from botservice.turns.turn_admission import TurnAdmission
+from botservice.turns.unanswered_turns import FailedTurns
 
 logger = logging.getLogger(__name__)
 

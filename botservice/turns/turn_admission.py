@@ -24,11 +24,11 @@ from botservice.turns.edits_and_deletions import Controls
 from botservice.turns.event_queries import empty_events
 from botservice.turns.message_parts import find_earlier, find_meant, read_meant
 from botservice.turns.program_messages import is_let_in
-from botservice.turns.refusing import plan_notice, refusal_text, unread_text
 from botservice.turns.run_options import RunOptions
 from botservice.turns.storing_questions import Inbound, Said
 from botservice.turns.transport import Payload, ReadEvent, Transport
 from botservice.turns.turn import StoredEvent, Turn
+from botservice.turns.unanswered_turns import plan_notice, refusal_text, unread_text
 
 logger = logging.getLogger(__name__)
 

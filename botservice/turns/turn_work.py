@@ -1,6 +1,7 @@
 """The work on a turn: asking the model, running tools, answering. Each step is stored before the next begins."""
 
 import logging
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -35,7 +36,6 @@ from botservice.turns.saving import Saver, TurnAnswer, is_declined, new_answer, 
 from botservice.turns.spoken_answers import speak
 from botservice.turns.sub_agents import SubAgents, SubWork
 from botservice.turns.suspending import Suspension
-from botservice.turns.thoughts import thinking_about
 from botservice.turns.transport import Live, Payload
 from botservice.turns.turn import Delivery, Turn
 from botservice.turns.usage_recorder import UsageRecorder
@@ -384,3 +384,17 @@ class TurnWork(AgentLoop):
     def _show_thought(self, thought: str) -> None:
         if self._live is not None and (activity := thinking_about(thought)):
             self._live.on_activity(activity)
+
+
+_TITLE = re.compile(r"\s*(?:\*\*(?P<title>.+?)\*\*|#*\s*(?P<line>.+))")
+_LONGEST = 80
+
+
+def thinking_about(summary: str) -> str:
+    """Return a summary of thoughts as an activity, by its title or its first line; nothing where it says nothing."""
+    found = _TITLE.match(summary)
+    title = " ".join((found["title"] or found["line"]).split()) if found is not None else ""
+    if not title:
+        return ""
+    shown = title if len(title) <= _LONGEST else f"{title[:_LONGEST]}…"
+    return f"thinking about {shown[0].lower()}{shown[1:].rstrip('.')}"

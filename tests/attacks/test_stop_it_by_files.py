@@ -21,7 +21,7 @@ from botservice.core.messages import Attachment
 from botservice.core.policies import Scope, parse_limits
 from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import events, messages
-from botservice.turns.refusing import unread_text
+from botservice.turns.unanswered_turns import unread_text
 from transports.common.documents import DocumentReaders, MemoryLimit
 from transports.common.read_cache import FileText, KeptTexts
 

@@ -5,7 +5,7 @@ import pytest
 from botservice import ChatResponse, PlanningStep
 from botservice.texts import LANGUAGES
 from botservice.turns.saving import with_ending
-from botservice.turns.thoughts import thinking_about
+from botservice.turns.turn_work import thinking_about
 from tests.turns.bots import make_service
 
 

@@ -19,8 +19,8 @@ PACKAGE = Path(botservice.__file__).parent
 MOST_MODULES = 16
 NOT_NEEDED = {
     *("turns/edits_and_deletions.py", "turns/buttons.py", "turns/wakeups.py"),
-    *("turns/reminder_scheduler.py", "turns/failed_turns.py"),
-    *("turns/failures.py", "turns/sub_agents.py", "turns/open_step.py", "turns/spoken_answers.py"),
+    *("turns/reminder_scheduler.py", "turns/unanswered_turns.py"),
+    *("turns/sub_agents.py", "turns/open_step.py", "turns/spoken_answers.py"),
     *("turns/call_queries.py", "turns/suspending.py", "turns/turn_admission.py", "turns/stops_and_edits.py"),
     *(
         "people/budget_records.py",
