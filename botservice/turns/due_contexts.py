@@ -1,7 +1,7 @@
 """Finding all contexts that have something to do now, with one query: for work that no wakeup announced.
 
 What a context has to do next is the first of: a message that it owes, a change of what was said, the turn that has
-begun, one that has waited, a reminder, the next turn (`ContextWork`). Where the first of them is not due yet, the
+begun, one that has waited, a reminder, the next turn (`NextWork`). Where the first of them is not due yet, the
 others are put off to the same moment: each row says by itself when it is due, and a chat that waits is not looked at
 before its time.
 """

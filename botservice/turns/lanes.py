@@ -5,8 +5,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
-from botservice.turns.context_work import PendingDelivery, StartedTurn, Work
 from botservice.turns.due_contexts import DueContext, What
+from botservice.turns.next_work import PendingDelivery, StartedTurn, Work
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS, SUSPECTS_AT_ONCE, SUSPICIOUS_BEGINNINGS
 
 RESENDS_AT_ONCE: Final = 16

@@ -15,10 +15,11 @@ from botservice.storage.activity import in_background
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.turns.command_parsing import Commands, NoCommands
-from botservice.turns.context_work import ContextWork, PendingDelivery, StartedTurn, Work
+from botservice.turns.context_work import ContextWork
 from botservice.turns.due_contexts import DueContext, What, find_due_contexts
 from botservice.turns.hook_events import HookEvents
 from botservice.turns.lanes import Lane, Lanes
+from botservice.turns.next_work import PendingDelivery, StartedTurn, Work
 from botservice.turns.program_line import EVERY_SECONDS, ProgramLine, is_of_program
 from botservice.turns.queries import find_stops
 from botservice.turns.retry_policies import SUSPICIOUS_BEGINNINGS
@@ -106,13 +107,13 @@ class Worker:
 
     async def start(self) -> None:
         """Begin to work, first on what an earlier process left behind."""
-        self._is_stopping = self._context_work.is_closing = False
+        self._is_stopping = self._context_work.next.is_closing = False
         self._sweeping = asyncio.create_task(self._sweep(), name="botservice-sweep")
         self._listening = asyncio.create_task(self._listen(), name="botservice-listen")
 
     async def stop(self, *, grace_seconds: float = 0.0) -> None:
         """Take nothing new, let what runs go on for grace_seconds, then cut it off; another process goes on with it."""
-        self._is_stopping = self._context_work.is_closing = True
+        self._is_stopping = self._context_work.next.is_closing = True
         self._line.clear()
         if self._sweeping is not None:
             self._sweeping.cancel()
@@ -137,7 +138,7 @@ class Worker:
         if self._is_stopping or self._sweeping is None:
             return
         if kind is EventKind.DECISION:
-            self._context_work.expect(context_id)
+            self._context_work.next.expect(context_id)
         if kind is EventKind.STOP:
             self._spawn(self._stop_turn(context_id))
         elif kind is EventKind.PROGRAM:
@@ -225,7 +226,9 @@ class Worker:
             connection,
             self._clock(),
             self._transports,
-            beginnings=SUSPICIOUS_BEGINNINGS if self._lanes.suspects.is_full else self._context_work.beginnings_not_yet,
+            beginnings=SUSPICIOUS_BEGINNINGS
+            if self._lanes.suspects.is_full
+            else self._context_work.next.beginnings_not_yet,
             resending=[name for name in list(self._transports) if not self._lanes.of_delivery(name, 1).is_full],
             is_thorough=next(self._looks) % _THOROUGH_EVERY == 0,
         )
@@ -239,7 +242,7 @@ class Worker:
         reminded = self._context_work.reminding.expect(each.context_id for each in found if each.what is What.REMINDER)
         for each in found:
             if each.what is What.WAITING:
-                self._context_work.expect(each.context_id)
+                self._context_work.next.expect(each.context_id)
             is_held_up = each.what is What.REMINDER and each.context_id not in reminded
             lane = self._lanes.of_due(each)
             if each.what is What.PROGRAM:
