@@ -45,17 +45,11 @@ from botservice.turns.call_queries import find_due_turn
 from botservice.turns.decisions import decide, hand_in
 from botservice.turns.program_claims import ProgramClaims, open_storage
 from botservice.turns.program_messages import Sent, checked_words, prepare_message, send
-from botservice.turns.queries import (
-    find_failed_turn,
-    find_running_turn,
-    find_turn,
-    finish_turn,
-    mark_running,
-    reopen_turn,
-)
+from botservice.turns.queries import finish_turn, mark_running, reopen_turn
 from botservice.turns.resuming import check_none_waits
 from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 from botservice.turns.run_options import Clock, RunOptions, clock_of
+from botservice.turns.stored_turns import find_failed_turn, find_running_turn, find_turn
 from botservice.turns.storing_questions import store_api_question
 from botservice.turns.transport import Live, Transport
 from botservice.turns.turn import Turn, tell_end

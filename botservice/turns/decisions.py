@@ -23,7 +23,7 @@ from botservice.turns import call_queries
 from botservice.turns.call_queries import decide_call, find_call, find_of_context, find_open
 from botservice.turns.grant_queries import grant_tool, is_named
 from botservice.turns.parsing_decisions import DecisionRequest
-from botservice.turns.queries import find_running_turn
+from botservice.turns.stored_turns import find_running_turn
 from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
 from botservice.turns.wakeups import Wakeup, notify_replicas
 

@@ -25,8 +25,8 @@ from botservice.texts.formatted import say
 from botservice.turns.decisions import Decider, Decision, decide_now
 from botservice.turns.event_queries import insert_event
 from botservice.turns.parsing_decisions import order_of
-from botservice.turns.queries import count_waiting
 from botservice.turns.run_options import Clock
+from botservice.turns.stored_turns import count_waiting
 from botservice.turns.turn import InboundEvent, Share
 from botservice.turns.wakeups import Wakeup, notify_replicas
 

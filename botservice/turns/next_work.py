@@ -29,11 +29,11 @@ from botservice.turns.edits_and_deletions import (
 )
 from botservice.turns.event_queries import GATHERING
 from botservice.turns.listening import QUIET
-from botservice.turns.queries import find_kinds_of_work, find_next_turn, find_turn
 from botservice.turns.question_parts import NewParts, QuestionParts
 from botservice.turns.reminder_scheduler import ReminderScheduler
 from botservice.turns.retry_policies import SUSPICIOUS_BEGINNINGS, beginnings_not_yet
 from botservice.turns.run_options import Clock
+from botservice.turns.stored_turns import find_kinds_of_work, find_next_turn, find_turn
 from botservice.turns.transport import NoTransport, Transport
 from botservice.turns.turn import Delivery, Turn, is_due
 

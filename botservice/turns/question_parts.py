@@ -15,9 +15,10 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.turns.delivery_queries import is_shown
 from botservice.turns.event_queries import MAX_JOINED
-from botservice.turns.queries import find_queued_turns, join_turns
+from botservice.turns.queries import join_turns
 from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import Saver
+from botservice.turns.stored_turns import find_queued_turns
 from botservice.turns.storing_questions import Spoken, clear_forgotten, read_spoken, store_spoken, task_of
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn

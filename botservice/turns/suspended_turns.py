@@ -19,9 +19,9 @@ from botservice.turns.call_queries import find_of_turn, find_open, lock_turn, no
 from botservice.turns.delivery_queries import owe_in_place
 from botservice.turns.edits_and_deletions import PendingControl
 from botservice.turns.grant_queries import is_named
-from botservice.turns.queries import find_turn
 from botservice.turns.resuming import expire
 from botservice.turns.run_options import RunOptions
+from botservice.turns.stored_turns import find_turn
 from botservice.turns.transport import Payload, Transport
 from botservice.turns.turn import Turn
 from botservice.turns.waiting_calls import WaitingCall

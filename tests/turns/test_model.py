@@ -40,7 +40,7 @@ from botservice.storage.tables.conversations import events, turns
 from botservice.turns.administration import retry_turn
 from botservice.turns.call_queries import find_open
 from botservice.turns.decisions import decide
-from botservice.turns.queries import find_stops
+from botservice.turns.stored_turns import find_stops
 from botservice.turns.turn import InboundEvent
 
 PATIENCE_SECONDS = 60

@@ -20,8 +20,8 @@ from botservice.service import AgentService
 from botservice.telemetry.metrics import CONTENT_TYPE, Metrics
 from botservice.texts import in_language
 from botservice.transport_plugins import TransportPlugin, TransportSetup, load_plugins
-from botservice.turns.queries import measure_backlog
 from botservice.turns.run_options import utc_now
+from botservice.turns.stored_turns import measure_backlog
 from botservice.turns.transport import Transport
 from transports.common.documents import build_reading
 from transports.common.notice_page import notice_headers, write_notice

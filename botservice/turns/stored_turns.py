@@ -1,0 +1,233 @@
+"""Finding turns: the one that comes next in a context, one by its id, those that wait, and how many there are."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import bindparam, func, or_, select
+
+from botservice.core.errors import StorageError
+from botservice.core.states import EventKind, Outcome, TurnStatus
+from botservice.storage.database import Connection, Storage
+from botservice.storage.ranges import is_of
+from botservice.storage.tables.conditions import (
+    CALL_IS_OPEN,
+    DELIVERY_IS_OWED,
+    EVENT_IS_UNHANDLED,
+    TURN_IS_OPEN,
+    TURN_IS_QUEUED,
+    TURN_IS_RUNNING,
+)
+from botservice.storage.tables.conversations import deliveries, events, turns
+from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.queries import when_due_was_set
+from botservice.turns.turn import StoredEvent, Turn
+
+_TURNS = select(
+    turns.c.id,
+    turns.c.context_id,
+    turns.c.status,
+    turns.c.transport,
+    turns.c.attempts,
+    turns.c.due_at,
+    turns.c.keeps_steps,
+    turns.c.order_key,
+    turns.c.started_at,
+    turns.c.joined_events,
+    turns.c.failures,
+    turns.c.created_at,
+    when_due_was_set(turns),
+).where(turns.c.context_id == bindparam("context"))
+# In the order of the index of open turns: by their ids, SQLite goes through all the turns of a chat.
+_RUNNING_TURN = _TURNS.where(TURN_IS_OPEN, TURN_IS_RUNNING).order_by(turns.c.order_key, turns.c.id).limit(1)
+_next = (
+    _TURNS.add_columns(func.count().over().label("number"))
+    .where(TURN_IS_OPEN, or_(TURN_IS_RUNNING, turns.c.transport.in_(bindparam("transports", expanding=True))))
+    .order_by(turns.c.status.desc(), turns.c.order_key, turns.c.id)  # running comes after queued in the alphabet
+    .limit(1)
+    .subquery("next")
+)
+_EVENT = [column.label(f"event_{column.name}") for column in events.c["id", "key", "raw", "received_at", "group_key"]]
+_NEXT_TURN = (
+    select(_next, *_EVENT)
+    .outerjoin_from(_next, events, events.c.turn_id == _next.c.id)
+    .order_by(events.c.order_key, events.c.id)
+)
+_QUEUED_TURNS = (
+    _TURNS.where(TURN_IS_OPEN, TURN_IS_QUEUED, turns.c.transport == bindparam("transport"))
+    .where(turns.c.id != bindparam("but"))
+    .order_by(turns.c.order_key, turns.c.id)
+    .limit(50)
+)
+_TURN = _TURNS.where(turns.c.id == bindparam("turn"))
+_NEWEST_TURN = _TURNS.where(turns.c.started_at.is_not(None)).order_by(turns.c.id.desc()).limit(1)
+_EVENTS_OF_TURN = select(*_EVENT).where(events.c.turn_id == bindparam("turn")).order_by(events.c.order_key, events.c.id)
+_NEWEST_MESSAGES = (
+    select(*_EVENT, events.c.transport)
+    .where(
+        events.c.context_id == bindparam("context"), events.c.kind == EventKind.MESSAGE.value, events.c.raw.is_not(None)
+    )
+    .order_by(events.c.id.desc())
+)
+_STOPS = (
+    select(events.c.context_id, func.max(events.c.order_key).label("order_key"))
+    .where(
+        EVENT_IS_UNHANDLED,
+        events.c.kind == EventKind.STOP.value,
+        events.c.context_id.in_(bindparam("contexts", expanding=True)),
+    )
+    .group_by(events.c.context_id)
+)
+_COUNT_OPEN = select(func.count()).select_from(turns).where(TURN_IS_OPEN)
+_OPEN_TURNS = (
+    select(turns.c.status, func.count().label("number"), func.min(turns.c.created_at).label("oldest"))
+    .where(TURN_IS_OPEN)
+    .group_by(turns.c.status)
+)
+_OPEN_DELIVERIES = select(func.count()).select_from(deliveries).where(DELIVERY_IS_OWED)
+_CONTEXT: Any = bindparam("context")
+_OWES = select(deliveries.c.id).where(DELIVERY_IS_OWED, is_of(deliveries, _CONTEXT))
+_CONTROL = select(events.c.id).where(EVENT_IS_UNHANDLED, events.c.context_id == _CONTEXT)
+_OPEN_TURN = select(turns.c.id).where(TURN_IS_OPEN, turns.c.context_id == _CONTEXT)
+_OPEN_CALL = select(pending_calls.c.id).where(CALL_IS_OPEN, is_of(pending_calls, _CONTEXT))
+_LOOK = select(
+    _OWES.limit(1).scalar_subquery().label("owes"),
+    _CONTROL.limit(1).scalar_subquery().label("control"),
+    _OPEN_TURN.limit(1).scalar_subquery().label("turn"),
+    _OPEN_CALL.limit(1).scalar_subquery().label("waiting"),
+)
+
+
+def find_running_turn(connection: Connection, context_id: int) -> Turn | None:
+    """Return the running turn of a context, or None."""
+    row = connection.execute(_RUNNING_TURN, {"context": context_id}).one_or_none()
+    return None if row is None else _read_turn(connection, row)
+
+
+def find_turn(connection: Connection, context_id: int, turn_id: int) -> Turn | None:
+    """Return a turn of a context."""
+    row = connection.execute(_TURN, {"context": context_id, "turn": turn_id}).one_or_none()
+    return None if row is None else _read_turn(connection, row)
+
+
+def find_next_turn(connection: Connection, context_id: int, transports: Collection[str]) -> Turn | None:
+    """Return the turn of a context to work on next: the one that has begun, else the first in the platform's order.
+
+    It may be due a moment later, while the parts of a message gather: those after it wait for that.
+    """
+    sought = {"context": context_id, "transports": list(transports)}
+    rows = connection.execute(_NEXT_TURN, sought).all()
+    if not rows:
+        return None
+    turn = _as_turn(rows[0], [row for row in rows if row.event_id is not None])
+    return replace(turn, is_alone=rows[0].number == 1)
+
+
+def find_queued_turns(connection: Connection, context_id: int, transport: str, *, but: int) -> Iterator[Turn]:
+    """Yield the turns of a context that have not begun, except one, in the platform's order."""
+    rows = connection.execute(_QUEUED_TURNS, {"context": context_id, "transport": transport, "but": but}).all()
+    return (_read_turn(connection, row) for row in rows)
+
+
+def find_failed_turn(connection: Connection, context_id: int, transport: str) -> Turn | None:
+    """Return the newest turn of a context if it was set aside, else None."""
+    row = connection.execute(_NEWEST_TURN, {"context": context_id}).one_or_none()
+    if row is None or row.status != TurnStatus.SET_ASIDE.value or row.transport != transport:
+        return None
+    return _read_turn(connection, row)
+
+
+def find_stops(connection: Connection, context_ids: Collection[int]) -> dict[int, int]:
+    """Return the order key of the newest unhandled stop of each context that has one."""
+    if not context_ids:
+        return {}
+    rows = connection.execute(_STOPS, {"contexts": list(context_ids)}).all()
+    return {row.context_id: row.order_key for row in rows}
+
+
+def count_waiting(connection: Connection) -> int:
+    """Return how many turns of all contexts are not done."""
+    return int(connection.execute(_COUNT_OPEN).scalar_one())
+
+
+def measure_backlog(connection: Connection, now: datetime) -> dict[str, float]:
+    """Return how many turns and messages of all contexts are not done, and how old the oldest question is."""
+    rows = {row.status: row for row in connection.execute(_OPEN_TURNS).all()}
+    kinds = (TurnStatus.QUEUED, TurnStatus.RUNNING)
+    numbers = {f"turns_{kind.value}": rows[kind.value].number if kind.value in rows else 0 for kind in kinds}
+    queued = rows.get(TurnStatus.QUEUED.value)
+    oldest = 0.0 if queued is None else max(0.0, (now - queued.oldest).total_seconds())
+    owed = connection.execute(_OPEN_DELIVERIES).scalar_one()
+    return {**numbers, "oldest_queued_seconds": oldest, "deliveries": owed}
+
+
+def find_newest_messages(connection: Connection, context_id: int, most: int) -> list[tuple[str, StoredEvent]]:
+    """Find the newest messages that people wrote in a context, as they came, each with its transport."""
+    found = connection.execute(_NEWEST_MESSAGES.limit(most), {"context": context_id}).all()
+    return [(each.transport, _read_event(each)) for each in found]
+
+
+def _read_event(row: Any) -> StoredEvent:
+    return StoredEvent(row.event_id, row.event_key, row.event_raw or b"", row.event_received_at, row.event_group_key)
+
+
+def _read_turn(connection: Connection, row: Any) -> Turn:
+    return _as_turn(row, connection.execute(_EVENTS_OF_TURN, {"turn": row.id}).all())
+
+
+def _as_turn(row: Any, found: Sequence[Any]) -> Turn:
+    return Turn(
+        row.id,
+        row.context_id,
+        TurnStatus(row.status),
+        row.transport,
+        row.attempts,
+        row.due_at,
+        row.keeps_steps,
+        row.order_key,
+        row.started_at is not None,
+        tuple(map(_read_event, found)),
+        row.joined_events,
+        row.due_set_at,
+        row.failures,
+        row.created_at,
+    )
+
+
+async def find_newest_turn(storage: Storage, context_id: int | None, *, is_failed: bool) -> tuple[int, int]:
+    """Return the conversation and the number of the newest turn, or of the newest that failed or was set aside.
+
+    Args:
+        context_id: In which conversation; None for any.
+
+    Raises:
+        StorageError: there is none.
+    """
+    query = select(turns.c.context_id, turns.c.id).where(turns.c.context_id.is_not(None)).limit(1)
+    if context_id is None:
+        query = query.order_by(turns.c.id.desc())
+    else:  # not "equal", and ordered by both: Postgres would go through the turns of all contexts otherwise
+        query = query.where(turns.c.context_id.between(context_id, context_id))
+        query = query.order_by(turns.c.context_id.desc(), turns.c.id.desc())
+    if is_failed:
+        query = query.where((turns.c.outcome == Outcome.FAILED.value) | (turns.c.status == TurnStatus.SET_ASIDE.value))
+
+    def read(connection: Connection) -> tuple[int, int] | None:
+        row = connection.execute(query).one_or_none()
+        return None if row is None else (row.context_id, row.id)
+
+    found = await storage.read(read, is_long=True)
+    if found is None:
+        where = "" if context_id is None else f" in context {context_id}"
+        raise StorageError(f"no turn has failed{where}" if is_failed else f"there is no turn{where}")
+    return found
+
+
+def find_kinds_of_work(connection: Connection, context_id: int) -> Any:
+    """Return what there is to do in a context at all, in one look; most have one thing, which is read then.
+
+    Returns:
+        A row with `owes` (a delivery), `control`, `turn` and `waiting` (a call), each an id or None.
+    """
+    return connection.execute(_LOOK, {"context": context_id}).one()
