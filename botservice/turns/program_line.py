@@ -9,7 +9,7 @@ from typing import Final
 
 from botservice.core.states import DeliveryKind
 from botservice.people.names import HOOKS
-from botservice.turns.context_work import PendingDelivery, StartedTurn, Work
+from botservice.turns.next_work import PendingDelivery, StartedTurn, Work
 
 EVERY_SECONDS: Final = 0.05
 """Between two beginnings: 20 a second; Telegram takes about 30 messages in all."""
