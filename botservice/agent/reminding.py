@@ -84,6 +84,8 @@ class _Wish:
             raise _ReminderRefused(
                 "a task that was scheduled schedules no further tasks; say what is left to do instead."
             )
+        if self.is_task and self.context.has_several_askers:  # it would run by the right of one of them
+            raise _ReminderRefused("several people ask at once; let the one who wants the task ask for it alone.")
         if count_waiting(connection, self.context.id) >= MAX_WAITING:
             raise _ReminderRefused(f"{MAX_WAITING} reminders wait in this chat already; cancel some first.")
         new = NewReminder(

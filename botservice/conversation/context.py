@@ -180,6 +180,12 @@ class AgentContext:
         """Whether nobody asked: a model decided that the assistant has something to say in a group."""
         return self.task is not None and self.task.unasked_by is not None
 
+    @property
+    def has_several_askers(self) -> bool:
+        """Whether several people ask: they sent parts of the question, or one wants that of another answered again."""
+        asking = [*(each.author for each in self.question_parts), self.last_author, self.asker]
+        return len({None if each is None else (each.platform, each.id) for each in asking}) > 1
+
     def system_prompt_for(self, prompt: str, skills: str = "") -> str:
         """Build the system prompt of this conversation for an agent with this prompt and list of skills."""
         return system_prompt(prompt, self.metadata, skills) if self.metadata or skills else prompt

@@ -247,6 +247,20 @@ async def test_a_reminder_that_begins_a_task_is_of_the_person_who_made_it(storag
         assert bot.ran == [("deploy", 1)] * (who == "olga")
 
 
+@pytest.mark.parametrize("last", ["hm", "~hm"])
+async def test_nobody_has_a_task_set_in_the_name_of_another(storage, last):
+    def script(prompt):
+        if prompt[-1]["role"] != "tool" and "remind me" in str(prompt):
+            return call("remind_me", text="use deploy 1", in_hours=2, ask_agent=True)
+        return prompt[-1]["content"]
+
+    async with team(storage, script=script, tools=Reminders(storage.now).tools(), is_started=False) as bot:
+        said = await say_in_one_turn(bot, ("bob", "remind me"), ("olga", last))
+        assert said == "Not set: several people ask at once; let the one who wants the task ask for it alone."
+        await bot.ask("olga", "remind me")
+        assert (await bot.ask("bob", "/retry")).startswith("Not set: several people ask")
+
+
 # Commands
 
 
