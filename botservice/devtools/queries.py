@@ -17,6 +17,7 @@ from botservice.storage.references import full_text_of
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, steps, turn_figures, turns
 from botservice.storage.tables.people import identities
+from botservice.turns.listening_queries import GateDecision, read_decision
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class TurnDetails:
     Attributes:
         figures: What it took, or None if no model was asked.
         received_at: When the last of its messages was stored, or None if none asked for it.
+        decision: What was decided where nobody had addressed the bot, or None.
         before: The newest step before it in its conversation that sent a prompt.
     """
 
@@ -35,6 +37,7 @@ class TurnDetails:
     answer: str | None
     deliveries: Sequence[Any]
     ratings: tuple[int, int]
+    decision: GateDecision | None
     before: MemoryItem | None
 
 
@@ -54,6 +57,7 @@ def read_details(connection: Connection, context_id: int, turn_id: int) -> TurnD
         connection.execute(answers).scalar_one_or_none(),
         connection.execute(sent).all(),
         read_ratings(connection, [turn_id]).get(turn_id, (0, 0)),
+        read_decision(connection, turn_id),
         _find_before(connection, context_id, turn_id),
     )
 

@@ -231,6 +231,7 @@ KEPT = {
     "messages", "message_references",  # what people said
     "word_blocks", "vectors", "facts", "feedback",  # and what finds it, or came of it
     "turns", "turn_figures",  # a line each: when, how it ended, how long it took and what it cost
+    "gate_decisions",  # likewise, where nobody had addressed the bot: what was decided
     "model_usage",  # what was paid for
     "tool_grants",  # what people allowed for always
     "observed", "notes", "refused_notes", "refused_forms", "slack_titles",  # a few rows of each conversation

@@ -23,6 +23,7 @@ from botservice.llm.chat import ChatLLM
 from botservice.storage.database import Connection
 from botservice.telemetry.logs import redact
 from botservice.turns.call_queries import find_of_turn
+from botservice.turns.listening_queries import GateDecision
 from botservice.turns.waiting_calls import WaitingCall, person_wait_within
 from transports.web.backend import Refusal
 from transports.web.inspector_desk import NO_TURN, NOT_THERE, Desk, refusing, show_count, show_seconds
@@ -45,6 +46,15 @@ from transports.web.requests import path_number
 
 _OPEN: Final = (TurnStatus.QUEUED, TurnStatus.RUNNING, TurnStatus.WAITING)
 
+_UNASKED: Final = {
+    GateDecision.YES: "the gate said yes",
+    GateDecision.NO: "the gate said no",
+    GateDecision.UNCLEAR: "the gate said neither yes nor no",
+    GateDecision.FAILED: "the gate did not answer",
+    GateDecision.OVER_BUDGET: "no budget was left for the gate",
+    GateDecision.LIMIT: "the limit of the hour was reached",
+    GateDecision.DECLINED: "the gate said yes, and the agent had nothing to say",
+}
 _WIDTH: Final = 1_000  # of a bar's picture, in its own units
 _NARROWEST: Final = 6
 _ELSEWHERE: Final = "https://api.openai.com/v1"
@@ -185,8 +195,9 @@ def _show_hit(score: float, author: str, at: datetime | None, text: str) -> Hit:
 def _figures(details: TurnDetails, desk: Desk) -> list[tuple[str, str]]:
     """Return what a turn took, as labels with values."""
     row = details.figures
+    decided = [] if details.decision is None else [("Unasked", _UNASKED[details.decision])]
     if row is None:
-        return []
+        return decided
     share = f" ({row.cached_tokens / row.input_tokens:.0%} cached)" if row.input_tokens and row.cached_tokens else ""
     first = "" if row.first_token_ms is None else show_seconds(row.first_token_ms / 1_000)
     found = [
@@ -198,7 +209,7 @@ def _figures(details: TurnDetails, desk: Desk) -> list[tuple[str, str]]:
         ("First token after", first),
         ("Model's time", show_seconds(row.model_ms / 1_000)),
     ]
-    return [(label, value) for label, value in found if value]
+    return [*decided, *((label, value) for label, value in found if value)]
 
 
 def _show_delivery(row: Any) -> str:

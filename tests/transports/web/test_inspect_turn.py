@@ -23,6 +23,7 @@ from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import contexts, events, turn_figures, turns
 from botservice.storage.tables.slack import feedback
 from botservice.telemetry.logs import register_secret
+from botservice.turns.listening_queries import GateDecision, begin_decision, set_decision
 from transports.web.inspector_desk import show_seconds
 from transports.web.inspector_turn import write_curl
 
@@ -339,3 +340,16 @@ async def test_nothing_that_is_looked_for_does_anything(run_site):
                 assert "<img" not in answer.text
         assert await site.storage.read(lambda c: len(c.execute(select(contexts)).all()))
         assert await site.storage.read(lambda c: len(c.execute(select(events)).all()))
+
+
+async def test_the_page_says_what_was_decided_where_nobody_had_addressed_the_bot(run_site):
+    async with run_site("Fine.") as site:
+        visitor, now = await said(site, "hello"), site.storage.now()
+        await site.storage.write(lambda connection: begin_decision(connection, 1, "web:x", now, per_hour=3))
+        assert "Unasked" not in words(await read(visitor, "/inspect/1/1"))
+        shown = set()
+        for each in GateDecision:
+            await site.storage.write(lambda connection, each=each: set_decision(connection, 1, each, now))
+            shown.add(words(await read(visitor, "/inspect/1/1")).partition("Unasked ")[2].partition(" Model ")[0])
+        assert "" not in shown
+        assert len(shown) == len(GateDecision)
