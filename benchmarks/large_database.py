@@ -11,9 +11,8 @@ from sqlalchemy import create_engine
 
 from botservice.conversation.context_keys import ContextKeys
 from botservice.llm.tokens import counter_for
-from botservice.storage.chunks import chunks
-from botservice.storage.tables.columns import compress
-from botservice.storage.tables.conversations import metadata
+from botservice.storage.statements import chunks
+from botservice.storage.tables.columns import compress, metadata
 
 GROUP = 1  # the id of its context
 GROUP_PEOPLE = 1_000

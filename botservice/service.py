@@ -20,8 +20,7 @@ from botservice.conversation.callbacks import StepCallbacks
 from botservice.conversation.context import AgentContext
 from botservice.conversation.images import as_attachment
 from botservice.conversation.snapshots import Snapshot, read_snapshot
-from botservice.core.adapters import adopt
-from botservice.core.arguments import check, check_can, check_listed
+from botservice.core.arguments import adopt, check, check_can, check_listed
 from botservice.core.errors import (
     BudgetExceeded,
     InvalidOutput,

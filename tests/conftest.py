@@ -23,7 +23,7 @@ from standins.postgres_debian import debian_postgres
 from standins.postgres_server import postgres_server
 
 from botservice import AgentContext, Storage
-from botservice.storage.tables.conversations import metadata
+from botservice.storage.tables.columns import metadata
 
 pytest_plugins = ["drawn", "jitter"]
 _TEMPLATE = "botservice_template"

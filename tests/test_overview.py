@@ -29,7 +29,7 @@ from botservice.core.messages import Role
 from botservice.devtools.conversations import export_context, forget_context, list_contexts, read_turns
 from botservice.history.queries import insert_message
 from botservice.history.rows import NewMessage
-from botservice.storage.tables.conversations import metadata
+from botservice.storage.tables.columns import metadata
 
 SECRET = "the secret recipe"
 

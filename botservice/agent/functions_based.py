@@ -31,8 +31,7 @@ from botservice.conversation.kept_out import UNBOUNDED, KeptOut, PromptBounds
 from botservice.conversation.queries import note_told, write_kept_out
 from botservice.conversation.readable import images
 from botservice.conversation.steps import MemoryStep
-from botservice.core.adapters import adopt
-from botservice.core.arguments import check, check_can, check_listed
+from botservice.core.arguments import adopt, check, check_can, check_listed
 from botservice.core.errors import InvalidTool, LLMError
 from botservice.core.messages import Button, Message, is_blank
 from botservice.history.notes import NOTES_TOKENS

@@ -13,7 +13,6 @@ from botservice.history.queries import IS_SAID, OF_CONTEXT
 from botservice.storage.blobs import DIGEST
 from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.statements import of_each_database
-from botservice.storage.tables.alerts import alerts
 from botservice.storage.tables.conditions import DELIVERY_HAS_BUTTONS, READING_IS_DUE, TURN_IS_WHOLE
 from botservice.storage.tables.conversations import (
     contexts,
@@ -25,6 +24,7 @@ from botservice.storage.tables.conversations import (
     steps,
     turns,
 )
+from botservice.storage.tables.models import alerts
 from botservice.storage.tables.observing import observed
 from botservice.storage.tables.people import identities
 from botservice.storage.tables.waiting import approvals, pending_calls

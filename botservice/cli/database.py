@@ -74,8 +74,8 @@ def encrypt(
     ] = False,
 ) -> None:
     """Encrypt files that are not encrypted, or by an older key, with the first key of ENCRYPTION_KEY."""
-    from botservice.storage.rekeying import encrypt_files
-    from botservice.storage.rekeying import give_up_unreadable as give_up
+    from botservice.storage.blobs import encrypt_files
+    from botservice.storage.blobs import give_up_unreadable as give_up
 
     if load_settings().encryption_key is None:
         raise BotServiceError("set ENCRYPTION_KEY first: one or more random texts, the one to encrypt with first")

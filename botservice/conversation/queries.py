@@ -26,7 +26,7 @@ from botservice.storage.statements import execute_each, upserting
 from botservice.storage.tables.conditions import CALL_IS_OPEN, TURN_IS_OPEN, TURN_IS_RUNNING
 from botservice.storage.tables.conversations import contexts, prompt_log, steps, turns
 from botservice.storage.tables.models import model_refusals, refused_messages
-from botservice.storage.tables.slack import feedback
+from botservice.storage.tables.platforms import feedback
 from botservice.storage.tables.waiting import pending_calls
 
 # Statements are made once: making one again for every call takes SQLAlchemy longer than running it.

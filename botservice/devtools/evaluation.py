@@ -14,7 +14,7 @@ from botservice.agent.functions_based import FunctionsBasedAgent
 from botservice.agent.prompt import Prompt
 from botservice.agent.tool import Tool
 from botservice.conversation.context import AgentContext
-from botservice.core.adapters import adopt
+from botservice.core.arguments import adopt
 from botservice.core.errors import BotServiceError, LLMError
 from botservice.core.messages import Author
 from botservice.core.policies import NANO, OWNER_ROLE

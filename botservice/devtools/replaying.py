@@ -20,7 +20,7 @@ from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import ToolResult
 from botservice.conversation.steps import ActionStep, PlanningStep
 from botservice.conversation.sub_runs import usage_of
-from botservice.core.adapters import adopt
+from botservice.core.arguments import adopt
 from botservice.core.errors import BotServiceError, LLMError, SettingsError
 from botservice.core.messages import TokenUsage, ToolCall, is_blank
 from botservice.devtools.queries import list_questions

@@ -33,7 +33,7 @@ from botservice.conversation.tool_calls import DENIED, EXPIRED, WITHDRAWN
 from botservice.core.states import Outcome, TurnStatus
 from botservice.storage.tables.conditions import TURN_IS_UNANSWERED, VERDICT_IS_BAD
 from botservice.storage.tables.conversations import events, messages, steps, turn_figures, turns
-from botservice.storage.tables.slack import feedback
+from botservice.storage.tables.platforms import feedback
 from botservice.turns.call_queries import select_person_wait
 from botservice.turns.queries import IS_COMMAND
 

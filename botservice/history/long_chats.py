@@ -24,8 +24,8 @@ from botservice.search.evidence import Census
 from botservice.search.index import SearchIndex
 from botservice.search.scoring import Ranking
 from botservice.search.weights import DEFAULT
-from botservice.storage.chunks import chunks
 from botservice.storage.database import Connection
+from botservice.storage.statements import chunks
 
 _LONG_AGO: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MOST_SPANS: Final = 2

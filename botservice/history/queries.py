@@ -35,7 +35,6 @@ from botservice.history.rows import (
 )
 from botservice.history.search_queries import forget_words
 from botservice.llm.tokens import TokenCounter
-from botservice.storage.chunks import chunks
 from botservice.storage.database import Connection, Row
 from botservice.storage.orphaned_files import loosen_files
 from botservice.storage.references import (
@@ -46,7 +45,7 @@ from botservice.storage.references import (
     keep_references,
     storable_references,
 )
-from botservice.storage.statements import LARGEST_ID, of_each_database
+from botservice.storage.statements import LARGEST_ID, chunks, of_each_database
 from botservice.storage.tables.conditions import MESSAGE_IS_EDITED, MESSAGE_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages, vectors
 

@@ -13,9 +13,8 @@ from sqlalchemy import and_, bindparam, delete, func, insert, or_, select
 
 from botservice.core.messages import Role
 from botservice.search.block_format import BLOCKS, FORMAT
-from botservice.storage.chunks import chunks
 from botservice.storage.database import Connection, Row
-from botservice.storage.statements import LARGEST_ID
+from botservice.storage.statements import LARGEST_ID, chunks
 from botservice.storage.tables.conversations import contexts, messages, vectors, word_blocks
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from sqlalchemy.exc import IntegrityError
 from botservice.core.errors import KnowledgeError
 from botservice.core.messages import storable
 from botservice.knowledge.passages import Passage, digest_of
-from botservice.storage.chunks import chunks
 from botservice.storage.database import Connection
+from botservice.storage.statements import chunks
 from botservice.storage.tables.knowledge import knowledge_documents, knowledge_passages, knowledge_sources
 
 SENT: Final = "chat"  # the location of a file that was sent to the bot

@@ -7,8 +7,7 @@ from typing import Any, Final
 from sqlalchemy import bindparam, delete, exists, insert, select, update
 
 from botservice.storage.database import Connection
-from botservice.storage.tables.people import identities
-from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
+from botservice.storage.tables.people import identities, tool_sign_in_states, tool_sign_ins
 
 _OF_ACCOUNT: Final = (
     tool_sign_ins.c.identity_id == bindparam("account"),

@@ -12,15 +12,16 @@ from botservice.people.names import BUILT_IN, transport_of
 from botservice.people.queries import PERSON_NAMES, ensure_identity, person_parts
 from botservice.storage.database import Connection
 from botservice.storage.statements import of_each_database, upserting
-from botservice.storage.tables.access import (
+from botservice.storage.tables.conversations import contexts
+from botservice.storage.tables.people import (
     access_codes,
     access_invitations,
     access_listening,
     access_refusals,
     access_roles,
+    identities,
+    person_roles,
 )
-from botservice.storage.tables.conversations import contexts
-from botservice.storage.tables.people import identities, person_roles
 
 _OWNERS = select(access_roles.c.subject).where(
     access_roles.c.role == AccessRole.OWNER.value, access_roles.c.kind == SubjectKind.PERSON.value

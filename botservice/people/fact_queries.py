@@ -17,8 +17,8 @@ from botservice.history.notes import digest_of_words
 from botservice.people.facts import BY_PERSON, MAX_TEXT, Fact, Known
 from botservice.people.own_words import is_said_in
 from botservice.people.queries import find_identity, ids_of
-from botservice.storage.chunks import chunks, select_among
 from botservice.storage.database import Connection
+from botservice.storage.statements import chunks, select_among
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import facts, identities, persons, refused_facts

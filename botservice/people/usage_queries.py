@@ -14,17 +14,17 @@ from botservice.people.usage import ModelCall, Payer, Strangers, UsageBy, UsageL
 from botservice.storage.database import Connection
 from botservice.storage.postgres_advisory_locks import lock_space
 from botservice.storage.statements import execute_each, of_each_database, upserting
-from botservice.storage.tables.access import (
-    budget_notices,
-    budget_rates,
-    budget_reservations,
-    model_usage,
-    model_usage_days,
-)
 from botservice.storage.tables.conditions import TURN_IS_OPEN
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.observing import observer_reservations
-from botservice.storage.tables.people import identities
+from botservice.storage.tables.people import (
+    budget_notices,
+    budget_rates,
+    budget_reservations,
+    identities,
+    model_usage,
+    model_usage_days,
+)
 
 _KEY = ("day", "context_id", "person", "model")
 PEOPLE_AT_ONCE = 200

@@ -22,17 +22,22 @@ from botservice.privacy.note_queries import IS_NEEDED
 from botservice.privacy.queries import contexts_of
 from botservice.privacy.record_queries import queue_texts
 from botservice.storage.blobs import find_holding
-from botservice.storage.chunks import chunks
 from botservice.storage.database import Connection
 from botservice.storage.orphaned_files import loosen_all_files
-from botservice.storage.ranges import is_by, sure_up_to
 from botservice.storage.references import find_contexts_repeating
-from botservice.storage.tables.access import access_codes, access_refusals, budget_notices, budget_rates
+from botservice.storage.statements import chunks, is_by, sure_up_to
+from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conditions import CONTEXT_HAS_METADATA, CONTEXT_IS_FORGOTTEN
 from botservice.storage.tables.conversations import blobs, contexts, deliveries, events, messages, reminders, turns
-from botservice.storage.tables.metadata import metadata
-from botservice.storage.tables.people import exports, persons
-from botservice.storage.tables.slack import feedback
+from botservice.storage.tables.people import (
+    access_codes,
+    access_refusals,
+    budget_notices,
+    budget_rates,
+    exports,
+    persons,
+)
+from botservice.storage.tables.platforms import feedback
 from botservice.storage.tables.waiting import approvals
 
 _SHORTEST_NAME: Final = 3  # letters of what is looked for in arguments

@@ -16,9 +16,9 @@ from botservice.core.errors import DatabaseInUse
 from botservice.people.facts import Known
 from botservice.people.queries import identities_of
 from botservice.privacy import queries, record_queries
-from botservice.storage.chunks import chunks
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
+from botservice.storage.statements import chunks
 
 _REST: Final = 1  # times as long as a bite took: one person waits for the end, and others for their turns
 _TEXTS_AT_ONCE: Final = 20

@@ -22,12 +22,11 @@ from botservice.privacy.record_queries import erase_shown, is_owed
 from botservice.privacy.turn_queries import answers_of, ask_again, turns_brought_by
 from botservice.storage.database import Connection, Row
 from botservice.storage.orphaned_files import loosen_files
-from botservice.storage.ranges import is_by
-from botservice.storage.tables.access import model_usage
+from botservice.storage.statements import is_by
+from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conversations import contexts, messages
-from botservice.storage.tables.metadata import metadata
-from botservice.storage.tables.people import exports, identities, person_roles
-from botservice.storage.tables.slack import feedback
+from botservice.storage.tables.people import exports, identities, model_usage, person_roles
+from botservice.storage.tables.platforms import feedback
 
 # Archives
 

@@ -28,10 +28,9 @@ from botservice.privacy.quotes import (
     telling_words_of,
     without_author,
 )
-from botservice.storage.chunks import chunks
 from botservice.storage.database import Connection, Storage
-from botservice.storage.ranges import sure_up_to
 from botservice.storage.references import find_contexts_repeating
+from botservice.storage.statements import chunks, sure_up_to
 
 T = TypeVar("T")
 

@@ -9,9 +9,9 @@ from sqlalchemy import ColumnElement, LargeBinary, bindparam, delete, exists, fu
 from botservice.privacy.rights import RIGHTS, Right
 from botservice.storage.database import Connection
 from botservice.storage.statements import upserting
-from botservice.storage.tables.access import access_refusals
 from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED, TURN_IS_SET_ASIDE
 from botservice.storage.tables.conversations import events, turns
+from botservice.storage.tables.people import access_refusals
 
 # Rights
 

@@ -26,11 +26,11 @@ from botservice.privacy.turn_queries import (
     own_turns,
     turns_to_erase,
 )
-from botservice.storage.chunks import chunks, select_among
 from botservice.storage.database import Connection
 from botservice.storage.orphaned_files import loosen_all_files
-from botservice.storage.ranges import is_by
 from botservice.storage.references import decode_references, keep_references
+from botservice.storage.statements import chunks, is_by, select_among
+from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON, TURN_IS_QUEUED
 from botservice.storage.tables.conversations import (
     contexts,
@@ -42,7 +42,6 @@ from botservice.storage.tables.conversations import (
     turns,
     vectors,
 )
-from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.people import facts
 
 # Messages

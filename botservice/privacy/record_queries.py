@@ -31,8 +31,8 @@ from botservice.core.messages import Role
 from botservice.core.states import API, EventKind
 from botservice.history.shown import FORMS
 from botservice.storage.blobs import find_holding
-from botservice.storage.chunks import chunks
 from botservice.storage.database import Connection
+from botservice.storage.statements import chunks
 from botservice.storage.tables.columns import Compressed
 from botservice.storage.tables.conditions import EVENT_IS_UNHANDLED, TURN_IS_DONE
 from botservice.storage.tables.conversations import blobs, deliveries, events, prompt_log, steps, tool_calls, turns

@@ -17,9 +17,8 @@ from sqlalchemy import ColumnElement, and_, delete, func, insert, literal, selec
 from botservice.core.messages import Role
 from botservice.core.states import API, Outcome, TurnStatus
 from botservice.privacy.record_queries import IS_OVER, forget_words_of, is_owed
-from botservice.storage.chunks import chunks, select_among
 from botservice.storage.database import Connection
-from botservice.storage.ranges import is_of, sure_up_to
+from botservice.storage.statements import chunks, is_of, select_among, sure_up_to
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED, TURN_IS_OPEN, TURN_IS_QUEUED
 from botservice.storage.tables.conversations import deliveries, events, messages, turns
 

@@ -1,20 +1,22 @@
-"""The bytes of files, once per context."""
+"""The bytes of files, once per context: kept, encrypted, and encrypted again."""
 
 import functools
 import hashlib
 import logging
 import re
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection, Engine, bindparam, delete, func, select, update
 
 from botservice.core.errors import StorageError
-from botservice.storage.chunks import chunks
-from botservice.storage.statements import execute_each, of_each_database
+from botservice.core.progress import Progress, unwatched
+from botservice.storage.statements import chunks, execute_each, of_each_database
 from botservice.storage.tables.conversations import blobs
 
 if TYPE_CHECKING:
+    from botservice.storage.database import Storage
     from botservice.storage.encryption import Cipher
 
 logger = logging.getLogger(__name__)
@@ -164,3 +166,32 @@ def _decrypt(connection: Connection, data: bytes) -> bytes:
     if cipher is None:
         raise StorageError("files are stored encrypted: set ENCRYPTION_KEY to the key that they were stored with")
     return cipher.decrypt(bytes(data))
+
+
+_AT_ONCE = 50  # files, each of them in memory
+
+
+async def give_up_unreadable(storage: "Storage", progress: Progress = unwatched) -> int:
+    """Delete every stored file that no key decrypts, and return how many there were."""
+    lost, last = 0, 0
+    newest = await storage.read(find_newest_blob)
+    while True:
+        ids, count = await storage.write(partial(delete_unreadable, after=last, limit=_AT_ONCE))
+        if not ids:
+            return lost
+        lost, last = lost + count, ids[-1]
+        progress(last, newest)
+
+
+async def encrypt_files(storage: "Storage", progress: Progress = unwatched) -> int:
+    """Encrypt every stored file with the first key, and return how many there are; the clear bytes leave the database.
+
+    It may run alongside the service, and again after it was cut off.
+    """
+    done, last = 0, 0
+    newest = await storage.read(find_newest_blob)
+    while ids := await storage.write(partial(encrypt_stored, after=last, limit=_AT_ONCE)):
+        done, last = done + len(ids), ids[-1]
+        progress(last, newest)
+    await storage.scrub()
+    return done

@@ -14,8 +14,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from botservice.storage.failures import as_sqlalchemy_error
 from botservice.storage.limits import StorageLimits
-from botservice.storage.postgres_schema import check_database
-from botservice.storage.postgres_sessions import CHECK, mark_sessions
+from botservice.storage.postgres_sessions import CHECK, check_database, mark_sessions
 from botservice.storage.statements import BEGIN_WRITING, run_text
 from botservice.storage.url import DatabaseUrl
 

@@ -26,10 +26,10 @@ from sqlalchemy import (
 )
 
 from botservice.storage.blobs import DIGEST
-from botservice.storage.chunks import chunks
-from botservice.storage.tables.columns import Compressed, Json
+from botservice.storage.statements import chunks
+from botservice.storage.tables.columns import Compressed, Json, metadata
 from botservice.storage.tables.conditions import TURN_IS_OPEN
-from botservice.storage.tables.conversations import blobs, contexts, loose_files, messages, metadata, steps, turns
+from botservice.storage.tables.conversations import blobs, contexts, loose_files, messages, steps, turns
 
 if TYPE_CHECKING:
     from botservice.storage.database import Storage

@@ -15,8 +15,7 @@ from botservice.storage.engines import create_building_engine, create_writer_eng
 from botservice.storage.failures import is_blocked, is_conflict
 from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres_advisory_locks import lock_space
-from botservice.storage.tables import conversations as tables  # noqa: F401 - they belong to the metadata
-from botservice.storage.tables.metadata import metadata
+from botservice.storage.tables.columns import metadata
 from botservice.storage.url import DatabaseUrl
 
 logger = logging.getLogger(__name__)

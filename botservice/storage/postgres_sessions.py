@@ -18,7 +18,14 @@ from typing import Any, Self
 
 from sqlalchemy import Connection, Engine, event, text
 
-from botservice.core.errors import DatabaseInUse, StorageUnavailable, UnsuitablePooler
+from botservice.core.errors import (
+    DatabaseInUse,
+    SchemaMismatch,
+    StorageUnavailable,
+    UnsuitableDatabase,
+    UnsuitablePooler,
+)
+from botservice.storage.url import schemas_of
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +78,39 @@ def mark_sessions(engine: Engine, *, is_writer: bool = False, check: Callable[[A
                     ) from error
                 raise
             return driver
+
+
+def check_database(driver: Any, *, schema: str | None, is_made: bool = True) -> None:
+    """Return if a new connection leads where the address says, and texts can be stored there.
+
+    Args:
+        schema: The one that is asked for, if any.
+        is_made: Whether it has to exist.
+
+    Raises:
+        UnsuitableDatabase: something on the way has left out the schema, or the database is not in UTF-8.
+        SchemaMismatch: there is no such schema.
+    """
+    encoding = driver.info.parameter_status("server_encoding")
+    if encoding not in (None, "UTF8"):
+        raise UnsuitableDatabase(
+            f"the database {driver.info.dbname} has the encoding {encoding}, which cannot hold every message: make one "
+            "with CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0"
+        )
+    if schema is None:
+        return
+    path, current = driver.execute("SELECT current_setting('search_path'), current_schema()").fetchone()
+    if schemas_of(path)[0] != schema:
+        raise UnsuitableDatabase(
+            f"DATABASE_URL asks for the schema {schema}, and the server's search_path is {path}: a connection pooler "
+            "has left out the options of the address (PgBouncer: ignore_startup_parameters). Use the database's direct "
+            f"address, or a role of the bot's own with ALTER ROLE name SET search_path = {schema}"
+        )
+    if is_made and current != schema:
+        raise SchemaMismatch(
+            f"there is no schema {schema} that {driver.info.user} may use: run `botservice migrate`, or as its owner "
+            f"GRANT USAGE ON SCHEMA {schema} TO {driver.info.user}"
+        )
 
 
 def check_sessions(engine: Engine) -> None:

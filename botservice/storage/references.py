@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select, updat
 
 from botservice.core.messages import Author, storable
 from botservice.core.references import Reference, ReferenceKind, write_out
-from botservice.storage.chunks import select_among
+from botservice.storage.statements import select_among
 from botservice.storage.tables.conversations import message_references, messages
 
 NOTHING: Final = "[]"  # what stands in the row of a message that holds nothing of others
@@ -104,17 +104,9 @@ def find_contexts_repeating(connection: Connection, authors: Collection[Author],
     return found
 
 
-def read_references(
-    connection: Connection, context_id: int, *, after: int = 0
-) -> list[tuple[int, int, tuple[Reference, ...]]]:
-    """Return the id and the position of each message of a context that repeats others, with what it repeats.
-
-    Args:
-        after: Behind which row of what is held of others.
-    """
-    holding = select(message_references.c.message_id).where(
-        message_references.c.context_id == context_id, message_references.c.id > after
-    )
+def read_references(connection: Connection, context_id: int) -> list[tuple[int, int, tuple[Reference, ...]]]:
+    """Return the id and the position of each message of a context that repeats others, with what it repeats."""
+    holding = select(message_references.c.message_id).where(message_references.c.context_id == context_id)
     rows = select_among(connection, _OF_MESSAGES, messages.c.id, connection.execute(holding).scalars())
     return [(row.id, row.position, decode_references(row.said_by_others)) for row in rows]
 

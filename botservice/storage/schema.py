@@ -26,9 +26,8 @@ from botservice.storage.postgres_advisory_locks import lock_space
 from botservice.storage.postgres_building import finish_building
 from botservice.storage.postgres_sessions import wait_until_alone
 from botservice.storage.sqlite_files import STEPS_AT_ONCE, check_interrupted
-from botservice.storage.tables import telegram  # noqa: F401 - a transport owns it, and every process knows all tables
+from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conversations import schema_compatibility
-from botservice.storage.tables.metadata import metadata
 from botservice.storage.url import DatabaseUrl
 
 if TYPE_CHECKING:

@@ -1,12 +1,14 @@
-"""Statements of the two databases: what they say differently, and what is handed to their drivers as it is."""
+"""What statements share: the words of the two databases, long lists of values, and conditions for parts of tables."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, CursorResult, Executable, Table
+from sqlalchemy import ColumnElement, Connection, CursorResult, Executable, FromClause, Select, Table, and_
 
+from botservice.core.messages import Author
 from botservice.storage.failures import as_sqlalchemy_error
 
 BEGIN_WRITING = "BEGIN IMMEDIATE"  # in SQLite: otherwise a transaction that has read could not go on to write
@@ -57,3 +59,46 @@ def run_text(connection: Connection, text: str, **options: Any) -> None:
 
 
 LARGEST_ID: Final = 2**63 - 1
+
+
+T = TypeVar("T")
+
+# SQLite takes 32,766 parameters in a statement, Postgres 65,535.
+CHUNK = 1_000
+
+
+def chunks(values: Iterable[T], size: int = CHUNK) -> Iterator[list[T]]:
+    """Yield values in lists of at most so many."""
+    rest = iter(values)
+    while chunk := list(islice(rest, size)):
+        yield chunk
+
+
+def select_among(
+    connection: Connection, query: Select[*tuple[Any, ...]], column: ColumnElement[Any], values: Iterable[Any]
+) -> list[Any]:
+    """Return the rows of a query in which a column has one of many values."""
+    found = (connection.execute(query.where(column.in_(chunk))) for chunk in chunks(sorted(set(values))))
+    return [row for rows in found for row in rows]
+
+
+_SEEN_LATE: Final = 1_000  # on Postgres, of two transactions the one that took its id earlier may be seen later
+
+
+def is_of(table: FromClause, context_id: ColumnElement[Any]) -> ColumnElement[bool]:
+    """Return the condition for the rows of a context, where others say that few of these are meant.
+
+    A range of one: by an equality SQLite goes through all that the context ever had, in the narrower index of that,
+    instead of through the partial index of what is still to be done.
+    """
+    return table.c.context_id.between(context_id, context_id)
+
+
+def is_by(table: FromClause, author: Author) -> ColumnElement[bool]:
+    """Return the condition for the rows of an author, by their account."""
+    return and_(table.c.author_platform == author.platform, table.c.author_id == author.id)
+
+
+def sure_up_to(connection: Connection, newest: int) -> int:
+    """Return the id up to which no row can appear any more once the newest one has been seen."""
+    return newest if connection.dialect.name == "sqlite" else max(0, newest - _SEEN_LATE)

@@ -11,7 +11,6 @@ from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from botservice.core.errors import SettingsError
-from botservice.storage.postgres_schema import find_schema
 
 # pragma: allowlist nextline secret
 _MUST_BE = "DATABASE_URL must be sqlite:///file.db or postgresql://user:password@host/name"
@@ -20,6 +19,9 @@ _SEVERAL_HOSTS = re.compile(
     r"(?P<before>postgres(?:ql)?(?:\+\w+)?://(?:[^/@]*@)?)(?P<hosts>[^/?@]*,[^/?@]*)(?P<after>.*)"
 )
 _HOST_AND_PORT = re.compile(r"(?P<host>\[[^]]+\]|[^:\[\]]+)(?::(?P<port>\d+))?")
+_SEARCH_PATH = re.compile(r"(?:-c\s*|--)search[_-]path=((?:\\.|[^\\\s])*)", re.IGNORECASE)  # as libpq's options have it
+_NAME = re.compile(r"(?!pg_)[a-z_][a-z0-9_]{0,62}")  # what Postgres takes without quotation marks
+_OF_USER = "$user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +114,32 @@ def _find_authorities(url: URL) -> dict[str, str]:
     elif named or not is_checking or (Path.home() / ".postgresql" / "root.crt").exists():
         return {}
     return {"sslrootcert": os.environ.get("SSL_CERT_FILE") or certifi.where(), "sslmode": str(mode)}
+
+
+def find_schema(options: str, *, source: str) -> str | None:
+    """Return the schema that options of a connection ask for, the first of a search path; None where they ask for none.
+
+    Args:
+        options: As libpq takes them, such as `-csearch_path=ada`.
+        source: What they were read from, for the error.
+
+    Raises:
+        SettingsError: it has a name that does not stand for itself in SQL.
+    """
+    found = _SEARCH_PATH.findall(options)
+    if not found:
+        return None
+    first = schemas_of(re.sub(r"\\(.)", r"\1", found[-1]))[0]
+    if first == _OF_USER:
+        return None
+    if not _NAME.fullmatch(first):
+        raise SettingsError(
+            f"{source} asks for the schema {first!r}: the name of a schema must begin with a small letter or _, go on "
+            "with small letters, digits and _, and must not begin with pg_, such as my_bot"
+        )
+    return first
+
+
+def schemas_of(path: str) -> list[str]:
+    """Return the schemas of a search path."""
+    return [name.strip().strip('"') for name in path.split(",")]

@@ -12,8 +12,7 @@ from botservice.conversation.queries import find_context
 from botservice.core.states import API, DeliveryKind, DeliveryStatus
 from botservice.people.names import HOOKS
 from botservice.storage.database import Connection
-from botservice.storage.ranges import is_of
-from botservice.storage.statements import execute_each
+from botservice.storage.statements import execute_each, is_of
 from botservice.storage.tables.conditions import DELIVERY_IS_MESSAGE, DELIVERY_IS_OWED, DELIVERY_IS_PENDING, of_alias
 from botservice.storage.tables.conversations import deliveries, refused_forms, turns
 from botservice.turns.queries import when_due_was_set

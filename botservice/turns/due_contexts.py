@@ -33,7 +33,7 @@ from sqlalchemy import (
 
 from botservice.core.states import DeliveryKind, EventKind, TurnStatus
 from botservice.people.names import HOOKS
-from botservice.storage.ranges import is_of
+from botservice.storage.statements import is_of
 from botservice.storage.tables.conditions import (
     CALL_IS_OPEN,
     CHANGE_IS_UNHANDLED,

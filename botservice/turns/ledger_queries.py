@@ -18,9 +18,8 @@ from botservice.conversation.tool_calls import WITHDRAWN, calls_of
 from botservice.core.messages import storable
 from botservice.core.quoting import shortened
 from botservice.people.names import chat_name, person_name
-from botservice.storage.chunks import chunks
 from botservice.storage.database import Connection
-from botservice.storage.statements import of_each_database
+from botservice.storage.statements import chunks, of_each_database
 from botservice.storage.tables.conversations import contexts, steps
 from botservice.storage.tables.people import identities
 from botservice.storage.tables.waiting import approvals

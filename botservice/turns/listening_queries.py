@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, func, select, update
 
 from botservice.storage.database import Connection
 from botservice.storage.statements import of_each_database
-from botservice.storage.tables.access import gate_decisions
+from botservice.storage.tables.people import gate_decisions
 
 _HOUR: Final = timedelta(hours=1)
 _MOST_TRIES: Final = 2  # after a kill, a model is asked once more

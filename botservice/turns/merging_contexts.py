@@ -12,15 +12,8 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context, read_context_keys, rename_context
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
-from botservice.storage.tables.conversations import (
-    blobs,
-    contexts,
-    messages,
-    metadata,
-    refused_forms,
-    steps,
-    word_blocks,
-)
+from botservice.storage.tables.columns import metadata
+from botservice.storage.tables.conversations import blobs, contexts, messages, refused_forms, steps, word_blocks
 from botservice.storage.tables.models import refused_messages
 from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
 from botservice.turns.call_queries import forget_places

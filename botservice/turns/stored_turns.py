@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, func, or_, select
 from botservice.core.errors import StorageError
 from botservice.core.states import EventKind, Outcome, TurnStatus
 from botservice.storage.database import Connection, Storage
-from botservice.storage.ranges import is_of
+from botservice.storage.statements import is_of
 from botservice.storage.tables.conditions import (
     CALL_IS_OPEN,
     DELIVERY_IS_OWED,

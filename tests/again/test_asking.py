@@ -26,7 +26,7 @@ from botservice.devtools.replaying import ask_again, prompt_again
 from botservice.people.budgets import Budgets
 from botservice.people.usage import Payer, UsageBy
 from botservice.people.usage_queries import list_usage
-from botservice.storage.tables.conversations import metadata
+from botservice.storage.tables.columns import metadata
 
 ran: list[tuple[int, int]] = []
 

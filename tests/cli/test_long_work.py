@@ -21,7 +21,7 @@ from botservice.cli.console import LineProgress, long_work
 from botservice.cli.database import compact_database
 from botservice.core.progress import Progress
 from botservice.privacy.exported_data import read_person
-from botservice.storage.rekeying import encrypt_files
+from botservice.storage.blobs import encrypt_files
 from botservice.storage.sqlite_files import back_up, shrink, write_private
 
 pytestmark = pytest.mark.slow

@@ -10,7 +10,7 @@ from botservice import AgentContext, Author, MemoryStep
 from botservice.core.personas import persona_in, system_prompt
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_person
-from botservice.storage.tables.metadata import metadata
+from botservice.storage.tables.columns import metadata
 
 PIRATE = "You are a pirate.\nYou say arr."
 

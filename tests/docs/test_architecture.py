@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from botservice.storage.tables.conversations import metadata
+from botservice.storage.tables.columns import metadata
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text()

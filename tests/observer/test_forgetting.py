@@ -30,8 +30,8 @@ from botservice.people.fact_queries import facts_of
 from botservice.people.queries import find_identity
 from botservice.privacy.exported_data import as_values, read_person
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
+from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conversations import messages
-from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.observing import observed
 from botservice.turns.merging_contexts import _merge
 

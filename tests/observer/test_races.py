@@ -12,7 +12,7 @@ from observer.observing import ALICE, Clock, noting, observer_of, one_note, open
 from standins.patience import PATIENT
 
 from botservice import Storage
-from botservice.storage.tables.metadata import metadata
+from botservice.storage.tables.columns import metadata
 
 HANGING = """
 import asyncio, sys

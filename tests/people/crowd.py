@@ -9,8 +9,7 @@ from pathlib import Path
 from turns.messenger import Messenger, Office, office
 
 from botservice import Attachment, Author, InboundMessage, Storage
-from botservice.storage.tables.columns import DICTIONARY, compress
-from botservice.storage.tables.metadata import metadata
+from botservice.storage.tables.columns import DICTIONARY, compress, metadata
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import InboundEvent
 

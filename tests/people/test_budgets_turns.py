@@ -36,8 +36,8 @@ from botservice.factories import govern
 from botservice.people.budgets import Budgets, nearly_used_text, used_up_text
 from botservice.people.usage import UsageBy, UsageLine
 from botservice.people.usage_queries import list_usage
-from botservice.storage.tables.access import budget_reservations
 from botservice.storage.tables.conversations import messages
+from botservice.storage.tables.people import budget_reservations
 from botservice.texts import in_language
 
 ALICE, BOB = "1", "2"

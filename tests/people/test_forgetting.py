@@ -33,10 +33,10 @@ from botservice.privacy.cleaning import clean_all
 from botservice.privacy.forgetting import forget_chat, forget_messages, forget_person
 from botservice.privacy.quotes import find_quotes, read_words
 from botservice.privacy.record_queries import queue_texts
-from botservice.storage.tables.access import model_usage
+from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conversations import messages, steps, turns
-from botservice.storage.tables.metadata import metadata
-from botservice.storage.tables.slack import feedback
+from botservice.storage.tables.people import model_usage
+from botservice.storage.tables.platforms import feedback
 from botservice.turns.administration import list_turns, retry_turn
 from botservice.turns.queries import insert_turn
 

@@ -14,8 +14,8 @@ from botservice import AgentContext, Attachment, Author, MessageWindowMessageSel
 from botservice.background.maintenance import Maintenance
 from botservice.core.references import Reference, ReferenceKind
 from botservice.privacy.forgetting import forget_messages, forget_person
-from botservice.storage.tables.access import access_refusals
 from botservice.storage.tables.conversations import events, turns
+from botservice.storage.tables.people import access_refusals
 from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
 

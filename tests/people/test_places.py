@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from people.places import PLACES, WORDLESS
 
-from botservice.storage.tables.conversations import metadata
+from botservice.storage.tables.columns import metadata
 
 TESTS = Path(__file__).parents[1]
 

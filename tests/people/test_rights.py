@@ -17,7 +17,7 @@ from botservice.core.policies import AccessMode
 from botservice.core.states import EventKind
 from botservice.people.queries import find_identity
 from botservice.privacy.exported_data import read_person
-from botservice.storage.tables.access import access_refusals
+from botservice.storage.tables.people import access_refusals
 from botservice.texts import in_language
 
 WORDS = "word8812eve"

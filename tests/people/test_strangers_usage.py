@@ -9,7 +9,7 @@ from sqlalchemy import select
 from botservice.background.maintenance import Maintenance
 from botservice.people.usage import ModelCall, Payer
 from botservice.people.usage_queries import PEOPLE_AT_ONCE, find_strangers, record_call
-from botservice.storage.tables.access import model_usage
+from botservice.storage.tables.people import model_usage
 
 
 @pytest.mark.slow

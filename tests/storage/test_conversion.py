@@ -18,7 +18,7 @@ from botservice.core.errors import DatabaseInUse, SchemaMismatch
 from botservice.storage.conversion import OLD_VERSION
 from botservice.storage.limits import StorageLimits
 from botservice.storage.schema import SCHEMA_VERSION, migrate, read_version
-from botservice.storage.tables.conversations import metadata
+from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.waiting import pending_calls
 from botservice.storage.url import DatabaseUrl
 from tests.storage.test_schema import catalogue

@@ -8,8 +8,8 @@ from botservice import AgentContext, Storage
 from botservice.devtools.conversations import list_contexts
 from botservice.people.usage import ModelCall, Payer, UsageBy
 from botservice.people.usage_queries import list_usage, record_call
-from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import contexts, messages
+from botservice.storage.tables.people import model_usage
 
 NOON = datetime(2026, 5, 4, 12, tzinfo=UTC)
 

@@ -18,8 +18,7 @@ from botservice.cli.doctor import check_everything
 from botservice.config.settings import Settings
 from botservice.conversation.queries import set_metadata
 from botservice.privacy.forgetting import forget_person
-from botservice.storage.blobs import check_readable
-from botservice.storage.rekeying import encrypt_files, give_up_unreadable
+from botservice.storage.blobs import check_readable, encrypt_files, give_up_unreadable
 from botservice.storage.tables.conversations import blobs
 
 OLD, NEW = "old key " * 5, "new key " * 5

@@ -22,7 +22,8 @@ from botservice.storage.limits import StorageLimits
 from botservice.storage.postgres_advisory_locks import LOCK_SPACE
 from botservice.storage.schema import SCHEMA_VERSION, read_oldest_compatible
 from botservice.storage.schema import migrate as migrate_tables
-from botservice.storage.tables.conversations import metadata, schema_compatibility
+from botservice.storage.tables.columns import metadata
+from botservice.storage.tables.conversations import schema_compatibility
 from botservice.storage.url import DatabaseUrl
 
 CATALOGUE = """

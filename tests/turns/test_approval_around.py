@@ -12,8 +12,8 @@ from botservice.core.states import EventKind
 from botservice.people.budgets import Budgets
 from botservice.people.queries import ensure_identity, join_identities
 from botservice.privacy.forgetting import forget_person
-from botservice.storage.tables.access import model_usage
 from botservice.storage.tables.conversations import turns
+from botservice.storage.tables.people import model_usage
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.run_options import utc_now
 from botservice.turns.turn import InboundEvent

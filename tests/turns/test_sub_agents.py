@@ -33,7 +33,7 @@ from botservice.core.policies import Scope, parse_limits
 from botservice.people.budgets import Budgets
 from botservice.people.usage import UsageBy
 from botservice.people.usage_queries import list_usage
-from botservice.storage.tables.access import budget_reservations
+from botservice.storage.tables.people import budget_reservations
 
 LEAST = {"search_k": 3, "prompt": "You research"}
 

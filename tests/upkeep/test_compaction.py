@@ -19,7 +19,8 @@ from botservice import AgentContext, Attachment, Author, LLMError, Storage, Tool
 from botservice.background.maintenance import Compacted, Maintenance, Retention
 from botservice.core.errors import DeliveryError
 from botservice.devtools.conversations import read_turns
-from botservice.storage.tables.conversations import blobs, deliveries, events, metadata, prompt_log, reminders, steps
+from botservice.storage.tables.columns import metadata
+from botservice.storage.tables.conversations import blobs, deliveries, events, prompt_log, reminders, steps
 from tests.reminders.test_reminding import put
 
 CHAT = {"transport": "messenger", "chat_id": "1"}

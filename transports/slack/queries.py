@@ -18,7 +18,7 @@ from botservice.people.queries import find_identity
 from botservice.storage.statements import of_each_database, upserting
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED, EVENT_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
-from botservice.storage.tables.slack import (
+from botservice.storage.tables.platforms import (
     feedback,
     slack_grids,
     slack_installations,

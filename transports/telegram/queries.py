@@ -18,7 +18,7 @@ from botservice.people.names import chat_name
 from botservice.storage.statements import upserting
 from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_HAS_BUTTONS, DELIVERY_IS_OWED
 from botservice.storage.tables.conversations import deliveries, messages
-from botservice.storage.tables.telegram import telegram_menus
+from botservice.storage.tables.platforms import telegram_menus
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.buttons import read_buttons
 from botservice.turns.listening_queries import move_decisions

@@ -29,10 +29,10 @@ from botservice.core.messages import Author
 from botservice.core.states import Outcome, TurnStatus
 from botservice.history.queries import IS_SAID, OF_CONTEXT
 from botservice.storage.statements import upserting
-from botservice.storage.tables.access import ended_logins
 from botservice.storage.tables.conditions import CALL_IS_OPEN, MESSAGE_IS_OF_A_PERSON, TURN_IS_OPEN
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, steps, turns
-from botservice.storage.tables.slack import feedback
+from botservice.storage.tables.people import ended_logins
+from botservice.storage.tables.platforms import feedback
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.queries import IS_COMMAND
 from botservice.turns.turn import StoredEvent

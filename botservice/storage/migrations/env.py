@@ -6,7 +6,7 @@ from typing import Any
 from alembic import context
 from alembic.runtime.migration import MigrationContext, MigrationInfo
 
-from botservice.storage.tables.conversations import metadata
+from botservice.storage.tables.columns import metadata
 
 
 def reach(ctx: MigrationContext, step: MigrationInfo, heads: Collection[Any], run_args: Mapping[str, Any]) -> None:  # noqa: ARG001 - as alembic calls it

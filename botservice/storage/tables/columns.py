@@ -1,4 +1,4 @@
-"""Column types that read the same on SQLite and on Postgres."""
+"""What the tables have in common: column types that read the same on both databases, and the names of keys."""
 
 import json
 import zlib
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import BigInteger, Column, Dialect, ForeignKey, Integer, LargeBinary, Text
+from sqlalchemy import BigInteger, Column, Dialect, ForeignKey, Integer, LargeBinary, MetaData, Text
 from sqlalchemy.types import TypeDecorator
 
 from botservice.core.messages import storable
@@ -151,4 +151,14 @@ DICTIONARY = (
     b'"model_attempts":[{"began":0.0,"asked":0.01,"first_text":0.1,"ended":0.5}],'
     b'"prompt_facts":{"max_tokens":100000,"found":[[1,2.0]],"left_out":{},"tools":[""],"coverage":0.0,"by_meaning":false},'
     b'"token_usage":{"$token_usage":{"input_tokens":1,"output_tokens":1,"cached_tokens":0,"reasoning_tokens":0}}'
+)
+
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
 )

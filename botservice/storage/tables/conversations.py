@@ -16,10 +16,9 @@ from sqlalchemy import (
     text,
 )
 
-from botservice.storage.tables import conditions, observing, triggers, waiting  # noqa: F401 - of the same metadata
-from botservice.storage.tables.columns import Compressed, Id, Json, Places, Reason, Timestamp, context_id
+from botservice.storage.tables import conditions
+from botservice.storage.tables.columns import Compressed, Id, Json, Places, Reason, Timestamp, context_id, metadata
 from botservice.storage.tables.conditions import index_where
-from botservice.storage.tables.metadata import metadata as metadata  # noqa: PLC0414 - others take it from here
 
 # One conversation with its own memory. last_position numbers its messages: it grows under the row's lock, so that
 # positions become visible in their order. deletion_version grows when messages change or go; caches compare it.

@@ -2,8 +2,7 @@
 
 from sqlalchemy import Column, ForeignKey, Integer, LargeBinary, Table, Text, UniqueConstraint
 
-from botservice.storage.tables.columns import Id, Json, Reason, Timestamp
-from botservice.storage.tables.metadata import metadata
+from botservice.storage.tables.columns import Id, Json, Reason, Timestamp, metadata
 
 # A folder, a file or a web page. readers: who may read it, as `knowledge add --for` takes it; none for owners alone.
 # version: counts the changes of its passages, so that an index in memory knows that it is old.

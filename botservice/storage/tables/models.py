@@ -1,9 +1,8 @@
-"""The tables of what models and their servers refuse."""
+"""The tables of what processes learn at work: what models refuse, and what an operator was told."""
 
 from sqlalchemy import Boolean, Column, Table, Text, false
 
-from botservice.storage.tables.columns import Json, Timestamp, context_id
-from botservice.storage.tables.metadata import metadata
+from botservice.storage.tables.columns import Json, Timestamp, context_id, metadata
 
 # What a model of a server does not take, such as "image" or "stream_options", until when that is believed, and by which
 # words of its own the server said so: no words of people.
@@ -27,4 +26,16 @@ refused_messages = Table(
     Column("kept_out", Json, nullable=False),
     Column("is_told", Boolean, nullable=False, server_default=false()),
     Column("expires_at", Timestamp, nullable=False),
+)
+
+
+# One row for each kind of alert. is_on: it was told, and not yet that it is over. since: from when on what it is about
+# went wrong; told_at: when it was told last, for all processes together.
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("is_on", Boolean, nullable=False),
+    Column("since", Timestamp),
+    Column("told_at", Timestamp),
 )

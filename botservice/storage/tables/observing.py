@@ -2,9 +2,8 @@
 
 from sqlalchemy import Column, Index, Integer, Table, Text, UniqueConstraint
 
-from botservice.storage.tables.columns import Id, Json, Timestamp, context_id
+from botservice.storage.tables.columns import Id, Json, Timestamp, context_id, metadata
 from botservice.storage.tables.conditions import READING_IS_DUE, index_where
-from botservice.storage.tables.metadata import metadata
 
 # How far a conversation is read: up to the position read_to. again_to: so far it had been read before something was
 # forgotten or changed (see triggers.py). version grows with every change: a write names the one that was read.

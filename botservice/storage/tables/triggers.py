@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, event
 
-from botservice.storage.tables.metadata import metadata
+from botservice.storage.tables.columns import metadata
 
 _FOLDER: Final = Path(__file__).with_name("triggers_sql")
 

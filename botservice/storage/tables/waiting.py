@@ -2,9 +2,8 @@
 
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, Table, Text, true
 
-from botservice.storage.tables.columns import Id, Timestamp, context_id
+from botservice.storage.tables.columns import Id, Timestamp, context_id, metadata
 from botservice.storage.tables.conditions import CALL_IS_OPEN, index_where
-from botservice.storage.tables.metadata import metadata
 
 # A call of a tool that its turn waits with: kind "approval" has not begun and waits for a person's word, "later" has
 # and waits for its result. is_open: the turn waits still. due_at: when somebody has to see to it, at the latest when

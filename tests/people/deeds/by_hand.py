@@ -8,15 +8,6 @@ from sqlalchemy import Connection, insert, select, update
 from botservice.core.messages import Author
 from botservice.people.queries import find_identity, offer_browser, open_browser
 from botservice.search.block_format import BLOCKS, FORMAT
-from botservice.storage.tables.access import (
-    access_codes,
-    access_invitations,
-    access_refusals,
-    access_roles,
-    budget_notices,
-    budget_rates,
-    budget_reservations,
-)
 from botservice.storage.tables.conversations import (
     contexts,
     events,
@@ -28,8 +19,20 @@ from botservice.storage.tables.conversations import (
     word_blocks,
 )
 from botservice.storage.tables.observing import notes, observed, observer_reservations, refused_notes
-from botservice.storage.tables.people import identities, person_roles, refused_facts
-from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
+from botservice.storage.tables.people import (
+    access_codes,
+    access_invitations,
+    access_refusals,
+    access_roles,
+    budget_notices,
+    budget_rates,
+    budget_reservations,
+    identities,
+    person_roles,
+    refused_facts,
+    tool_sign_in_states,
+    tool_sign_ins,
+)
 from botservice.storage.tables.waiting import pending_calls, tool_grants
 
 NAME = f"telegram:{ALICE.id}"

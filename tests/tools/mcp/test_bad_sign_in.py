@@ -20,7 +20,7 @@ from botservice.mcp.oauth import Reach, _check_link
 from botservice.mcp.sign_ins import TokenGrant
 from botservice.people.queries import ensure_identity, note_audience
 from botservice.privacy.forgetting import forget_person
-from botservice.storage.tables.sign_ins import tool_sign_in_states, tool_sign_ins
+from botservice.storage.tables.people import tool_sign_in_states, tool_sign_ins
 
 KEY = "0123456789abcdef0123456789abcdef"
 ALICE = Author("telegram", "1", "Alice")

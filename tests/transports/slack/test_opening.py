@@ -9,7 +9,7 @@ from standins.slack_api import BOT_USER, Hang, LoseAnswer, Refuse, SlackApi, lim
 from botservice import Storage
 from botservice.core.messages import Author
 from botservice.privacy.forgetting import forget_person
-from botservice.storage.tables.metadata import metadata
+from botservice.storage.tables.columns import metadata
 from transports.slack.app import Manners
 
 SUGGEST = "assistant.threads.setSuggestedPrompts"

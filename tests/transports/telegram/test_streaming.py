@@ -8,7 +8,8 @@ from standins.bot_api import BotApi, Drop, Hang, LoseAnswer, MessageEdited, Rate
 from standins.clocks import JumpingClock, fast_pace
 
 from botservice import Attachment, LLMError, Storage, Tool, ToolCall, progress
-from botservice.storage.tables.conversations import deliveries, metadata
+from botservice.storage.tables.columns import metadata
+from botservice.storage.tables.conversations import deliveries
 from transports.telegram.live import TelegramTempo
 
 GROUP = -1001000000001

@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 from standins.tools import adder
 
 from botservice import LLMError, ToolCall
-from botservice.storage.tables.conversations import metadata
+from botservice.storage.tables.columns import metadata
 
 PAGE = {"Accept": "text/html"}
 EVIL = "<script>alert(1)</script>"

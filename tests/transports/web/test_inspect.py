@@ -22,7 +22,7 @@ from botservice import (
     tool,
 )
 from botservice.conversation.pausing import Pause, set_pause
-from botservice.storage.tables.conversations import metadata
+from botservice.storage.tables.columns import metadata
 from botservice.telemetry.logs import register_secret
 from transports.web.inspector_steps import show_steps
 from transports.web.inspector_turn_lines import show_preview

@@ -21,7 +21,7 @@ from botservice.llm.chat import ChatResponse
 from botservice.llm.openai.options import ServerLimits, Wire
 from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import contexts, events, turn_figures, turns
-from botservice.storage.tables.slack import feedback
+from botservice.storage.tables.platforms import feedback
 from botservice.telemetry.logs import register_secret
 from botservice.turns.listening_queries import GateDecision, begin_decision, set_decision
 from transports.web.inspector_desk import show_seconds

@@ -18,8 +18,8 @@ from botservice.commands.catalogue import Catalogue
 from botservice.commands.links import web_command
 from botservice.people.identities import MOST_LINKS, MOST_LOGINS
 from botservice.people.queries import find_identity
+from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conversations import messages
-from botservice.storage.tables.metadata import metadata
 from botservice.storage.tables.people import web_links
 from transports.web.app import LateRoutes, WebTransport
 from transports.web.chat import MOST_STREAMS_EACH

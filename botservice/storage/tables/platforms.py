@@ -1,10 +1,19 @@
-"""The tables of Slack's workspaces, and of what people think of answers."""
+"""The tables of what Telegram, and Slack's workspaces, were told or have given."""
 
 from sqlalchemy import Boolean, Column, ForeignKey, LargeBinary, Table, Text, false
 
-from botservice.storage.tables.columns import Id, Timestamp, context_id
+from botservice.storage.tables.columns import Id, Timestamp, context_id, metadata
 from botservice.storage.tables.conditions import VERDICT_IS_BAD, index_where
-from botservice.storage.tables.metadata import metadata
+
+# The menus of commands that a bot has at Telegram, as the digest of all of them.
+telegram_menus = Table(
+    "telegram_menus",
+    metadata,
+    Column("bot_id", Id, primary_key=True, autoincrement=False),
+    Column("digest", Text, nullable=False),
+    Column("set_at", Timestamp, nullable=False),
+)
+
 
 # A workspace, or a whole organisation, that has installed the bot. token is encrypted; enterprise_id is "" where the
 # workspace belongs to none, team_id where an organisation installed the bot for all of its workspaces.
