@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from botservice.commands.access import ACCESS, APPROVE, REVOKE, ROLE, ROLES
+from botservice.commands.answer import ANSWER_COMMAND, CANCEL_COMMAND
 from botservice.commands.approvals import ALLOW_COMMAND, DENY_COMMAND, TOOLS
 from botservice.commands.basics import NEW, RETRY, START, STOP, help_command
 from botservice.commands.catalogue import Catalogue
@@ -32,6 +33,8 @@ def standard_commands(more: Sequence[Command] = ()) -> Catalogue:
         SCHEDULES,
         ALLOW_COMMAND,
         DENY_COMMAND,
+        ANSWER_COMMAND,
+        CANCEL_COMMAND,
         TOOLS,
         PASSAGE,
     ]

@@ -4,15 +4,20 @@ import asyncio
 import contextlib
 import importlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from botservice.agent.questions import questions_of_call
 from botservice.agent.tool_outputs import OutputError
 from botservice.llm.network import tls_context
+from botservice.mcp.calls import Answered, AskingCall
 from botservice.mcp.config import ServerConfig
+from botservice.mcp.elicitation import MOST_QUESTIONS
 from botservice.mcp.failures import explain, is_closed
 from botservice.mcp.http_and_stdio import ConnectionState, connected
 from botservice.mcp.listing import ListedTool, clean, read_listing
+from botservice.mcp.open_calls import HELD_SECONDS, OpenCall, OpenCalls
 from botservice.mcp.stdio import Children
 
 if TYPE_CHECKING:
@@ -75,6 +80,7 @@ class ServerConnection:
         self._line = ConnectionState()
         self._tries = 0
         self._client: Client | None = None
+        self._open_calls = OpenCalls()
         self._is_up = asyncio.Event()
         self._is_stale = asyncio.Event()
         self._is_closing = False
@@ -95,7 +101,7 @@ class ServerConnection:
         if self._owner.done() and not self._owner.cancelled():
             self._owner.exception()  # it was on its way out
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], *, may_repeat: bool = False) -> Any:
+    async def call(self, tool: str, arguments: Mapping[str, Any], *, may_repeat: bool = False) -> Answered:
         """Return what a tool of the server gives, as the client has it.
 
         Args:
@@ -103,27 +109,48 @@ class ServerConnection:
 
         Raises:
             OutputError: it gives nothing; the message says why, for the model to read.
+            QuestionsAsked: the server asks the person something.
         """
         client = await self._wait_for_client()
+        call = AskingCall(self.config.name, may_repeat, questions_of_call())
         try:
-            return await self._ask(client, tool, arguments)
+            return await self._ask(client, tool, arguments, call)
         except _SessionLost:  # it knows this connection no more: of the call that is likely, and not certain
             if client is self._client:
                 self._line.is_lost.set()
                 self._let_go()
             if not may_repeat:
                 raise
-            return await self._ask(await self._wait_for_client(is_patient=True), tool, arguments)
+            return await self._ask(await self._wait_for_client(is_patient=True), tool, arguments, call)
 
-    async def _ask(self, client: "Client", tool: str, arguments: Mapping[str, Any]) -> Any:
+    async def _ask(self, client: "Client", tool: str, arguments: Mapping[str, Any], call: AskingCall) -> Answered:
         from mcp import MCPError
+        from mcp.types import HEADER_MISMATCH
+        from mcp.types.version import MODERN_PROTOCOL_VERSIONS
 
+        name, is_modern = self.config.name, client.protocol_version in MODERN_PROTOCOL_VERSIONS
         seconds = self.config.timeout_seconds + 1  # the executor's limit comes first, and is said better
-        name = self.config.name
+        made: list[OpenCall] = []
+        make = partial(
+            client.session.call_tool,
+            tool,
+            dict(arguments),
+            seconds if is_modern else seconds + HELD_SECONDS * MOST_QUESTIONS,
+            progress_of_server(made),
+            allow_input_required=True,
+        )
+
+        async def send(**answers: Any) -> Any:
+            try:
+                return await make(**answers)
+            except MCPError as mismatch:
+                if mismatch.code != HEADER_MISMATCH or not is_modern:
+                    raise
+            await self._list(client)  # the schema, parts of which travel in headers, has changed since
+            return await make(**answers)
+
         try:
-            return await client.call_tool(
-                tool, dict(arguments), read_timeout_seconds=seconds, progress_callback=progress_of_server()
-            )
+            return await (call.in_rounds(send) if is_modern else call.while_open(send, self._open_calls, made.append))
         except MCPError as error:
             if is_closed(error) or client is not self._client:
                 raise OutputError(
@@ -199,7 +226,13 @@ class ServerConnection:
         from_package = await asyncio.to_thread(_load)  # takes a second, in which others go on
         way = connected(self.config, self._children, line, self._auth)
         async with asyncio.timeout(CONNECT_SECONDS) as limit, way as transport:
-            client = from_package.Client(transport, read_timeout_seconds=_LIST_SECONDS, message_handler=self._hear)
+            self._open_calls = OpenCalls()
+            client = from_package.Client(
+                transport,
+                read_timeout_seconds=_LIST_SECONDS,
+                message_handler=self._hear,
+                elicitation_callback=self._open_calls.ask,
+            )
             async with client:
                 await self._list(client)
                 limit.reschedule(None)
@@ -207,6 +240,7 @@ class ServerConnection:
                 try:
                     await self._stay(client, line)
                 finally:
+                    self._open_calls.close()
                     self._let_go()
 
     async def _stay(self, client: "Client", line: ConnectionState) -> None:
@@ -300,11 +334,17 @@ def _is_cancelled() -> bool:
 _LARGEST: Final = 1e12
 
 
-def progress_of_server() -> "ProgressFnT":
-    """Return what takes notifications of progress for the call that is made now, whichever task they come in."""
+def progress_of_server(calls: Sequence[OpenCall] = ()) -> "ProgressFnT":
+    """Return what takes notifications of progress for the call that is made now, whichever task they come in.
+
+    Args:
+        calls: What takes note that the server has begun to work.
+    """
     context = contextvars.copy_context()
 
     async def show(progress: float, total: float | None, message: str | None) -> None:
+        for each in calls:
+            each.has_moved = True
         text = _describe(progress, total, message)
         if text:
             context.run(say, text)

@@ -34,14 +34,18 @@ _LONGEST: Final = 64  # OpenAI API reference, function.name
 _DIGEST: Final = 6
 
 
-def read_result(result: Any) -> Any:
+def read_result(result: Any, notes: Sequence[str] = ()) -> Any:
     """Return the text, the value and the files of a result, bounded.
+
+    Args:
+        notes: What the model is to know besides, in our words.
 
     Raises:
         OutputError: the server says that the call failed; the message says what it says.
     """
     parts = list(_parts(result.content[:_MOST_PARTS]))
-    texts = [part for part in parts if isinstance(part, str)]
+    texts = [f"[A question of the server was not passed on: {each}.]" for each in notes]
+    texts += [part for part in parts if isinstance(part, str)]
     files = [part for part in parts if isinstance(part, Attachment)]
     value = result.structured_content
     if len(result.content) > _MOST_PARTS:
@@ -165,7 +169,7 @@ class MCPTool(Tool):
         """Return a call of the server's tool."""
 
         async def call() -> Any:
-            return read_result(await self._connection.call(self._name_there, arguments, may_repeat=self.idempotent))
+            return read_result(*await self._connection.call(self._name_there, arguments, may_repeat=self.idempotent))
 
         return call
 

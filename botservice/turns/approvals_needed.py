@@ -168,7 +168,8 @@ async def refuse_unapproved(
     """
     calls = step.tool_calls or ()
     rows = await context.storage.read(lambda connection: find_of_turn(connection, turn_id))
-    asked = [each for each in rows if each.step_id == step_id and each.kind is PendingKind.APPROVAL]
+    of_step = [each for each in rows if each.step_id == step_id and each.kind is not PendingKind.LATER]
+    asked = [each for each in of_step if each.kind is PendingKind.APPROVAL]
     outcomes = {
         each.call_index: ToolOutcome(_UNDECIDED, error_type="Denied")
         for each in asked
@@ -177,10 +178,10 @@ async def refuse_unapproved(
     settled = {*ended, *outcomes}
     if is_resumed:  # what may have run and cannot be repeated is not made anyway
         settled |= {index for index, call in enumerate(calls) if not _is_repeatable(tools.get(call.name))}
-    for each in asked:
+    for each in of_step:
         if each.call_index not in settled and _has_changed(each, tools):
             outcomes[each.call_index] = ToolOutcome(_CHANGED, error_type="ApprovalNeeded")
-    settled |= {each.call_index for each in asked}
+    settled |= {each.call_index for each in of_step}  # one that asks something had begun with the approval it needed
     text = _NOT_AGAIN if is_resumed else _UNAPPROVED
     for index in await find_to_ask(tools, calls, context, settled):
         outcomes[index] = ToolOutcome(text, error_type="ApprovalNeeded")

@@ -6,7 +6,9 @@ from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, bindparam, delete, func, insert, or_, select, type_coerce, update
 
+from botservice.agent.questions import ToolQuestions
 from botservice.agent.tool_executor import ToolOutcome
+from botservice.conversation.chat_messages import INTERRUPTED
 from botservice.conversation.field_codec import decode, dumps, encode, loads
 from botservice.core.messages import Author
 from botservice.core.states import TurnStatus
@@ -99,10 +101,30 @@ def decide_call(
     if not lock_turn(connection, call.turn_id):
         return False
     values = {"row": call.id, "status": status.value, "decided_at": now, "decided_by": decided_by, **set_due(now, now)}
+    if call.kind is PendingKind.QUESTION:
+        values["told_at"] = None  # the message that asks has to say so
     if connection.execute(_DECIDE, values).one_or_none() is None:
         return False
     if call.kind is PendingKind.APPROVAL:
         ledger_queries.record(connection, call, status, now, decided_by)
+    return True
+
+
+def store_exchange(connection: Connection, call: WaitingCall, exchange: ToolQuestions, now: datetime) -> bool:
+    """Store what a person has answered so far and make the turn due; return False if the call does not wait any more.
+
+    The answer to the last question decides the call. Until its result is there, it counts as interrupted: so a release
+    before 1.2.0, which knows no questions, does not make it again without the answers.
+    """
+    if not lock_turn(connection, call.turn_id):
+        return False
+    values = {"row": call.id, "question": exchange.to_json(), "told_at": None, **set_due(now, now)}
+    if exchange.is_over:
+        values |= {"status": PendingStatus.HANDED_IN.value, "decided_at": now}
+    if connection.execute(_DECIDE, values).one_or_none() is None:
+        return False
+    if exchange.is_over:
+        write_ended(connection, call.step_id, call.call_index, ToolOutcome(INTERRUPTED, error_type="Interrupted"))
     return True
 
 
@@ -184,6 +206,13 @@ def find_call(connection: Connection, context_id: int, number: int) -> WaitingCa
     return None if row is None else _read(row)
 
 
+def find_sent_as(connection: Connection, call: WaitingCall) -> str | None:
+    """Return the platform's id of the message that asks about a call, once it is sent."""
+    query = select(deliveries.c.external_id).where(deliveries.c.id == call.delivery_id)
+    found: str | None = connection.execute(query).scalar_one_or_none()
+    return found
+
+
 def find_due_turn(connection: Connection, context_id: int, transports: Collection[str], now: datetime) -> int | None:
     """Return the turn of a context that waits and is to be seen to now."""
     sought = {"context": context_id, "transports": list(transports), "now": now, "ahead": now + AT_ONCE}
@@ -209,7 +238,7 @@ def _read(row: Any) -> WaitingCall:
         row.call_id,
         row.tool,
         row.name,
-        PendingKind(row.kind),
+        PendingKind(row.kind) if row.question is None else PendingKind.QUESTION,
         PendingStatus(row.status),
         row.is_open,
         row.transport,
@@ -221,6 +250,8 @@ def _read(row: Any) -> WaitingCall:
         row.decided_by,
         row.told_at is not None,
         row.tool_digest,
+        None if row.question is None else ToolQuestions.of_json(row.question),
+        row.told_at,
     )
 
 
@@ -314,7 +345,7 @@ def put_off_waiting(connection: Connection, turn_id: int, until: datetime, now: 
 
 
 _LATER = pending_calls.alias("later")
-_IS_APPROVAL = pending_calls.c.kind == PendingKind.APPROVAL.value
+_IS_OF_PERSON = or_(pending_calls.c.kind == PendingKind.APPROVAL.value, pending_calls.c.question.is_not(None))
 
 
 def select_person_wait(turn_id: ColumnElement[Any]) -> ColumnElement[int]:
@@ -326,10 +357,10 @@ def select_person_wait(turn_id: ColumnElement[Any]) -> ColumnElement[int]:
     of_step = _LATER.c.turn_id == turn_id, _LATER.c.step_id == pending_calls.c.step_id
     is_last = ~(
         select(_LATER.c.id)
-        .where(*of_step, _LATER.c.kind == PendingKind.APPROVAL.value)
+        .where(*of_step, or_(_LATER.c.kind == PendingKind.APPROVAL.value, _LATER.c.question.is_not(None)))
         .where(or_(ended_later > ended, (ended_later == ended) & (_LATER.c.id > pending_calls.c.id)))
         .exists()
     )
     waited = type_coerce(ended, BigInteger) - type_coerce(pending_calls.c.created_at, BigInteger)
     whole = select(func.coalesce(func.sum(waited), 0))
-    return whole.where(pending_calls.c.turn_id == turn_id, _IS_APPROVAL, ended.is_not(None), is_last).scalar_subquery()
+    return whole.where(pending_calls.c.turn_id == turn_id, _IS_OF_PERSON, ended.is_not(None), is_last).scalar_subquery()

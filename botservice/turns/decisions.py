@@ -78,7 +78,13 @@ def choose(
         return _choose_shown(connection, context_id, order, decider, now)
     waiting = [each for each in find_open(connection, context_id) if _is_decidable(each, now)]
     wanted = [each for each in waiting if each.id in order.numbers]
-    allowed = [each for each in wanted if decider.is_owner or _may_decide(connection, each, decider)]
+    allowed = [
+        each
+        for each in wanted
+        if (decider.is_owner and each.kind is PendingKind.APPROVAL) or _may_decide(connection, each, decider)
+    ]
+    if order.is_allowing and any(each.kind is PendingKind.QUESTION for each in allowed):
+        return CallSelection(refusal="asking.not_allowed")
     if wanted and not allowed:
         return CallSelection(refusal="buttons.not_asked")
     known = any(find_call(connection, context_id, number) is not None for number in order.numbers)
@@ -97,7 +103,7 @@ def _choose_shown(
     meant = [
         each
         for each in find_of_context(connection, context_id)
-        if each.kind is PendingKind.APPROVAL
+        if (each.kind is PendingKind.APPROVAL or (each.kind is PendingKind.QUESTION and not order.is_allowing))
         and each.delivery_id is not None
         and each.created_at <= said_at < each.expires_at
         and (each.is_waiting or (each.decided_at is not None and each.decided_at > said_at))
@@ -164,7 +170,7 @@ def is_own(connection: Connection, call: WaitingCall, author: Author | None) -> 
 
 
 def _is_decidable(call: WaitingCall, now: datetime) -> bool:
-    return call.kind is PendingKind.APPROVAL and call.is_waiting and call.expires_at > now
+    return call.kind is not PendingKind.LATER and call.is_waiting and call.expires_at > now
 
 
 def _may_decide(connection: Connection, call: WaitingCall, decider: Decider) -> bool:

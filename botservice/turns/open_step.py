@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import NoReturn
 
 from botservice.agent.agent import Action, rests_on_others
+from botservice.agent.questions import ToolQuestions
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome, find_too_many
 from botservice.conversation.field_values import Timing
@@ -14,11 +15,12 @@ from botservice.conversation.steps import ActionStep, MemoryStep
 from botservice.conversation.tool_calls import WITHDRAWN
 from botservice.core.errors import TurnWaiting
 from botservice.core.messages import ToolCall
-from botservice.core.states import TurnStatus
+from botservice.core.states import API, TurnStatus
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
 from botservice.turns import call_queries
 from botservice.turns.approvals_needed import find_to_ask, gives_untrusted, refuse_unapproved
+from botservice.turns.grant_queries import is_named
 from botservice.turns.ledger_queries import complete_step
 from botservice.turns.model_calls import Interruption, WorkCut, describe_answer, describe_prompt
 from botservice.turns.queries import note_step
@@ -169,7 +171,7 @@ class OpenStep:
             )
         if settled.is_withdrawn or step is None:
             raise WorkCut
-        return await self._run_calls(step, settled.ended)
+        return await self._run_calls(step, settled.ended, replied=settled.replied)
 
     async def _run_calls(
         self,
@@ -177,16 +179,21 @@ class OpenStep:
         ended: Mapping[int, ToolOutcome] | None = None,
         judged: Mapping[str, Tool] | None = None,
         *,
+        replied: Mapping[int, ToolQuestions] | None = None,
         is_resumed: bool = False,
     ) -> ActionStep:
         """Run the calls of an open step that have no result yet, and close it.
 
         Args:
+            replied: What a person has answered to calls, by their place.
             judged: The tools by which it was judged a moment ago who is asked; without them that is judged again.
         """
         if ended is None:
             ended = await self._read_ended(step)
-        runner = CallRunner(self._context, self._claim, self._row_id(step), self.live)
+        can_ask = self._turn.transport != API and not self._turn.is_of_hook and is_named(self._context.asker)
+        runner = CallRunner(
+            self._context, self._claim, self._row_id(step), self.live, can_ask=can_ask, replied=replied or {}
+        )
         try:
             if judged is None:
                 self.tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
@@ -223,12 +230,14 @@ class OpenStep:
         await self._end_live()
         now, row_id, calls = self._options.clock(), self._row_id(step), step.tool_calls or ()
         later = {index: (calls[index], each.later) for index, each in enumerate(outcomes) if each.later is not None}
+        digests = {index: self.tools[call.name].digest for index, (call, _) in later.items() if call.name in self.tools}
+        lasts = self._options.approval_lasts
 
         def write(connection: Connection, _: Sequence[int]) -> TurnWaiting:
             for index, outcome in enumerate(outcomes):
                 if index not in later:
                     call_queries.write_ended(connection, row_id, index, outcome)
-            return self._suspension.expect(connection, row_id, later, now)
+            return self._suspension.expect(connection, row_id, later, digests, now, lasts)
 
         def take_note(waiting: TurnWaiting) -> None:
             self.waiting = waiting

@@ -1,10 +1,11 @@
 """Resuming a turn that has waited: the calls to run are stored as started in the same transaction, so they run once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
+from botservice.agent.questions import ReplyAction, ToolQuestions
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.conversation.context import AgentContext
 from botservice.conversation.tool_calls import DENIED, EXPIRED
@@ -20,6 +21,11 @@ from botservice.turns.waiting_calls import PendingCall, PendingKind, PendingStat
 
 _NOTHING_CAME: Final = "Error: no result came in time. Whether the call took effect is not known."
 
+_NOT_ANSWERED: Final = (
+    "Error: the tool asked the person something, and they did not answer in time. The call was given up; whether any "
+    "of it took effect is not known."
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Settled:
@@ -27,10 +33,12 @@ class Settled:
 
     Attributes:
         ended: What is known of calls that need not run, by their place.
+        replied: What a person has answered to the calls that are made again with it, by their place.
         is_withdrawn: Whether the turn is to end instead.
     """
 
     ended: dict[int, ToolOutcome] = field(default_factory=dict)
+    replied: Mapping[int, ToolQuestions] = field(default_factory=dict)
     is_withdrawn: bool = False
 
 
@@ -70,7 +78,19 @@ def go_on(
         started = [index for index in range(len(calls)) if index not in given]
         call_queries.write_started(connection, context_id, step_id, started)
     resume_turn(connection, turn_id, now)
-    return Settled({**call_queries.read_ended(connection, step_id), **given})
+    ended, replied = {**call_queries.read_ended(connection, step_id), **given}, find_replied(pending)
+    return Settled({index: each for index, each in ended.items() if index not in replied}, replied)
+
+
+def find_replied(calls: Sequence[WaitingCall]) -> dict[int, ToolQuestions]:
+    """Return what a person has answered to calls that asked something, by their place: the newest of each."""
+    found: dict[int, ToolQuestions] = {}
+    for each in calls:
+        if each.exchange is not None and each.status is PendingStatus.DENIED:
+            found[each.call_index] = each.exchange.ended(ReplyAction.DECLINE)
+        elif each.exchange is not None and each.status is PendingStatus.HANDED_IN:
+            found[each.call_index] = each.exchange
+    return found
 
 
 def has_open(connection: Connection, turn_id: int) -> bool:
@@ -126,6 +146,9 @@ def _open(connection: Connection, turn_id: int) -> list[WaitingCall]:
 
 def _outcome(call: WaitingCall) -> ToolOutcome | None:
     """Return what the model sees of a call that is not made, or of which nothing came; None for the others."""
+    if call.kind is PendingKind.QUESTION:
+        late = ToolOutcome(_NOT_ANSWERED, error_type="QuestionExpired")
+        return late if call.status is PendingStatus.EXPIRED else None
     if call.status is PendingStatus.DENIED:
         return ToolOutcome(DENIED, error_type="Denied")
     if call.status is PendingStatus.EXPIRED and call.kind is PendingKind.APPROVAL:

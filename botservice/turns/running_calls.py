@@ -7,6 +7,7 @@ from datetime import datetime
 from functools import partial
 
 from botservice.agent.agent import FinishAction
+from botservice.agent.questions import CallQuestions, ToolQuestions, answering
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome, execute, find_too_many
 from botservice.agent.tool_progress import showing_progress
@@ -34,7 +35,24 @@ class CallRunner:
         outcomes: What is known by now, by the call's place in the step.
     """
 
-    def __init__(self, context: AgentContext, claim: Claim, step_row_id: int, live: Live | None) -> None:
+    def __init__(
+        self,
+        context: AgentContext,
+        claim: Claim,
+        step_row_id: int,
+        live: Live | None,
+        *,
+        can_ask: bool,
+        replied: Mapping[int, ToolQuestions],
+    ) -> None:
+        """Make one.
+
+        Args:
+            can_ask: Whether there is a person whom tools can ask.
+            replied: What a person has answered to calls, by their place.
+        """
+        self._can_ask = can_ask
+        self._replied = replied
         self._tools: Mapping[str, Tool] = {}
         self._context = context
         self._claim = claim
@@ -99,7 +117,9 @@ class CallRunner:
         )
         if self._live is not None:
             self._live.on_call(call)
-        with showing_progress(None if self._live is None else partial(self._live.on_progress, call)):
+        questions = CallQuestions(self._can_ask, self._replied.get(index))
+        show = None if self._live is None else partial(self._live.on_progress, call)
+        with showing_progress(show), answering(questions):
             outcome = _keepable(await execute(self._tools, call, self._context))
         if self._live is not None:
             self._live.on_call_end(call, is_error=outcome.is_error)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from botservice.conversation.context import AgentContext
-from botservice.conversation.queries import read_context_keys
+from botservice.conversation.queries import read_context_keys, read_is_shared
 from botservice.conversation.reminder import known_zone
 from botservice.conversation.reminder_queries import find_time_zone
 from botservice.core.errors import ClaimLost, StorageUnavailable
@@ -15,16 +15,25 @@ from botservice.people.queries import list_names
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.turns.approval_message import ApprovalRequest, show_question
-from botservice.turns.call_queries import find_of_turn, find_open, lock_turn, note_told, put_back, withdraw_turn
-from botservice.turns.delivery_queries import owe_in_place
+from botservice.turns.call_queries import (
+    find_of_turn,
+    find_open,
+    lock_turn,
+    note_told,
+    put_back,
+    set_delivery,
+    withdraw_turn,
+)
+from botservice.turns.delivery_queries import owe, owe_in_place
 from botservice.turns.edits_and_deletions import PendingControl
 from botservice.turns.grant_queries import is_named
+from botservice.turns.question_message import ShownQuestion, show_tool_question
 from botservice.turns.resuming import expire
 from botservice.turns.run_options import RunOptions
 from botservice.turns.stored_turns import find_turn
 from botservice.turns.transport import Payload, Transport
 from botservice.turns.turn import Turn
-from botservice.turns.waiting_calls import WaitingCall
+from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +59,7 @@ class SuspendedTurns:
             calls = find_of_turn(connection, turn.id)
             self._tell(connection, turn, context, calls, transport, now)
             waiting = [each for each in calls if each.is_waiting]
+            self._ask_on(connection, turn, context, calls, transport, now)
             if waiting:
                 put_back(connection, [each for each in calls if each.is_open], now)
             return not waiting
@@ -90,6 +100,7 @@ class SuspendedTurns:
         now: datetime,
     ) -> None:
         """Update the messages that asked with what was decided since."""
+        calls = [each for each in calls if each.kind is not PendingKind.QUESTION]
         changed = {each.delivery_id for each in calls if each.decided_at is not None and not each.is_told}
         names = _read_names(connection, calls)
         step = None if context.open_step is None else context.open_step.item
@@ -101,11 +112,46 @@ class SuspendedTurns:
             asked, has_buttons = [_asked(each, made, names) for each in about], bool(transport.capabilities.buttons)
             zone = known_zone(find_time_zone(connection, context.id, asked[0].author))
             shown = show_question(asked, context.language, now, has_buttons=has_buttons, zone=zone)
-            payload = _plan(transport, shown, turn)
-            if payload is not None and delivery_id is not None:
-                owe_in_place(connection, turn, delivery_id, payload, now)
+            payloads = _plan(transport, shown, turn)
+            if payloads and delivery_id is not None:
+                owe_in_place(connection, turn, delivery_id, payloads[-1], now)
         told = [each.id for each in calls if each.decided_at is not None and not each.is_told]
         note_told(connection, told, now)
+
+    def _ask_on(
+        self,
+        connection: Connection,
+        turn: Turn,
+        context: AgentContext,
+        calls: Sequence[WaitingCall],
+        transport: Transport,
+        now: datetime,
+    ) -> None:
+        """Ask the next of what tools want to know, and say in the message that asked what has become of it."""
+        changed = [each for each in calls if each.exchange is not None and each.is_open and not each.is_told]
+        for call in changed:
+            assert call.exchange is not None, "it was looked for"  # noqa: S101 - an invariant
+            shown = show_tool_question(
+                ShownQuestion(
+                    call.id,
+                    call.tool,
+                    call.exchange,
+                    call.author,
+                    call.expires_at,
+                    read_is_shared(connection, context.id),
+                    call.status,
+                ),
+                context.language,
+                now,
+                has_room_for_buttons=bool(transport.capabilities.buttons),
+                zone=known_zone(find_time_zone(connection, context.id, call.author)),
+            )
+            payloads = _plan(transport, shown, turn)
+            if call.is_waiting and payloads:
+                set_delivery(connection, [call.id], owe(connection, turn, payloads, now)[-1].id)
+            elif call.status is not PendingStatus.HANDED_IN and call.delivery_id is not None and payloads:
+                owe_in_place(connection, turn, call.delivery_id, payloads[-1], now)  # an answer is seen by itself
+        note_told(connection, [each.id for each in changed], now)
 
     async def _is_welcome(self, turn: Turn, context: AgentContext, *, is_group: bool) -> bool:
         """Return whether who asked may still ask."""
@@ -142,14 +188,13 @@ def _read_names(connection: Connection, calls: Sequence[WaitingCall]) -> dict[in
     return list_names(connection, ids)
 
 
-def _plan(transport: Transport, shown: Message, turn: Turn) -> Payload | None:
-    """Return what shows a message; None if its transport shows none, or cannot."""
+def _plan(transport: Transport, shown: Message, turn: Turn) -> Sequence[Payload]:
+    """Return what shows a message; nothing if its transport shows none, or cannot."""
     try:
-        payloads = transport.plan(shown, turn.events)
+        return transport.plan(shown, turn.events)
     except Exception:
         logger.exception("approval.not_shown", extra={"turn": turn.id})
-        return None
-    return payloads[-1] if payloads else None
+        return []
 
 
 async def _is_of(stop: PendingControl, asker: Author | None, transport: Transport, keys: Mapping[str, str]) -> bool:

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from botservice.agent.questions import QuestionsAsked, ToolQuestions
 from botservice.agent.tool import Later, Tool
 from botservice.conversation.context import AgentContext
+from botservice.conversation.queries import read_is_shared
 from botservice.conversation.reminder import known_zone
 from botservice.conversation.reminder_queries import find_time_zone
 from botservice.core.errors import ApprovalPending, ResultPending, TurnWaiting
@@ -17,6 +19,7 @@ from botservice.turns.approval_message import ApprovalRequest, group, show_quest
 from botservice.turns.call_queries import insert_pending, set_delivery, suspend_turn
 from botservice.turns.delivery_queries import owe
 from botservice.turns.grant_queries import is_named
+from botservice.turns.question_message import ShownQuestion, show_tool_question
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Turn, set_due
 from botservice.turns.waiting_calls import PendingCall, PendingKind, PendingStatus
@@ -79,11 +82,26 @@ class Suspension:
         return approval_pending(self.turn.id, pending)
 
     def expect(
-        self, connection: Connection, step_id: int, calls: Mapping[int, tuple[ToolCall, Later]], now: datetime
+        self,
+        connection: Connection,
+        step_id: int,
+        calls: Mapping[int, tuple[ToolCall, Later]],
+        digests: Mapping[int, str],
+        now: datetime,
+        lasts: timedelta,
     ) -> ResultPending:
-        """Suspend the turn until results are handed in, and tell the person so."""
+        """Suspend the turn until results are handed in, and tell the person so; or ask them what tools want to know.
+
+        Args:
+            digests: Of the tools that ask, by the call's index.
+            lasts: How long a person has to answer.
+        """
         pending = []
         for index, (call, later) in calls.items():
+            if isinstance(later, QuestionsAsked):
+                number = self._ask_for(connection, step_id, index, call, later.exchange, digests.get(index), now, lasts)
+                pending.append(PendingCall(call.id, call.name, call.arguments, number))
+                continue
             until = now + timedelta(hours=later.hours)
             values = {"kind": PendingKind.LATER.value, "expires_at": until, **set_due(until, now)}
             values["name"] = storable(later.name)
@@ -95,6 +113,33 @@ class Suspension:
             owe(connection, self.turn, self.plan(told), now)
         self._suspend(connection)
         return result_pending(self.turn.id, pending)
+
+    def _ask_for(
+        self,
+        connection: Connection,
+        step_id: int,
+        index: int,
+        call: ToolCall,
+        exchange: ToolQuestions,
+        digest: str | None,
+        now: datetime,
+        lasts: timedelta,
+    ) -> int:
+        """Store what a tool asks, and ask the person the first of it."""
+        until, asker = now + lasts, self.context.asker
+        values = {"kind": PendingKind.LATER.value, "expires_at": until, **set_due(until, now)}
+        values |= {"question": exchange.to_json(), "tool_digest": digest, "told_at": now}
+        number = self._insert(connection, step_id, index, call, values, now)
+        shown = show_tool_question(
+            ShownQuestion(number, call.name, exchange, asker, until, read_is_shared(connection, self.context.id)),
+            self.context.language,
+            now,
+            has_room_for_buttons=self.has_buttons,
+            zone=known_zone(find_time_zone(connection, self.context.id, asker)),
+        )
+        if sent := owe(connection, self.turn, self.plan(shown), now):
+            set_delivery(connection, [number], sent[-1].id)
+        return number
 
     def _insert(
         self, connection: Connection, step_id: int, index: int, call: ToolCall, values: Mapping[str, Any], now: datetime

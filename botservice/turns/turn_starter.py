@@ -26,6 +26,7 @@ from botservice.turns.hook_events import limit_tools
 from botservice.turns.listening import as_unasked
 from botservice.turns.message_parts import find_earlier, read_meant
 from botservice.turns.queries import finish_turn, mark_running
+from botservice.turns.questions_open import as_answer
 from botservice.turns.run_options import RunOptions
 from botservice.turns.storing_questions import Inbound, Said, language_of, store_question
 from botservice.turns.transport import Transport
@@ -65,6 +66,12 @@ class TurnStarter:
         if groups := {event.group_key for event, each in said if event.group_key and not each.is_addressed}:
             earlier = await find_earlier(self._storage, turn.context_id, groups, transport, before=turn.id)
             said = await read_meant(said, read, [*((each.event, each.message) for each in earlier), *said])
+        if context.has_open_calls:
+            said = await self._storage.read(
+                lambda connection: [
+                    (event, as_answer(connection, context.id, message, event.received_at)) for event, message in said
+                ]
+            )
         is_plain = not controls.changes and all(_is_plain(message) for _, message in said)
         if is_unlimited and is_plain and Pause.of(context.metadata) is None:
             context.language = language_of([message for _, message in said])

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
+from botservice.agent.questions import ToolQuestions
 from botservice.core.messages import Author
 
 
@@ -14,6 +15,7 @@ class PendingKind(StrEnum):
 
     APPROVAL = "approval"  # a person's word: it has not begun
     LATER = "later"  # its result: it has
+    QUESTION = "question"  # answers of the person, with which it is made again; stored as "later", with its exchange
 
 
 class PendingStatus(StrEnum):
@@ -55,6 +57,8 @@ class WaitingCall:
         decided_by: Who had their word: the number of an identity.
         is_told: Whether that message says what was decided.
         tool_digest: Of the tool's description and schema when it was asked about.
+        exchange: What the tool asks the person, where that is what it waits for.
+        told_at: Since when that message says what it is to say now.
     """
 
     id: int
@@ -77,11 +81,16 @@ class WaitingCall:
     decided_by: int | None
     is_told: bool
     tool_digest: str | None = None
+    exchange: ToolQuestions | None = None
+    told_at: datetime | None = None
 
     @property
     def is_waiting(self) -> bool:
         """Whether nothing has become of it yet."""
         return self.is_open and self.status is PendingStatus.WAITING
+
+
+_WAITS_FOR: Final = {PendingKind.APPROVAL: "a word", PendingKind.LATER: "its result", PendingKind.QUESTION: "an answer"}
 
 
 def say_state(call: WaitingCall) -> str:
@@ -90,15 +99,15 @@ def say_state(call: WaitingCall) -> str:
     if not call.is_waiting:
         at = "" if call.decided_at is None else f", {call.decided_at:%Y-%m-%d %H:%M} UTC"
         return f"{named}: {call.status.value.replace('_', ' ')}{at}"
-    what = "a word" if call.kind is PendingKind.APPROVAL else "its result"
+    what = _WAITS_FOR[call.kind]
     return (
         f"{named} waits for {what}, since {call.created_at:%Y-%m-%d %H:%M}, until {call.expires_at:%Y-%m-%d %H:%M} UTC"
     )
 
 
 def find_person_waits(waiting: Sequence[WaitingCall]) -> list[tuple[datetime, datetime]]:
-    """Return from when to when somebody had to decide about a call; what still waits is not among it."""
-    calls = (each for each in waiting if each.kind is PendingKind.APPROVAL and not each.is_waiting)
+    """Return from when to when somebody had to decide or answer; what still waits is not among it."""
+    calls = (each for each in waiting if each.kind is not PendingKind.LATER and not each.is_waiting)
     return [(each.created_at, each.decided_at or each.expires_at) for each in calls]
 
 

@@ -82,8 +82,8 @@ PLACES: Final = (
     Place("tool_calls", ("result",), "results of tools", "with the step", _PLANTED),
     Place(
         "pending_calls",
-        ("call_id", "tool", "name", *_AUTHOR),
-        "calls that await or awaited approval or a result, and the asker",
+        ("call_id", "tool", "name", "question", *_AUTHOR),
+        "calls that await or awaited approval, a result or an answer, the asker, and what they answered",
         "with the turn or the person, or as steps",
         _PLANTED,
     ),

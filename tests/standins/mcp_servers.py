@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 SCRIPT = Path(__file__).with_name("mcp_script.py")
+ASKING = Path(__file__).with_name("mcp_asking.py")
 # The server of a package that is not ours, by the other of the two ways.
 TIME_BY_HTTP = (
     "from mcp_server_time.server import create_server\ncreate_server('UTC').run('streamable-http', port={port})"
@@ -22,6 +23,11 @@ def script(behaviour: str, folder: Path | None = None, **more: Any) -> dict[str,
     args = [str(SCRIPT), behaviour, *([] if folder is None else [str(folder)])]
     # By way of `env`: a Python below another user's home can be run here, but not looked at.
     return {"command": "env", "args": [sys.executable, "-S", *args], **more}
+
+
+def asking(revision: str, folder: Path, **more: Any) -> dict[str, Any]:
+    """Return what stands in mcp.json for a server of the `mcp` package that asks, of a "new" or an "old" revision."""
+    return {"command": sys.executable, "args": [str(ASKING), revision, str(folder)], "approval": "never", **more}
 
 
 def free_port() -> int:

@@ -131,6 +131,7 @@ async def office(
     messenger: Messenger | None = None,
     others: Sequence[Messenger] = (),
     tools: Sequence[Any] = (),
+    toolsets: Sequence[Any] = (),
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     max_turns: int = 256,
     sweep_seconds: float = _SWEEP_SECONDS,
@@ -148,7 +149,7 @@ async def office(
     """Run a worker for a scripted model until the block is left."""
     llm = script if hasattr(script, "chat") else ScriptedChatLLM(script)
     agent = FunctionsBasedAgent(
-        tools=tools, llm=llm, message_selector=selector or NoMessages(), search_k=search_k, prompt=""
+        tools=tools, toolsets=toolsets, llm=llm, message_selector=selector or NoMessages(), search_k=search_k, prompt=""
     )
     options = RunOptions(
         agent, StepCallbacks(callbacks), 10, clock, NO_WAITING, budgets or Budgets(), access or Access(), gate=gate

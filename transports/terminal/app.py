@@ -23,7 +23,7 @@ from botservice.turns.parsing_decisions import order_of
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, InboundEvent, StoredEvent
 from transports.terminal.lines import LineSource, PlainLines
-from transports.terminal.queries import goes_on, is_over
+from transports.terminal.queries import goes_on, has_question, is_over
 from transports.terminal.screens import PlainScreen, Screen
 
 CAPABILITIES: Final = Capabilities(
@@ -151,8 +151,9 @@ class TerminalTransport(Transport):
         text, is_plain = str(delivery.payload["text"]), bool(delivery.payload.get("is_plain"))
         answers = f" {delivery.payload.get('answers', '')} "
         is_more = f" {self._answered_key} " in answers  # than the answer that is there
-        if not is_more:
-            self._choices = read_buttons(delivery.payload.get("choices"))
+        choices = read_buttons(delivery.payload.get("choices"))
+        if choices or not is_more:
+            self._choices = choices
         if not answers.strip() or is_more:
             self._screen.note(text, is_waiting=self._asked is None, is_plain=is_plain)
             return None
@@ -189,14 +190,16 @@ class TerminalTransport(Transport):
         self._answered.clear()
         self._screen.begin()
         self._is_stopped = False
-        self._has_decided = order_of(line) is not None
+        keys = ContextKeys.of(self._keys)
+        was_asked = await self._storage.read(lambda connection: has_question(connection, keys))
+        self._has_decided = was_asked or order_of(line) is not None
         self._asked = await self._accept(line, EventKind.MESSAGE)
         said = ""
         while not self._answered.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._answered.wait(), _LOOK_SECONDS)
             if not self._answered.is_set() and await self._is_over(self._asked):
-                said = "" if self._is_stopped else "(no answer)"
+                said = "" if self._is_stopped or was_asked else "(no answer)"
                 break
         self._screen.end(said)
         self._asked = None

@@ -22,15 +22,23 @@ _ENDED = (
 
 
 def goes_on(connection: Connection, keys: ContextKeys) -> bool:
-    """Return whether a turn of a session runs, or waits for nothing any more, or something is to be printed."""
+    """Return whether a turn of a session runs, or waits for nothing any more, or something is to be shown or asked."""
     context_id = find_context(connection, keys)
     if context_id is None:
         return False
     if any(connection.execute(query, {"context": context_id}).first() is not None for query in (_OPEN_TURN, _OWED)):
         return True
     pending = find_open(connection, context_id)
-    undecided = {each.turn_id for each in pending if each.is_waiting}
+    undecided = {each.turn_id for each in pending if each.is_waiting and (each.exchange is None or each.is_told)}
     return any(each.turn_id not in undecided for each in pending)
+
+
+def has_question(connection: Connection, keys: ContextKeys) -> bool:
+    """Return whether a tool waits for an answer of the person."""
+    context_id = find_context(connection, keys)
+    return context_id is not None and any(
+        each.exchange is not None and each.is_waiting for each in find_open(connection, context_id)
+    )
 
 
 def is_over(connection: Connection, key: str) -> bool:

@@ -6,7 +6,9 @@ from botservice.storage.tables.columns import Id, Timestamp, context_id, metadat
 from botservice.storage.tables.conditions import CALL_IS_OPEN, index_where
 
 # A call of a tool that its turn waits with: kind "approval" has not begun and waits for a person's word, "later" has
-# and waits for its result. is_open: the turn waits still. due_at: when somebody has to see to it, at the latest when
+# and waits for its result. question: JSON, what the tool asks the person and what they have answered so far; the call
+# is made again with their answers. Such a call is of kind "later", as releases before 1.2.0 know no other, and
+# "handed_in" once answered. is_open: the turn waits still. due_at: when somebody has to see to it, at the latest when
 # its time is over (expires_at); NULL where that was done. name: what a tool calls its later result. author_*: on whose
 # behalf. decided_by: who had their word, in identities. delivery_id: the message that asks; told_at: since when that
 # message says what was decided.
@@ -37,6 +39,7 @@ pending_calls = Table(
     Column("decided_by", Id),
     Column("told_at", Timestamp),
     Column("tool_digest", Text),  # of the tool's description and schema when it was asked about
+    Column("question", Text),
     Index("ix_pending_calls_context_id", "context_id", "id"),
     index_where("ix_pending_calls_due", "due_at", where=CALL_IS_OPEN),
     sqlite_autoincrement=True,

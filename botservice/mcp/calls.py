@@ -1,0 +1,207 @@
+"""One call of a tool with the questions that its server asks, in both ways of the protocol.
+
+From revision 2026-07-28 on, a server returns what it asks, and is called again with the answers and its own state.
+Before, it asks by a request while the call is open (`open_calls`). Both raise `QuestionsAsked`, and go on from what
+that has kept.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from botservice.agent.questions import CallQuestions, QuestionsAsked, ReplyAction, ToolQuestion, ToolQuestions
+from botservice.agent.tool_outputs import OutputError
+from botservice.mcp.elicitation import MOST_QUESTIONS, QuestionRefused, as_result, digest_of, read_url
+from botservice.mcp.open_calls import Known, Make, OpenCall, OpenCalls, known_results, lost, read_question
+
+_MOST_ROUNDS: Final = 10
+_LONGEST_STATE: Final = 64_000  # characters
+_PAUSE_SECONDS: Final = 0.25
+_URL_REQUIRED: Final = -32042  # MCP 2025-11-25, URLElicitationRequiredError
+_INVALID_PARAMS: Final = -32602
+
+Send = Callable[..., Awaitable[Any]]
+"""Calls the tool once, with `input_responses` and `request_state`."""
+
+
+class Answered(NamedTuple):
+    """What a call gave.
+
+    Attributes:
+        result: As the client has it.
+        notes: What the model is told of questions that nobody was asked.
+    """
+
+    result: Any
+    notes: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AskingCall:
+    """One call.
+
+    Attributes:
+        server: The name of the server.
+        may_repeat: Whether the tool says that it may be called twice.
+        questions: Whether a person can be asked, and what they answered.
+    """
+
+    server: str
+    may_repeat: bool
+    questions: CallQuestions
+
+    async def in_rounds(self, send: Send) -> Answered:
+        """Call a server that returns what it asks.
+
+        Raises:
+            QuestionsAsked: a person is to be asked.
+            OutputError: it asks for too much.
+        """
+        from mcp import MCPError
+        from mcp.types import InputRequiredResult
+
+        replied, notes = self.questions.replied, list[str]()
+        state: Mapping[str, Any] = {} if replied is None else replied.state
+        responses = None if replied is None else {**state["given"], **_responses(state["keys"], replied)}
+        asked, request_state, known = int(state.get("asked", 0)), state.get("request_state"), Known()
+        for _ in range(_MOST_ROUNDS):
+            try:
+                result = await send(input_responses=_read(responses), request_state=request_state)
+            except MCPError as error:
+                if replied is None or error.code != _INVALID_PARAMS or known or not state["may_repeat"]:
+                    raise
+                # Its process has begun again and knows its state no more: the same questions get the same answers.
+                known = {**state["known"], **known_results(replied.questions, replied.replies)}
+                responses = request_state = None
+                continue
+            if not isinstance(result, InputRequiredResult):
+                return Answered(result, notes)
+            request_state = result.request_state
+            if len(request_state or "") > _LONGEST_STATE:
+                raise OutputError(f"server {self.server} gave a state of more than {_LONGEST_STATE} characters")
+            responses, open_ones = self._sort(result.input_requests or {}, known, notes)
+            asked += len(open_ones)
+            if open_ones and asked > MOST_QUESTIONS:
+                raise OutputError(_too_many(self.server))
+            if open_ones:
+                answered = {} if replied is None else known_results(replied.questions, replied.replies)
+                raise QuestionsAsked(
+                    self.server,
+                    list(open_ones.values()),
+                    {
+                        "request_state": request_state,
+                        "keys": list(open_ones),
+                        "given": responses,
+                        "asked": asked,
+                        "known": {**state.get("known", {}), **answered},
+                        "may_repeat": self.may_repeat or replied is None,
+                    },
+                )
+            if not responses:
+                await asyncio.sleep(_PAUSE_SECONDS)
+        raise OutputError(f"server {self.server} did not come to an end within {_MOST_ROUNDS} rounds of this call")
+
+    def _sort(
+        self, requests: Mapping[str, Any], known: Known, notes: list[str]
+    ) -> tuple[dict[str, Any], dict[str, ToolQuestion]]:
+        """Return the answers that need no person, and what a person is asked."""
+        given: dict[str, Any] = {}
+        open_ones: dict[str, ToolQuestion] = {}
+        for key, request in requests.items():
+            if request.method == "roots/list":
+                given[key] = {"roots": []}
+                continue
+            if request.method != "elicitation/create":
+                raise OutputError(f"server {self.server} wants to use the model (sampling), which it may not here")
+            try:
+                question = read_question(request.params, can_ask=self.questions.can_ask)
+            except QuestionRefused as refused:
+                notes.append(str(refused))
+                given[key] = {"action": ReplyAction.DECLINE.value}
+                continue
+            if (answer := known.pop(digest_of(question), None)) is None:
+                open_ones[key] = question
+            else:
+                given[key] = answer
+        return given, open_ones
+
+    async def while_open(self, send: Send, calls: OpenCalls, started: Callable[[OpenCall], None]) -> Answered:
+        """Call a server that asks by requests.
+
+        Args:
+            started: Told of a call before it is made.
+
+        Raises:
+            QuestionsAsked: a person is to be asked.
+            OutputError: the call was lost, and is not made again.
+        """
+        from mcp import MCPError
+
+        replied = self.questions.replied
+        state: Mapping[str, Any] = {} if replied is None else replied.state
+        call: OpenCall | None = None
+        step: Make | dict[str, Any] | None = None
+        if replied is not None and state["required"]:
+            if any(each.action is not ReplyAction.ACCEPT for each in replied.replies):
+                raise OutputError(f"the person did not want to open what server {self.server} needs them to open")
+        elif replied is not None:
+            call = calls.take(state["open"])
+            step = as_result(replied.replies[0], replied.questions[0])
+            if call is None and not state["may_repeat"]:
+                raise lost(self.server, replied.replies)
+        answered = {} if replied is None else known_results(replied.questions, replied.replies)
+        known: Known = {**state.get("known", {}), **answered}
+        if call is None or step is None:
+            call = OpenCall(dict(known), can_ask=self.questions.can_ask)
+            started(call)
+            step = send
+        try:
+            result = await calls.run(call, step)
+        except MCPError as error:
+            if error.code != _URL_REQUIRED:
+                raise
+            raise self._required(error, state) from None
+        if not isinstance(result, ToolQuestion):
+            return Answered(result, call.notes)
+        is_first = replied is None and call.asked == 1 and not call.has_moved
+        raise QuestionsAsked(
+            self.server,
+            [result],
+            {"open": call.key, "known": known, "may_repeat": self.may_repeat or is_first, "required": False},
+        )
+
+    def _required(self, error: Any, state: Mapping[str, Any]) -> Exception:
+        """Return what is raised where a server does nothing before the person has opened an address."""
+        asked = int(state.get("asked", 0))
+        data = error.data if isinstance(error.data, dict) else {}
+        wanted = [each for each in data.get("elicitations") or () if isinstance(each, dict)]
+        if not wanted or not self.questions.can_ask or asked + len(wanted) > MOST_QUESTIONS:
+            return OutputError(f"server {self.server} wants the person to open an address first, and cannot ask them")
+        try:
+            questions = [read_url(each.get("message", ""), each.get("url")) for each in wanted]
+        except QuestionRefused as refused:
+            return OutputError(f"server {self.server} did nothing: {refused}")
+        kept = {"open": "", "known": {}, "may_repeat": True, "required": True, "asked": asked + len(wanted)}
+        return QuestionsAsked(self.server, questions, kept)
+
+
+def _responses(keys: Sequence[str], replied: ToolQuestions) -> dict[str, Any]:
+    pairs = zip(keys, replied.replies, replied.questions, strict=True)
+    return {key: as_result(reply, question) for key, reply, question in pairs}
+
+
+def _read(responses: Mapping[str, Any] | None) -> Any:
+    """Return responses as the client takes them."""
+    if not responses:
+        return None
+    from mcp.types import ElicitResult, ListRootsResult
+
+    return {
+        key: (ListRootsResult if "roots" in each else ElicitResult).model_validate(each)
+        for key, each in responses.items()
+    }
+
+
+def _too_many(server: str) -> str:
+    return f"server {server} asks more than {MOST_QUESTIONS} questions in one call, which was given up"

@@ -1,0 +1,186 @@
+"""Calls of servers that ask by a request while the call is open, as revisions of MCP before 2026-07-28 do.
+
+A call that has asked stays open in this process until the person has answered: another turn of its conversation may run
+meanwhile. If the process ends, or the server gives up, the call is lost, and its questions and answers are not.
+"""
+
+import asyncio
+import contextlib
+import logging
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from botservice.agent.questions import Reply, ReplyAction, ToolQuestion
+from botservice.agent.tool_outputs import OutputError
+from botservice.mcp.elicitation import MOST_QUESTIONS, QuestionRefused, as_result, digest_of, read_form, read_url
+
+if TYPE_CHECKING:
+    from mcp.client.session import ClientRequestContext
+    from mcp.types import ElicitRequestParams, ElicitResult
+
+HELD_SECONDS: Final = 3_600.0  # how long a call stays open for an answer
+_MOST_HELD: Final = 100  # calls of one server that wait for answers
+Make = Callable[[], Awaitable[Any]]
+Known = dict[str, dict[str, Any]]
+"""The results of questions that were answered before, by their digest."""
+
+logger = logging.getLogger(__name__)
+
+
+class OpenCall:
+    """A call that runs in a task of its own, so that it can outlast the turn that made it.
+
+    Attributes:
+        key: By which it is found again.
+        has_moved: Whether the server has shown anything of its work but questions.
+        can_ask: Whether there is a person who can be asked.
+        asked: How many questions it has asked.
+        notes: What the model is told of questions that nobody was asked.
+    """
+
+    def __init__(self, known: Known, *, can_ask: bool) -> None:
+        self.key = secrets.token_hex(8)
+        self.has_moved = False
+        self.asked = 0
+        self.notes: list[str] = []
+        self._known = known
+        self.can_ask = can_ask
+        self._task: asyncio.Task[Any] | None = None
+        self._question: asyncio.Future[ToolQuestion] | None = None
+        self._reply: asyncio.Future[dict[str, Any]] | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the server waits for an answer."""
+        return self._reply is not None and not self._reply.done()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, or was never made."""
+        return self._task is None or self._task.done()
+
+    async def run(self, step: Make | dict[str, Any]) -> Any:
+        """Make the call, or go on with it by an answer; return its result, or the question that it asks."""
+        self._question = asyncio.get_running_loop().create_future()
+        if not isinstance(step, dict):
+            self._task = asyncio.create_task(_await(step), name="mcp-call")
+        elif self.is_held and self._reply is not None:
+            self._reply.set_result(step)
+        assert self._task is not None, "it was made"  # noqa: S101 - an invariant
+        try:
+            await asyncio.wait([self._task, self._question], return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            self.drop()
+            raise
+        return self._question.result() if self._question.done() else self._task.result()
+
+    def drop(self) -> None:
+        """End it; the server is told that it is cancelled."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def ask(self, question: ToolQuestion) -> dict[str, Any]:
+        """Return the answer to a question of the server: one from before, or one that the person gives."""
+        self.asked += 1
+        known = self._known.pop(digest_of(question), None)
+        if known is not None:
+            return known
+        if self.asked > MOST_QUESTIONS:
+            raise QuestionRefused(f"it asks more than {MOST_QUESTIONS} questions in one call")
+        assert self._question is not None, "it runs"  # noqa: S101 - an invariant
+        self._reply = asyncio.get_running_loop().create_future()
+        self._question.set_result(question)
+        try:
+            async with asyncio.timeout(HELD_SECONDS):
+                return await self._reply
+        except TimeoutError:
+            self.drop()
+            raise
+
+
+class OpenCalls:
+    """The open calls of one connection, and whose a question is.
+
+    The protocol does not say that. So from its first question on, a server gets one call after another, but for those
+    that wait for an answer; a question that may be of several calls is nobody's.
+    """
+
+    def __init__(self) -> None:
+        self._calls: dict[str, OpenCall] = {}
+        self._one_at_a_time = asyncio.Lock()
+        self._has_asked = False
+
+    def take(self, key: str) -> OpenCall | None:
+        """Return a call that waits for an answer, if it is still open here."""
+        found = self._calls.get(key)
+        return found if found is not None and found.is_held and not found.is_over else None
+
+    async def run(self, call: OpenCall, step: Make | dict[str, Any]) -> Any:
+        """Make a call, or go on with it by an answer; return its result, or the question that it asks."""
+        async with self._one_at_a_time if self._has_asked else contextlib.nullcontext():
+            self._calls[call.key] = call
+            try:
+                return await call.run(step)
+            finally:
+                self._calls = {key: each for key, each in self._calls.items() if not each.is_over}
+                for each in [each for each in self._calls.values() if each.is_held][:-_MOST_HELD]:
+                    each.drop()
+
+    async def ask(self, context: "ClientRequestContext", params: "ElicitRequestParams") -> "ElicitResult":  # noqa: ARG002
+        """Answer a question of the server."""
+        from mcp.types import ElicitResult
+
+        self._has_asked = True
+        running = [each for each in self._calls.values() if not each.is_held and not each.is_over]
+        if len(running) != 1:
+            logger.warning("mcp.question_of_nobody", extra={"calls": len(running)})
+            for each in running:
+                each.notes.append("which of its calls asks was not to be told; make it again")
+            return ElicitResult(action=ReplyAction.CANCEL.value)
+        try:
+            result = await running[0].ask(read_question(params, can_ask=running[0].can_ask))
+        except QuestionRefused as refused:
+            running[0].notes.append(str(refused))
+            return ElicitResult(action=ReplyAction.DECLINE.value)
+        except TimeoutError:
+            return ElicitResult(action=ReplyAction.CANCEL.value)
+        return ElicitResult.model_validate(result)
+
+    def close(self) -> None:
+        """End all of them: the connection is gone."""
+        for each in self._calls.values():
+            each.drop()
+        self._calls.clear()
+
+
+def read_question(params: "ElicitRequestParams", *, can_ask: bool) -> ToolQuestion:
+    """Return what a server asks.
+
+    Raises:
+        QuestionRefused: nobody is asked that, or there is nobody.
+    """
+    if not can_ask:
+        raise QuestionRefused("nobody can be asked here")
+    if params.mode == "url":
+        return read_url(params.message, params.url)
+    return read_form(params.message, params.requested_schema)
+
+
+def known_results(questions: tuple[ToolQuestion, ...], replies: tuple[Reply, ...]) -> Known:
+    """Return the results of answered questions, by their digest."""
+    pairs = zip(questions, replies, strict=True)
+    return {digest_of(question): as_result(reply, question) for question, reply in pairs}
+
+
+async def _await(call: Make) -> Any:
+    return await call()
+
+
+def lost(name: str, replies: tuple[Reply, ...]) -> OutputError:
+    """Return what a model is told of a call that was lost while the person answered."""
+    said = "; ".join(str({"action": each.action.value, **each.content}) for each in replies)
+    return OutputError(
+        f"server {name} asked the person something, and the connection was lost before they had answered: the outcome "
+        f"of the call is unknown, and it is not made again by itself. They answered: {said}"
+    )

@@ -1,0 +1,213 @@
+"""What a person answers to a question of a tool: read as the value of a field, or refused with what would be right."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, datetime
+from math import isfinite
+from typing import Any, Final, NoReturn
+from urllib.parse import urlsplit
+
+from botservice.agent.questions import Field, FieldKind, Value
+from botservice.core.formatted_text import FormattedText, Span
+from botservice.core.messages import Button, ButtonStyle
+from botservice.texts import in_language
+from botservice.texts.formatted import code, say
+
+ANSWER: Final = "answer"
+CANCEL: Final = "cancel"
+LEFT_OUT: Final = "-"
+"""What a person writes to give nothing for a field."""
+_LONGEST: Final = 4_000
+_MOST_BUTTONS: Final = 8
+_NUMBER: Final = re.compile(r"[+-]?\d{1,15}(?:[.,]\d{1,15})?")
+_EMAIL: Final = re.compile(r"[^\s@]{1,64}@[^\s@.]{1,63}(?:\.[^\s@.]{1,63}){1,8}")
+_SAID: Final = re.compile(r"(?:#?(\d{1,18})(?:\.(\d{1,4}))?\s+)?(?:(#)(\d{1,3})|(=)?(.*))", re.DOTALL)
+
+
+class WrongAnswer(ValueError):
+    """An answer that a field does not take.
+
+    Attributes:
+        text: What would be right, in the person's language.
+    """
+
+    def __init__(self, text: FormattedText) -> None:
+        super().__init__(text.plain)
+        self.text = text
+
+
+def says_choice(number: int, step: int, place: int) -> str:
+    """Return what the button of a choice says; a late press is told by the step."""
+    return f"/{ANSWER} {number}.{step} #{place}"
+
+
+def buttons_for(number: int, step: int, field: Field | None, language: str | None) -> tuple[Button, ...]:
+    """Return the buttons under a question; none where the person writes the answer.
+
+    A number that they write must not pass as that of a button, as it would on the terminal.
+    """
+    labels = labels_of(field, language)
+    if not has_buttons(field):
+        return ()
+    is_yes = field is None or field.kind is FieldKind.BOOLEAN
+    styles = (ButtonStyle.SUCCESS if is_yes else None, *[None] * len(labels))
+    choices = [
+        Button(label, says_choice(number, step, place), style=style)
+        for place, (label, style) in enumerate(zip(labels, styles, strict=False), 1)
+    ]
+    if field is not None and not field.is_required:
+        choices.append(Button(in_language("asking.skip_button", language), says_choice(number, step, 0)))
+    deny = Button(in_language("asking.decline_button", language), f"/deny {number}", style=ButtonStyle.DANGER)
+    return (*choices, deny)
+
+
+def has_buttons(field: Field | None) -> bool:
+    """Return whether a field is answered by pressing a button."""
+    if field is None or field.kind is FieldKind.BOOLEAN:
+        return True
+    return field.kind is FieldKind.CHOICE and len(field.options) <= _MOST_BUTTONS
+
+
+def labels_of(field: Field | None, language: str | None) -> list[str]:
+    """Return what can be chosen, in order; nothing where the person writes freely."""
+    if field is None:
+        return [in_language("asking.accept_button", language)]
+    if field.kind is FieldKind.BOOLEAN:
+        return [in_language("asking.yes", language), in_language("asking.no", language)]
+    return [label for _, label in field.options]
+
+
+def read_answer(field: Field | None, said: str, language: str | None) -> Value | None:
+    """Return the value that a person's words give for a field; None where they leave it out or only agree.
+
+    Raises:
+        WrongAnswer: the field does not take them.
+    """
+    said = said.strip()
+    if said == LEFT_OUT and field is not None and not field.is_required:
+        return None
+    if field is None:
+        agrees = said.casefold() in _words(1, language, labels_of(None, language)[0], "asking.yes")
+        return _fail("asking.wrong_agree", language) if not agrees else None
+    return _READ[field.kind](field, said, language)
+
+
+def read_choice(field: Field | None, place: int, language: str | None) -> Value | None:
+    """Return the value of a pressed button.
+
+    Raises:
+        WrongAnswer: there is no such button.
+    """
+    if field is None and place == 1:
+        return None
+    if field is not None and place == 0 and not field.is_required:
+        return None
+    if field is not None and field.kind is FieldKind.BOOLEAN and place in (1, 2):
+        return place == 1
+    if field is not None and field.kind is FieldKind.CHOICE and 1 <= place <= len(field.options):
+        return field.options[place - 1][0]
+    return _fail("asking.wrong_choice", language)
+
+
+def parse_answer(arguments: str) -> tuple[int | None, int | None, int | None, str]:
+    """Return what the arguments of /answer name: a question, the step of it, a button, and the words."""
+    found = _SAID.fullmatch(arguments)
+    if found is None:  # it takes everything
+        return None, None, None, arguments
+    number, step, pressed, place, _, words = found.groups()
+    return (
+        None if number is None else int(number),
+        None if step is None else int(step),
+        int(place) if pressed else None,
+        words or "",
+    )
+
+
+def _fail(key: str, language: str | None, **values: Any) -> NoReturn:
+    raise WrongAnswer(say(key, language, **values))
+
+
+def _words(place: int, language: str | None, label: str, key: str) -> set[str]:
+    return {str(place), *(each.casefold() for each in (label, in_language(key, language), in_language(key, None)))}
+
+
+def _read_text(field: Field, said: str, language: str | None) -> str:
+    most = min(int(field.most) if field.most is not None else _LONGEST, _LONGEST)
+    least = max(int(field.least or 0), 1 if field.is_required else 0)
+    if not least <= len(said) <= most:
+        _fail("asking.wrong_length", language, least=least, most=most)
+    if field.format is not None and not _has_format(said, field.format):
+        _fail("asking.wrong_format", language, example=code(_EXAMPLES[field.format]))
+    return said
+
+
+_EXAMPLES: Final = {
+    "email": "anna@example.com",
+    "uri": "https://example.com",
+    "date": "2026-07-28",
+    "date-time": "2026-07-28T09:30:00Z",
+}
+
+
+def _has_format(said: str, name: str) -> bool:
+    try:
+        if name == "email":
+            return _EMAIL.fullmatch(said) is not None
+        if name == "uri":
+            parts = urlsplit(said)
+            return bool(parts.scheme and parts.netloc) and re.search(r"\s", said) is None
+        if name == "date":
+            return len(said) == len("2026-07-28") and date.fromisoformat(said) is not None
+        return datetime.fromisoformat(said).tzinfo is not None
+    except ValueError:
+        return False
+
+
+def _read_boolean(_: Field, said: str, language: str | None) -> bool:
+    is_yes = said.casefold() in _words(1, language, "yes", "asking.yes")
+    if not is_yes and said.casefold() not in _words(2, language, "no", "asking.no"):
+        _fail("asking.wrong_choice", language)
+    return is_yes
+
+
+def _read_number(field: Field, said: str, language: str | None) -> int | float:
+    is_whole = field.kind is FieldKind.INTEGER
+    value = float(said.replace(",", ".")) if _NUMBER.fullmatch(said) else None
+    if value is None or not isfinite(value) or (is_whole and not value.is_integer()):
+        _fail("asking.wrong_integer" if is_whole else "asking.wrong_number", language)
+    if (field.least is not None and value < field.least) or (field.most is not None and value > field.most):
+        least, most = (Span("…" if each is None else f"{each:g}") for each in (field.least, field.most))
+        _fail("asking.wrong_range", language, least=least, most=most)
+    return int(value) if is_whole else value
+
+
+def _read_choice(field: Field, said: str, language: str | None) -> str:
+    by_words = {word.casefold(): value for value, label in reversed(field.options) for word in (value, label)}
+    if said.casefold() in by_words:
+        return by_words[said.casefold()]
+    if said.isascii() and said.isdecimal() and 1 <= int(said[:4]) <= len(field.options):
+        return field.options[int(said[:4]) - 1][0]
+    _fail("asking.wrong_choice", language)
+
+
+def _read_choices(field: Field, said: str, language: str | None) -> list[str]:
+    chosen = list(dict.fromkeys(_read_choice(field, each, language) for each in _parts(said)))
+    least = max(int(field.least or 0), 1 if field.is_required else 0)
+    most = len(field.options) if field.most is None else int(field.most)
+    if not least <= len(chosen) <= most:
+        _fail("asking.wrong_count", language, least=least, most=most)
+    return chosen
+
+
+def _parts(said: str) -> Iterable[str]:
+    return [each.strip() for each in re.split(r"[,;\n]", said[:_LONGEST]) if each.strip()]
+
+
+_READ: Final[Mapping[FieldKind, Callable[[Field, str, str | None], Value]]] = {
+    FieldKind.TEXT: _read_text,
+    FieldKind.INTEGER: _read_number,
+    FieldKind.NUMBER: _read_number,
+    FieldKind.BOOLEAN: _read_boolean,
+    FieldKind.CHOICE: _read_choice,
+    FieldKind.CHOICES: _read_choices,
+}

@@ -1,0 +1,211 @@
+"""Questions of MCP servers: asked in the chat, answered by the asker alone, and the call goes on with the answers."""
+
+import contextlib
+
+import pytest
+from sqlalchemy import select
+from standins.mcp_servers import asking
+
+from botservice import MCPServers
+from botservice.commands.standard import standard_commands
+from botservice.people.access import Access
+from botservice.storage.tables.waiting import pending_calls
+from botservice.turns.inbox import Inbox
+from tests.turns.bots import call
+from tests.turns.messenger import office
+from tests.turns.test_waiting import BOB, OLGA, Group, Shop
+
+pytestmark = [pytest.mark.slow, pytest.mark.any_database]
+REVISIONS = pytest.mark.parametrize("revision", ["new", "old"])
+
+
+def calling(name, **arguments):
+    """Return a model that makes one call for what says `go`, and says what came of it."""
+
+    def answer(prompt):
+        results = [each["content"] for each in prompt if each["role"] == "tool"]
+        said = [each["content"] for each in prompt if each["role"] == "user"][-1].rpartition(": ")[2]
+        if said.startswith("go"):
+            return f"got {results[-1]}" if results else call(f"hotel__{name}", **arguments)
+        return f"re {said}"
+
+    return answer
+
+
+@contextlib.asynccontextmanager
+async def hotel(storage, folder, revision, model, **options):
+    toolset = MCPServers({"hotel": asking(revision, folder)}, wait_seconds=60)
+    access = Access(owners=frozenset({"messenger:olga"}))
+    try:
+        async with office(
+            storage,
+            model,
+            messenger=Group(),
+            toolsets=[toolset],
+            access=access,
+            commands=standard_commands(),
+            **options,
+        ) as opened:
+            yield Shop(opened, [], Inbox(storage, opened.worker.wake, access=access))
+    finally:
+        await toolset.close()
+
+
+def acted(folder):
+    path = folder / "acted.txt"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+async def newest(bot, words):
+    """Return the newest message, as soon as it has these words."""
+    return (await bot.shows(lambda texts: texts and words in texts[-1]))[-1]
+
+
+async def buttons(bot, count):
+    return (await bot.asked(count))[-1]
+
+
+@REVISIONS
+async def test_a_form_is_asked_field_by_field_and_the_call_goes_on_with_the_answers(storage, tmp_path, revision):
+    async with hotel(storage, tmp_path, revision, calling("book", hotel="Ritz")) as bot:
+        await bot.say("go")
+        text = await newest(bot, "Your name")
+        assert text.startswith("hotel has a question for Anna, about hotel__book:")
+        assert "Who is *coming*? @everyone <b>https://evil.example</b>" in text
+        assert "(1/5)" in text
+        assert await statuses(bot) == ["waiting"]
+        await bot.say("x" * 21)
+        assert "between 1 and 20 characters" in await newest(bot, "Try again")
+        await bot.say("Anna")
+        await newest(bot, "Age (2/5)")
+        await bot.say("old")
+        await newest(bot, "not a whole number")
+        await bot.say("200")
+        await newest(bot, "between 1 and 120")
+        await bot.say("37")
+        await newest(bot, "Room (3/5)")
+        double = (await buttons(bot, 1))[1]
+        await bot.say("how are you?")
+        await newest(bot, "re how are you?")
+        await bot.say(double)
+        await newest(bot, "Breakfast (4/5)")
+        await bot.say("yes")
+        await newest(bot, "Email (5/5)")
+        await bot.say("nobody")
+        await newest(bot, "anna@example.com")
+        await bot.say("anna@example.org")
+        await newest(bot, "got booked Ritz for Anna, 37, double, True, anna@example.org")
+        assert len(acted(tmp_path)) == 1
+        await bot.say(double)
+        await newest(bot, "already answered")
+
+
+async def statuses(bot):
+    return [each.status for each in await bot.read(select(pending_calls.c.status).order_by(pending_calls.c.id))]
+
+
+@REVISIONS
+async def test_only_the_asker_answers_and_to_decline_is_an_answer(storage, tmp_path, revision):
+    async with hotel(storage, tmp_path, revision, calling("book", hotel="Ritz")) as bot:
+        await bot.say("go")
+        await newest(bot, "Your name")
+        await bot.say("Bob", who="bob")
+        await newest(bot, "re Bob")
+        for who in (BOB, OLGA):
+            assert not (await bot.press("/deny 1", who)).is_taken
+        assert not (await bot.press("/allow 1")).is_taken
+        await bot.say("/answer 1 Bob", who="bob")
+        assert "asked" in await newest(bot, "Only the person who")
+        await bot.say("/deny")
+        text = await newest(bot, "got ")
+        assert "decline" in text
+        assert await bot.shows(lambda texts: any("Declined for Anna" in each for each in texts))
+        assert acted(tmp_path) == []
+        assert await statuses(bot) == ["denied"]
+
+
+@REVISIONS
+async def test_a_question_can_be_cancelled(storage, tmp_path, revision):
+    async with hotel(storage, tmp_path, revision, calling("book", hotel="Ritz")) as bot:
+        await bot.say("go")
+        await newest(bot, "Your name")
+        await bot.say("/cancel")
+        assert "cancel" in await newest(bot, "got ")
+        assert acted(tmp_path) == []
+        await bot.say("/cancel")
+        await newest(bot, "No question is waiting")
+
+
+@REVISIONS
+async def test_a_secret_is_never_asked_for_and_the_model_is_told_so(storage, tmp_path, revision):
+    async with hotel(storage, tmp_path, revision, calling("log_in")) as bot:
+        await bot.say("go")
+        text = await newest(bot, "got ")
+        assert "its form asks for a secret, in the field 'api_key'" in text
+        assert len(bot.platform.visible["1"]) == 1
+        assert acted(tmp_path) == []
+
+
+@REVISIONS
+async def test_a_server_asks_five_questions_in_one_call_and_no_more(storage, tmp_path, revision):
+    async with hotel(storage, tmp_path, revision, calling("ask_often", times=7)) as bot:
+        await bot.say("go")
+        for number in range(5):
+            await newest(bot, f"Question {number}?")
+            await bot.say("yes")
+        text = await newest(bot, "got ")
+        assert "more than 5 questions in one call" in text
+        if revision == "old":
+            assert "accept accept accept accept accept decline decline" in text
+
+
+async def test_a_call_that_asks_while_it_is_open_acts_once(storage, tmp_path):
+    async with hotel(storage, tmp_path, "old", calling("act_and_ask")) as bot:
+        await bot.say("go")
+        await newest(bot, "Go on?")
+        await bot.say("yes")
+        await newest(bot, "got the person: accept")
+    assert acted(tmp_path) == ["before", "after accept"]
+
+
+@REVISIONS
+async def test_the_answer_reaches_the_call_on_another_replica(storage, tmp_path, revision):
+    async with hotel(storage, tmp_path, revision, calling("ask_often", times=1)) as bot:
+        await bot.say("go")
+        await newest(bot, "Question 0?")
+    async with hotel(storage, tmp_path, revision, calling("ask_often", times=1)) as bot:
+        bot.order = 1
+        await bot.say("yes")
+        await newest(bot, "got a")
+
+
+async def test_a_call_that_was_lost_after_it_had_moved_is_not_made_again(storage, tmp_path):
+    async with hotel(storage, tmp_path, "old", calling("act_and_ask")) as bot:
+        await bot.say("go")
+        await newest(bot, "Go on?")
+    async with hotel(storage, tmp_path, "old", calling("act_and_ask")) as bot:
+        bot.order = 1
+        await bot.say("yes")
+        text = await newest(bot, "got ")
+        assert "the connection was lost before they had answered" in text
+        assert "accept" in text
+    assert acted(tmp_path) == ["before"]
+
+
+async def test_an_address_is_shown_whole_and_only_plain_https_is_passed_on(storage, tmp_path):
+    async with hotel(storage, tmp_path, "new", calling("pay", url="https://pay.example/42")) as bot:
+        await bot.say("go")
+        text = await newest(bot, "https://pay.example/42")
+        assert "a page of pay.example" in text
+        await bot.say("yes")
+        await newest(bot, "got the person: accept")
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:alert(1)", "file:///etc/passwd", "http://pay.example", "https://bank.example@evil.example/"]
+)
+async def test_another_address_is_declined(storage, tmp_path, url):
+    async with hotel(storage, tmp_path, "new", calling("pay", url=url)) as bot:
+        await bot.say("go")
+        assert "was not passed on" in await newest(bot, "got ")
+        assert len(bot.platform.visible["1"]) == 1
