@@ -22,8 +22,9 @@ class Timing:
     end_time: datetime | None = None
 
     def __post_init__(self) -> None:
-        times = [self.start_time] if self.end_time is None else [self.start_time, self.end_time]
-        if not all(isinstance(time, datetime) for time in times) or len({time.tzinfo is None for time in times}) > 1:
+        start, end = self.start_time, self.start_time if self.end_time is None else self.end_time
+        are_moments = isinstance(start, datetime) and isinstance(end, datetime)
+        if not are_moments or (start.tzinfo is None) is not (end.tzinfo is None):
             raise InvalidField("a Timing takes datetimes, both with a time zone or both without")
 
     @property
@@ -135,7 +136,7 @@ class FrozenDict(dict[str, Any]):
     __slots__ = ()
 
     def __init__(self, values: Mapping[str, Any] | Iterable[tuple[str, Any]] = (), /, **named: Any) -> None:
-        super().__init__(_frozen_items(dict(values, **named), "value", 0))
+        super().__init__(freeze(dict(values, **named)))
 
     @classmethod
     def trust(cls, values: Mapping[str, Any]) -> Self:
@@ -263,18 +264,16 @@ def _freeze_list(value: Iterable[Any], field: str, depth: int) -> FrozenList:
 
 
 def _freeze_dict(value: Mapping[str, Any], field: str, depth: int) -> FrozenDict:
-    return FrozenDict.trust(_frozen_items(value, field, depth))
-
-
-def _frozen_items(value: Mapping[str, Any], field: str, depth: int) -> dict[str, Any]:
     if depth >= MAX_DEPTH:
         raise _too_deep(field)
-    return {
-        key if type(key) is str else _freeze_key(key, field): each
-        if type(each) in _AS_IS
-        else freeze(each, field, depth + 1)
-        for key, each in value.items()
-    }
+    return FrozenDict.trust(
+        {
+            key if type(key) is str else _freeze_key(key, field): each
+            if type(each) in _AS_IS
+            else freeze(each, field, depth + 1)
+            for key, each in value.items()
+        }
+    )
 
 
 def _freeze_key(key: object, field: str) -> str:
