@@ -6,7 +6,8 @@ from people.planted import ALICE, MARK, Town
 from sqlalchemy import Connection, insert, select, update
 
 from botservice.core.messages import Author
-from botservice.people.queries import find_identity, offer_browser, open_browser
+from botservice.people.link_queries import offer_browser, open_browser
+from botservice.people.queries import find_identity
 from botservice.search.block_format import BLOCKS, FORMAT
 from botservice.storage.tables.conversations import (
     contexts,
