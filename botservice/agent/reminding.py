@@ -19,6 +19,7 @@ from botservice.conversation.reminder import (
     Repeats,
     find_zone,
     read_moment,
+    refuse_zone,
     spell,
 )
 from botservice.conversation.reminder_queries import (
@@ -209,7 +210,7 @@ def _delay(minutes: float, hours: float, days: float) -> timedelta | None:
 def _zone(name: str) -> ZoneInfo:
     zone = find_zone(name)
     if zone is None:
-        raise _ReminderRefused(f"there is no time zone {name!r}; it must be an IANA name, such as Europe/Madrid.")
+        raise _ReminderRefused(refuse_zone(name))
     return _UTC if zone.key == _UTC.key else zone
 
 

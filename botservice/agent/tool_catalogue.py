@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from botservice.agent.remembering import forget_fact, recall, remember
 from botservice.agent.reminding import REMINDER_TOOLS
 from botservice.agent.tool import WEB_SEARCH, Tool, tool
 from botservice.config.setting_choices import FetchAsks
 from botservice.conversation.context import AgentContext
+from botservice.conversation.reminder import find_zone, refuse_zone
 
 
 @tool(idempotent=True)
@@ -19,10 +19,10 @@ async def current_time(context: AgentContext, timezone: str = "UTC") -> str:
         timezone: An IANA name, such as Europe/Madrid or Asia/Seoul.
     """
     now = context.storage.now()
-    try:
-        zone = ZoneInfo(timezone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # "America" is a folder
-        return f"There is no time zone {timezone!r}. In UTC it is {_spell(now)}."
+    zone = find_zone(timezone)
+    if zone is None:
+        refusal = refuse_zone(timezone)
+        return f"T{refusal[1:]} In UTC it is {_spell(now)}."
     return _spell(now.astimezone(zone))
 
 

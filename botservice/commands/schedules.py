@@ -44,6 +44,9 @@ async def _schedule(request: CommandRequest) -> CommandAnswer:
     wish = read_schedule(request.call.arguments)
     if wish is None or not wish.text:
         return CommandAnswer(request.say("schedule.how"))
+    if wish.mistyped_zone is not None:
+        name, nearest = wish.mistyped_zone
+        return CommandAnswer(request.say("schedule.no_zone", name=name, nearest=nearest))
     return await _make(request, wish)
 
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, func, select, update
 
-from botservice.conversation.reminder import Reminder, Repeats, find_zone, next_time
+from botservice.conversation.reminder import Reminder, Repeats, next_time, stored_zone
 from botservice.conversation.schedule import next_by_rule
 from botservice.core.messages import Author, storable
 from botservice.core.states import ReminderStatus
@@ -212,7 +212,7 @@ def _following(reminder: Reminder, after: datetime) -> datetime | None:
         return next_by_rule(reminder.rule, reminder.time_zone, after)
     if reminder.repeats is None:
         return None
-    return next_time(reminder.starts_at, reminder.repeats, find_zone(reminder.time_zone) or UTC, after)
+    return next_time(reminder.starts_at, reminder.repeats, stored_zone(reminder.time_zone), after)
 
 
 def _is_by(author: Author) -> ColumnElement[bool]:

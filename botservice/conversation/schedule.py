@@ -13,12 +13,25 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from botservice.conversation.reminder import find_zone
+from botservice.conversation.reminder import find_nearest_zone, find_zone, stored_zone
 
 _OFTENEST: Final = 5  # minutes
 _DAYS: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 _TIME: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)", re.ASCII)
-_ZONE: Final = re.compile(r"[A-Za-z_]{1,40}(/[A-Za-z0-9_+-]{1,40}){1,2}|UTC", re.ASCII)
+_ZONE: Final = re.compile(r"[A-Za-z_]{1,40}(/[A-Za-z0-9_+-]{1,40}){1,2}|UTC|GMT|[CEW]ET|[EMH]ST", re.ASCII)
+_LIKE_A_ZONE: Final = re.compile(r"[^\W\d]{1,40}(/[\w+-]{1,40}){1,2}")
+_REGIONS: Final = (
+    "africa",
+    "america",
+    "antarctica",
+    "arctic",
+    "asia",
+    "atlantic",
+    "australia",
+    "europe",
+    "indian",
+    "pacific",
+)
 _FIELDS: Final = 5
 
 
@@ -30,11 +43,13 @@ class ScheduleWish:
         rule: Five fields of cron.
         zone: The place whose time is meant, where one is named.
         text: What is to be done.
+        mistyped_zone: What stands in the place of a zone and is like the name of one, and that name.
     """
 
     rule: str
     zone: ZoneInfo | None
     text: str
+    mistyped_zone: tuple[str, str] | None = None
 
 
 def read_schedule(arguments: str) -> ScheduleWish | None:
@@ -51,13 +66,21 @@ def read_schedule(arguments: str) -> ScheduleWish | None:
     zone = find_zone(rest[0]) if rest and _ZONE.fullmatch(rest[0]) else None
     count = used + (zone is not None)
     text = arguments.split(None, count)[count].strip() if len(words) > count else ""
-    return ScheduleWish(rule, zone, text)
+    return ScheduleWish(rule, zone, text, _find_mistyped(rest[0]) if rest and zone is None else None)
+
+
+def _find_mistyped(word: str) -> tuple[str, str] | None:
+    """Return a word that is meant as a time zone, and the nearest one; None for another word, such as and/or."""
+    if _LIKE_A_ZONE.fullmatch(word) is None:
+        return None
+    is_of_region = word.partition("/")[0].lower() in _REGIONS
+    nearest = find_nearest_zone(word, likeness=0.0 if is_of_region else 0.75)
+    return None if nearest is None else (word, nearest)
 
 
 def next_by_rule(rule: str, time_zone: str, after: datetime) -> datetime | None:
     """Return the first time of a rule that is later than a moment; None if it never comes again."""
-    zone = find_zone(time_zone) or UTC
-    moment = next(iter(CronSim(rule, after.astimezone(zone))), None)
+    moment = next(iter(CronSim(rule, after.astimezone(stored_zone(time_zone)))), None)
     return None if moment is None else moment.astimezone(UTC)
 
 

@@ -33,6 +33,7 @@ ANNA = Author("messenger", "7", "anna")
         ("every 2 hours look", "0 */2 * * *", None, "look"),
         ("every hour look", "0 * * * *", None, "look"),
         ("every 15 minutes UTC look", "*/15 * * * *", "UTC", "look"),
+        ("daily 18:30 CET look", "30 18 * * *", "CET", "look"),
         ("0 9 * * 1-5 look at 9", "0 9 * * 1-5", None, "look at 9"),
         ("0 9 1 jan mon America/Argentina/Buenos_Aires x", "0 9 1 jan mon", "America/Argentina/Buenos_Aires", "x"),
         ("daily 18:30", "30 18 * * *", None, ""),
@@ -42,6 +43,11 @@ ANNA = Author("messenger", "7", "anna")
 def test_what_people_write_becomes_a_rule(written, rule, zone, text):
     wish = read_schedule(written)
     assert (wish.rule, wish.zone and wish.zone.key, wish.text) == (rule, zone, text)
+
+
+@pytest.mark.parametrize("written", ["and/or", "src/main", "tests/unit", "https://x.org", "TCP/IP", "a/" + "b" * 900])
+def test_a_word_with_a_stroke_is_not_taken_for_a_mistyped_zone(written):
+    assert read_schedule(f"daily 09:00 {written} look").mistyped_zone is None
 
 
 @pytest.mark.parametrize(
@@ -141,6 +147,9 @@ async def test_in_groups_only_owners_and_alone_everybody_who_has_access(chat):
         ("/schedule * * * * * x", "too often, or never"),
         ("/schedule 0 0 31 2 * x", "Write when, and what I shall do"),
         ("/schedule daily 09:00 " + "x" * 2001, "at most 2"),
+        ("/schedule daily 09:00 Europ/Madrid x", "no time zone Europ/Madrid. Did you mean Europe/Madrid?"),
+        ("/schedule daily 09:00 europe/madird x", "no time zone europe/madird. Did you mean Europe/Madrid?"),
+        ("/schedule 0 9 * * 1 America/NewYork x", "Did you mean America/New_York?"),
         ("/schedules", "There is no schedule here"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.conversation.reminder import Repeats, find_zone, next_time, read_moment, spell
+from botservice.conversation.reminder import Repeats, find_zone, next_time, read_moment, refuse_zone, spell, stored_zone
 
 MADRID = ZoneInfo("Europe/Madrid")
 
@@ -37,6 +37,29 @@ def test_what_is_no_date_with_a_time_is_no_moment(text):
 @pytest.mark.parametrize("name", ["", "Nowhere", "America", "../etc/passwd", "/etc/passwd", "a\0b"])
 def test_what_is_no_time_zone_is_none(name):
     assert find_zone(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("Europe/Madird", "did you mean Europe/Madrid?"),
+        ("madrid", "did you mean Europe/Madrid?"),
+        ("Asia/Calcuta", "did you mean Asia/Calcutta?"),
+        ("UTC+2", "give an IANA name"),  # and not Etc/GMT+2, which is behind UTC
+        ("PST", "give an IANA name"),
+        ("x" * 9_000, "give an IANA name"),
+    ],
+)
+def test_a_mistyped_zone_is_refused_with_the_nearest_one(name, says):
+    said = refuse_zone(name)
+    assert says in said
+    assert len(said) < 200
+
+
+def test_a_stored_zone_that_this_machine_does_not_know_is_utc_and_logged(caplog):
+    assert stored_zone("Mars/Base") is UTC
+    assert "reminder.time_zone_unknown" in caplog.messages
+    assert stored_zone("Europe/Madrid") is MADRID
 
 
 def test_the_time_of_day_stays_where_clocks_are_changed():
