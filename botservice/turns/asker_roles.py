@@ -24,6 +24,8 @@ async def find_roles(access: Access, context: AgentContext, turn_id: int) -> lis
 
 
 def _find_askers(connection: Connection, context: AgentContext, turn_id: int) -> list[Author | None]:
+    if context.is_unasked:  # nobody meant the bot, and nobody's right is lent to what it has to say
+        return [None]
     senders = list_askers(connection, turn_id)
     return [*senders, context.asker] if senders else [context.asker if _is_own_question(context) else None]
 

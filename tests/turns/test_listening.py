@@ -11,6 +11,7 @@ from standins.clocks import LastingMinute
 from standins.patience import PATIENT
 from turns.group_scenes import TwoModels, count_calls, decisions, gate_of, is_of_gate, settle
 from turns.messenger import Messenger, office
+from turns.ranks import obeying, rank_tools
 
 from botservice import AgentContext, Author, Storage
 from botservice.commands.standard import standard_commands
@@ -89,6 +90,23 @@ async def test_several_messages_are_decided_about_once_and_the_last_is_answered(
     assert json.loads(asked) == [{"Ann": "hm"}, {"Ben": "which floor was it?"}, {"Ann": "the one with the kitchen"}]
     assert await decisions(storage) == [GateDecision.YES]
     assert await history(storage) == ["hm", "which floor was it?", "the one with the kitchen", "Three."]
+
+
+@pytest.mark.any_database
+async def test_a_tool_that_wants_a_role_does_not_run_unasked(storage: Storage):
+    ran: list[tuple[str, int]] = []
+    models = TwoModels("yes")
+
+    def script(prompt):
+        return models(prompt) if is_of_gate(prompt) else obeying(prompt)
+
+    options = {"gate": gate_of(models), "access": OWNED, "tools": rank_tools(ran)}
+    async with group_with(storage, script, **options) as bot:
+        await say(bot, "hm", "we could use deploy 1")
+        assert [each.partition(": deploy")[0] for each in shown(bot)] == ["got: Error: not allowed"]
+        await bot.write("@ use deploy 2", order=9)
+        await bot.messenger.until(lambda: len(shown(bot)) == 2)
+    assert ran == [("deploy", 2)]
 
 
 async def test_what_addresses_the_bot_waits_for_nothing(sqlite_storage: Storage):
