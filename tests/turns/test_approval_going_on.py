@@ -11,7 +11,7 @@ from botservice.commands.standard import standard_commands
 from botservice.core.states import TurnStatus
 from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns import failed_turns
+from botservice.turns import unanswered_turns
 from botservice.turns.administration import retry_turn
 from botservice.turns.inbox import Inbox
 from botservice.turns.suspended_turns import SuspendedTurns
@@ -60,7 +60,7 @@ async def set_running(storage, turn_id):
 @pytest.mark.any_database
 @pytest.mark.parametrize("broken", ["attending", "the transport"])
 async def test_what_was_denied_does_not_run_after_an_error_on_the_way(storage, monkeypatch, broken):
-    monkeypatch.setattr(failed_turns, "turn_delay", lambda *_: 0.0)
+    monkeypatch.setattr(unanswered_turns, "turn_delay", lambda *_: 0.0)
     till, platform = Till(idempotent=True), Group()
     async with open_shop(storage, till, platform) as opened:
         bot = Shop(opened, till, Inbox(storage, opened.worker.wake))
@@ -80,7 +80,7 @@ async def test_a_turn_that_is_given_up_waits_no_more_and_does_not_run_what_was_d
     storage, monkeypatch
 ):
     delays = iter([0.0])
-    monkeypatch.setattr(failed_turns, "turn_delay", lambda *_: next(delays, None))
+    monkeypatch.setattr(unanswered_turns, "turn_delay", lambda *_: next(delays, None))
     till, platform = Till(idempotent=True), Group()
     async with open_shop(storage, till, platform) as opened:
         bot = Shop(opened, till, Inbox(storage, opened.worker.wake))
