@@ -165,6 +165,53 @@ async def test_open_webui_chats_and_asks_for_titles_that_leave_nothing(storage):
     assert await count(storage, contexts) == 1
 
 
+CHAT = 'USER: """hello"""\nASSISTANT: """re: hello"""'
+CHORES = {
+    "title": user(TITLE),
+    "tags": user(f"### Task:\nGenerate 1-3 broad tags.\n### Chat History:\n<chat_history>\n{CHAT}\n</chat_history>"),
+    "completion": user(
+        "### Task:\nYou are an autocompletion system.\n### Context:\n"
+        f"<chat_history>\n{CHAT}\n</chat_history>\n<type>General</type>\n<text>hel</text>\n#### Output:\n"
+    ),
+    "emoji": user(
+        "Your task is to reflect the speaker's likely facial expression by a fitting emoji.\n\nMessage: ```hello```"
+    ),
+    "tools": [
+        {"role": "system", "content": 'Available Tools: [{"name": "search"}]\n\nYour task is to choose the tools.'},
+        *user(f"History:\n{CHAT}\nQuery: hello"),
+    ],
+    "LibreChat's title": user(
+        "Provide a concise, 5-word-or-less title for the conversation, using its same language, with no punctuation. "
+        f"only return the title itself.\n\nConversation:\n{CHAT}"
+    ),
+    "LibreChat's structured title": user(
+        "Analyze this conversation and provide:\n1. The detected language of the conversation\n"
+        f"2. A concise title in the detected language (5 words or less, no punctuation or quotation)\n\n{CHAT}"
+    ),
+}
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("chore", CHORES)
+async def test_what_clients_ask_about_a_conversation_is_no_part_of_it(storage, chore):
+    """Sources: open-webui, config.py and utils/middleware.py; LibreChat, @librechat/agents, src/utils/title.ts."""
+    async with connecting(storage, tools=[add]) as (served, client):
+        await client.chat.completions.create(model="botservice", user="u-1", messages=user("hello"))
+        answer = await client.chat.completions.create(model="botservice", user="u-1", messages=CHORES[chore])
+        assert answer.choices[0].message.content.startswith("re: ")
+        assert served.llm.tools[-1] == []
+    assert await said_in(storage, user="u-1") == [("user", "hello"), ("assistant", "re: hello")]
+
+
+@pytest.mark.any_database
+async def test_an_answer_from_documents_of_open_webui_is_part_of_the_conversation(storage):
+    """Source: open-webui, config.py, DEFAULT_RAG_TEMPLATE, which stands before the person's own words."""
+    asked = "### Task:\nRespond to the user query.\n<context>\nThe key is under the mat.\n</context>\n\nwhere is it?"
+    async with connecting(storage) as (_, client):
+        await client.chat.completions.create(model="botservice", user="u-1", messages=user(asked))
+    assert [text for _, text in await said_in(storage, user="u-1")] == [asked, f"re: {asked}"]
+
+
 @pytest.mark.any_database
 async def test_librechat_chats_with_headers_and_has_a_model_for_titles(storage):
     """Source: librechat.ai, custom endpoints: `headers`, `titleModel`."""

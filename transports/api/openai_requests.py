@@ -13,10 +13,19 @@ from transports.api.requests import ApiError
 STATELESS: Final = "-stateless"
 _LONGEST_ID: Final = 200  # characters
 _DATA_URL: Final = re.compile(r"data:([a-z0-9.+/-]{1,100});base64,", re.IGNORECASE)
-# Open WebUI asks for titles, tags and follow-up questions so: with the chat inside one message of the user.
+# Open WebUI asks for titles, tags and follow-up questions so: with the chat inside one message of the user. Its prompt
+# for answers from documents begins so too, without a chat.
 # Source: open-webui, backend/open_webui/config.py, DEFAULT_TITLE_GENERATION_PROMPT_TEMPLATE and those after it.
 _CHORE: Final = re.compile(r"### Task:\s")
 _CHAT_INSIDE: Final = "<chat_history>"
+# Sources: the same file, DEFAULT_EMOJI_GENERATION_PROMPT_TEMPLATE; LibreChat, @librechat/agents, src/utils/title.ts.
+_CHORES: Final = (
+    "Your task is to reflect the speaker's likely facial expression",
+    "Provide a concise, 5-word-or-less title for the conversation",
+    "Analyze this conversation and provide:\n1. The detected language of the conversation\n",
+)
+# Which of the client's tools to call. Source: the same file, DEFAULT_TOOLS_FUNCTION_CALLING_PROMPT_TEMPLATE.
+_CHORE_OF_SYSTEM: Final = "Available Tools: "
 _CONVERSATION_HEADERS: Final = ("x-conversation-id", "x-openwebui-chat-id")
 _USER_HEADERS: Final = ("x-user-id", "x-openwebui-user-id")
 
@@ -58,7 +67,12 @@ def read_chat(fields: Mapping[str, Any], headers: Mapping[str, str]) -> Asked:
     """
     options = fields.get("stream_options")
     has_usage = isinstance(options, Mapping) and options.get("include_usage") is True
-    return _read(fields, headers, _last_of_user(fields.get("messages"), "messages"), has_usage=has_usage)
+    messages = fields.get("messages")
+    content = _last_of_user(messages, "messages")
+    first = messages[0] if isinstance(messages, list) else None
+    told = first.get("content") if isinstance(first, Mapping) and first.get("role") == "system" else None
+    is_chore = isinstance(told, str) and told.startswith(_CHORE_OF_SYSTEM)
+    return _read(fields, headers, content, has_usage=has_usage, is_chore=is_chore)
 
 
 def read_responses(fields: Mapping[str, Any], headers: Mapping[str, str]) -> Asked:
@@ -74,7 +88,9 @@ def read_responses(fields: Mapping[str, Any], headers: Mapping[str, str]) -> Ask
     return _read(fields, headers, content, has_usage=True)
 
 
-def _read(fields: Mapping[str, Any], headers: Mapping[str, str], content: Any, *, has_usage: bool) -> Asked:
+def _read(
+    fields: Mapping[str, Any], headers: Mapping[str, str], content: Any, *, has_usage: bool, is_chore: bool = False
+) -> Asked:
     text, files = _read_content(content)
     conversation = fields.get("conversation")
     if isinstance(conversation, Mapping):
@@ -84,7 +100,8 @@ def _read(fields: Mapping[str, Any], headers: Mapping[str, str], content: Any, *
     model = fields.get("model")
     if model is not None and not isinstance(model, str):
         raise ApiError(400, '"model" must be a text')
-    is_about_one = (model or "").endswith(STATELESS) or (_CHORE.match(text) is not None and _CHAT_INSIDE in text)
+    is_chore = is_chore or text.startswith(_CHORES) or (_CHORE.match(text) is not None and _CHAT_INSIDE in text)
+    is_about_one = is_chore or (model or "").endswith(STATELESS)
     return Asked(
         text,
         files,
