@@ -130,7 +130,7 @@ async def _list_roles(request: CommandRequest) -> CommandAnswer:
     if request.role is not AccessRole.OWNER or not request.message.is_private:
         own = await storage.read(lambda connection: access.tool_roles(connection, author))
         return CommandAnswer(request.say("roles.own", roles=code_span(", ".join(sorted(own)) or "blocked")))
-    held = await storage.read(access.list_roles)
+    held = await storage.read(lambda connection: access.list_roles(connection, request.now))
     lines = (request.say("roles.entry", name=name, roles=", ".join(sorted(roles))) for name, roles in held.items())
     return CommandAnswer(bulleted(lines) if held else request.say("roles.none"))
 

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from botservice.config.settings import Settings
@@ -136,10 +136,10 @@ class Access:
         more = of_access.get(role, set()) if role is not None else set()
         return frozenset({GUEST_ROLE, *more, *list_person_roles(connection, person)})
 
-    def list_roles(self, connection: Connection) -> dict[str, set[str]]:
+    def list_roles(self, connection: Connection, now: datetime) -> dict[str, set[str]]:
         """Return the accounts that have more than the role of a guest, with their roles."""
         held: dict[str, set[str]] = {}
-        for entry in self.entries(connection, datetime.max.replace(tzinfo=UTC)):
+        for entry in self.entries(connection, now):
             if entry.subject.kind is SubjectKind.PERSON and entry.role in (AccessRole.OWNER, AccessRole.MEMBER):
                 held.setdefault(entry.subject.name, set()).update({entry.role.value, *entry.roles})
         return held
@@ -151,7 +151,8 @@ class Access:
             SetBySettings: the settings say otherwise.
             BotServiceError: the name is nobody's, or a role is no name.
         """
-        if not is_identity(name) or Subject.of(name).kind is not SubjectKind.PERSON:
+        is_chat = Subject.of(name).kind is SubjectKind.CHAT or Author(id=name.partition(":")[2]).is_chat
+        if not is_identity(name) or is_chat:
             raise BotServiceError(f"{name!r} names no person: say platform:id, such as telegram:42")
         wrong = sorted(each for each in roles if not is_role(each))
         if wrong or not roles:

@@ -284,6 +284,7 @@ async def test_only_owners_give_roles_and_only_to_people(storage):
         assert await bot.ask("anna", "use deploy 1") == "got: deployed"
 
 
+@pytest.mark.any_database
 async def test_roles_lists_all_for_owners_in_private_and_ones_own_elsewhere(storage):
     async with team(storage) as bot:
         await bot.ask("olga", role("anna", "deployer", "oncall"))
