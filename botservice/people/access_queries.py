@@ -19,6 +19,7 @@ from botservice.storage.tables.people import (
     access_listening,
     access_refusals,
     access_roles,
+    ended_logins,
     identities,
     person_roles,
 )
@@ -283,3 +284,21 @@ def take_code(connection: Connection, code: str, now: datetime, owe: Owe) -> Acc
 def is_heard_of(connection: Connection, platform: str) -> bool:
     """Return whether a platform is built in, or somebody there has written or is named: own transports have others."""
     return platform in BUILT_IN or is_platform_seen(connection, platform)
+
+
+# Logins of the owner that have ended
+
+_insert_ended_login = upserting(ended_logins, "digest")
+_IS_ENDED = select(ended_logins.c.digest).where(ended_logins.c.digest == bindparam("digest"))
+_DELETE_OLD_LOGINS = delete(ended_logins).where(ended_logins.c.expires_at < bindparam("now"))
+
+
+def store_ended_login(connection: Connection, digest: str, now: datetime, expires_at: datetime) -> None:
+    """Store that a login was ended, and delete those that have expired."""
+    connection.execute(_DELETE_OLD_LOGINS, {"now": now})
+    connection.execute(_insert_ended_login(connection), {"digest": digest, "expires_at": expires_at})
+
+
+def is_login_ended(connection: Connection, digest: str) -> bool:
+    """Return whether a login was ended."""
+    return connection.execute(_IS_ENDED, {"digest": digest}).first() is not None

@@ -9,7 +9,9 @@ from sqlalchemy import BigInteger, ColumnElement, bindparam, delete, func, inser
 from botservice.agent.questions import ToolQuestions
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.conversation.chat_messages import INTERRUPTED
+from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.field_codec import decode, dumps, encode, loads
+from botservice.conversation.queries import find_context
 from botservice.core.messages import Author
 from botservice.core.states import TurnStatus
 from botservice.storage.database import Connection, Storage
@@ -178,6 +180,13 @@ def forget_places(connection: Connection, context_id: int) -> None:
 def find_open(connection: Connection, context_id: int) -> list[WaitingCall]:
     """Return the calls of a context that its turns wait with, oldest first, also those that were decided."""
     return [_read(row) for row in connection.execute(_OF_CONTEXT, {"context": context_id}).all()]
+
+
+def is_awaiting_approval(connection: Connection, keys: ContextKeys) -> bool:
+    """Return whether a call of a conversation waits for a decision."""
+    context_id = find_context(connection, keys)
+    pending = [] if context_id is None else find_open(connection, context_id)
+    return any(each.kind is PendingKind.APPROVAL and each.is_waiting for each in pending)
 
 
 def find_of_context(connection: Connection, context_id: int) -> list[WaitingCall]:

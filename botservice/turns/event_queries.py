@@ -7,18 +7,20 @@ from typing import Any
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from botservice.conversation.context_keys import ContextKeys
-from botservice.conversation.queries import find_or_insert_context
+from botservice.conversation.queries import find_context, find_or_insert_context
 from botservice.core.states import EventKind, TurnStatus
 from botservice.storage.database import Connection, Row, Storage
 from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conditions import (
+    DELIVERY_IS_OWED,
     EVENT_IS_CHANGE,
     EVENT_IS_EXTERNAL,
     EVENT_IS_UNHANDLED,
     TURN_IS_OPEN,
     TURN_IS_QUEUED,
 )
-from botservice.storage.tables.conversations import contexts, events, turns
+from botservice.storage.tables.conversations import contexts, deliveries, events, turns
+from botservice.turns.call_queries import find_open
 from botservice.turns.queries import insert_turn
 from botservice.turns.turn import InboundEvent, set_due
 
@@ -78,6 +80,7 @@ _GATHERING_TURN = (
 )
 
 _BY_KEY = select(events.c.id, events.c.received_at).where(events.c.key == bindparam("key"))
+_RAW = select(events.c.raw).where(events.c.key == bindparam("key"))
 _LET_GO = update(events).where(events.c.id == bindparam("row")).values(key=bindparam("as_key"))
 
 
@@ -120,6 +123,11 @@ def find_event(connection: Connection, key: str) -> tuple[int, datetime] | None:
     """Return the id of the event with a key, and when it came."""
     row = connection.execute(_BY_KEY, {"key": key}).one_or_none()
     return None if row is None else (row.id, row.received_at)
+
+
+def find_raw_event(connection: Connection, key: str) -> bytes | None:
+    """Return an event as its platform delivered it, or None if it is not kept."""
+    return connection.execute(_RAW, {"key": key}).scalar_one_or_none()
 
 
 def let_go_of_key(connection: Connection, event_id: int, key: str) -> None:
@@ -295,3 +303,45 @@ _EMPTY = (
 def empty_events(connection: Connection, event_ids: Sequence[int], now: datetime) -> None:
     """Mark events as handled, and drop their content."""
     connection.execute(_EMPTY, {"ids": event_ids, "handled": now})
+
+
+# Whether something of a conversation, or of an event, is still to come
+
+_ANY_OPEN_TURN = select(turns.c.id).where(TURN_IS_OPEN, turns.c.context_id == bindparam("context")).limit(1)
+_ANY_OWED = select(deliveries.c.id).where(DELIVERY_IS_OWED, deliveries.c.context_id == bindparam("context")).limit(1)
+_HAS_ENDED = (
+    select(turns.c.id)
+    .join(events, events.c.turn_id == turns.c.id)
+    .where(
+        events.c.key == bindparam("key"),
+        turns.c.finished_at.is_not(None),
+        ~select(deliveries.c.id).where(DELIVERY_IS_OWED, deliveries.c.turn_id == turns.c.id).exists(),
+    )
+)
+
+
+def goes_on(connection: Connection, keys: ContextKeys) -> bool:
+    """Return whether a turn of a session runs, or waits for nothing any more, or something is to be shown or asked."""
+    context_id = find_context(connection, keys)
+    if context_id is None:
+        return False
+    if any(
+        connection.execute(query, {"context": context_id}).first() is not None for query in (_ANY_OPEN_TURN, _ANY_OWED)
+    ):
+        return True
+    pending = find_open(connection, context_id)
+    undecided = {each.turn_id for each in pending if each.is_waiting and (each.exchange is None or each.is_told)}
+    return any(each.turn_id not in undecided for each in pending)
+
+
+def has_question(connection: Connection, keys: ContextKeys) -> bool:
+    """Return whether a tool waits for an answer of the person."""
+    context_id = find_context(connection, keys)
+    return context_id is not None and any(
+        each.exchange is not None and each.is_waiting for each in find_open(connection, context_id)
+    )
+
+
+def is_over(connection: Connection, key: str) -> bool:
+    """Return whether the turn of an event has ended and nothing of it is left to be printed."""
+    return connection.execute(_HAS_ENDED, {"key": key}).first() is not None

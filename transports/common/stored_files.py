@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
 from botservice.core.errors import DeliveryError, DeliveryRefused
 from botservice.core.messages import Attachment
-from botservice.storage.blobs import digest_of
-from botservice.storage.database import Storage
-from transports.common.queries import find_file
+from botservice.storage.blobs import digest_of, read_blobs
+from botservice.storage.database import Connection, Storage
 
 
 def name_file(attachment: Attachment) -> dict[str, Any]:
@@ -20,6 +20,12 @@ def name_file(attachment: Attachment) -> dict[str, Any]:
 def ending_of(mime_type: str) -> str:
     """Return how the name of a file without a name ends."""
     return f".{mime_type.partition('/')[2].partition(';')[0].partition('+')[0] or 'bin'}"
+
+
+def find_file(connection: Connection, keys: ContextKeys, digest: str) -> bytes | None:
+    """Return the bytes of a file of a conversation, or None if they are not kept."""
+    context_id = find_context(connection, keys)
+    return None if context_id is None else read_blobs(connection, context_id, [digest]).get(digest)
 
 
 async def read_stored_file(storage: Storage | None, context_keys: Mapping[str, str], file: Mapping[str, Any]) -> bytes:

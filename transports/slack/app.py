@@ -13,6 +13,7 @@ from botservice.core.capabilities import Capabilities
 from botservice.core.errors import BotServiceError
 from botservice.core.messages import InboundMessage, Message
 from botservice.storage.database import Storage
+from botservice.turns.call_queries import is_awaiting_approval
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
@@ -33,7 +34,6 @@ from transports.slack.intake import SlackIntake
 from transports.slack.interactions import Interactions
 from transports.slack.live import SlackLiveAnswers, SlackTempo, Style
 from transports.slack.planning import plan_answer
-from transports.slack.queries import is_awaiting_approval
 from transports.slack.reading import SlackReader
 from transports.slack.refusals import SlackRefusals
 from transports.slack.sending import SlackSender

@@ -12,6 +12,7 @@ from botservice.storage.database import Storage
 from botservice.texts import in_language
 from botservice.texts.formatted import with_commands
 from botservice.turns.decisions import Decision
+from botservice.turns.event_queries import find_raw_event
 from botservice.turns.inbox import Inbox
 from botservice.turns.parsing_decisions import order_of as decision_of
 from botservice.turns.turn import InboundEvent
@@ -31,7 +32,7 @@ from transports.slack.inbound_events import (
     stored,
 )
 from transports.slack.interactions import Interactions, SlackPress, read_press, tell_presser
-from transports.slack.queries import find_askers, find_raw_event
+from transports.slack.queries import find_askers
 from transports.slack.workspaces import SlackPeople, Workspaces, find_in_time
 
 logger = logging.getLogger(__name__)

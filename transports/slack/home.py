@@ -8,13 +8,15 @@ from typing import Any, Final
 
 from botservice.conversation.context_keys import ContextKeys
 from botservice.core.messages import Author
-from botservice.storage.database import Storage
+from botservice.people.fact_queries import facts_of
+from botservice.people.queries import find_identity
+from botservice.storage.database import Connection, Storage
 from botservice.texts import date_in_language, in_language
 from transports.common.suggested_questions import questions_about_tools
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import context_keys
 from transports.slack.manifest import slash_command
-from transports.slack.queries import list_facts, list_own_words, read_usage
+from transports.slack.queries import list_own_words, read_usage
 from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.workspaces import SlackPeople, Workspace, Workspaces
 
@@ -73,7 +75,7 @@ async def _kept(storage: Storage, person: Author, say: Say, language: str | None
 
 async def _known(storage: Storage, person: Author, say: Say) -> Section | None:
     """Return what is known of a person, in the words in which it is kept."""
-    found = await storage.read(lambda connection: list_facts(connection, person))
+    found = await storage.read(lambda connection: _list_facts(connection, person))
     if not found:
         return None
     # As Slack's own markup shows it letter by letter, pinging nobody.
@@ -81,6 +83,12 @@ async def _known(storage: Storage, person: Author, say: Say) -> Section | None:
     if len(found) > _MAX_FACTS:
         shown.append(say("home.more", count=len(found) - _MAX_FACTS))
     return say("home.known"), [*_packed(shown), say("home.how", command=slash_command())]
+
+
+def _list_facts(connection: Connection, person: Author) -> list[str]:
+    """Return what is known of a person, in the words in which it is kept."""
+    identity = find_identity(connection, person)
+    return [] if identity is None else [fact.text for fact in facts_of(connection, identity.person_id)]
 
 
 def _packed(lines: Sequence[str]) -> list[str]:

@@ -21,7 +21,6 @@ from botservice.storage.database import Storage
 from botservice.storage.encryption import Cipher
 from botservice.telemetry.logs import register_secret
 from transports.slack.queries import (
-    StoredInstallation,
     add_oauth_state,
     delete_installation,
     find_installation,
@@ -31,7 +30,7 @@ from transports.slack.queries import (
     store_tokens,
     take_oauth_state,
 )
-from transports.slack.workspaces import Workspace
+from transports.slack.workspaces import StoredInstallation, Workspace
 
 logger = logging.getLogger(__name__)
 

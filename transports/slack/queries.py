@@ -13,8 +13,6 @@ from botservice.core.messages import Author
 from botservice.core.states import DeliveryStatus, EventKind, Outcome
 from botservice.people.access_queries import read_names, read_roles
 from botservice.people.access_values import AccessRole
-from botservice.people.fact_queries import facts_of
-from botservice.people.queries import find_identity
 from botservice.storage.statements import of_each_database, upserting
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED, EVENT_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
@@ -27,10 +25,9 @@ from botservice.storage.tables.platforms import (
     slack_titles,
 )
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.call_queries import find_open
-from botservice.turns.waiting_calls import PendingKind
-from transports.common.queries import are_owed, find_offered, has_arrived
+from botservice.turns.delivery_queries import are_owed, find_offered, has_arrived
 from transports.slack.inbound_events import SlackMessage, asker_of, stored_message
+from transports.slack.workspaces import StoredInstallation
 
 _PLATFORM: Final = "slack"
 _SAID_BY_PERSON = (messages.c.author_platform == _PLATFORM) & (messages.c.author_id == bindparam("person"))
@@ -38,25 +35,6 @@ _RECENT_DELIVERIES: Final = 100_000  # so far back an answer is looked for: noth
 
 
 # Installations
-
-
-@dataclass(frozen=True, slots=True)
-class StoredInstallation:
-    """A row of `slack_installations`; the tokens are encrypted."""
-
-    enterprise_id: str
-    team_id: str
-    team_name: str | None
-    is_enterprise: bool
-    app_id: str | None
-    bot_id: str | None
-    bot_user_id: str
-    scopes: str
-    token: bytes
-    installed_by: str | None
-    installed_at: datetime
-    refresh_token: bytes | None = None
-    token_expires_at: datetime | None = None
 
 
 _installed = slack_installations.c
@@ -221,7 +199,6 @@ def mark_renamed(connection: Connection, keys: ContextKeys, thread_ts: str, now:
 
 # What was asked
 
-_RAW = select(events.c.raw).where(events.c.key == bindparam("key"))
 _ASKED = select(events.c.raw, events.c.context_id).where(events.c.turn_id == bindparam("turn")).order_by(events.c.id)
 _CHANGES = select(events.c.raw, events.c.kind).where(
     EVENT_IS_EXTERNAL, events.c.context_id == bindparam("context"), events.c.external_id == bindparam("ts")
@@ -232,11 +209,6 @@ _LAST_CHANGE = (
     .limit(1)
 )
 _WAS_DELETED = _CHANGES.where(events.c.kind == EventKind.DELETE.value).limit(1)
-
-
-def find_raw_event(connection: Connection, key: str) -> bytes | None:
-    """Return an event as Slack delivered it, or None if it is not kept."""
-    return connection.execute(_RAW, {"key": key}).scalar_one_or_none()
 
 
 def find_question(connection: Connection, turn_id: int) -> SlackMessage | None:
@@ -275,13 +247,6 @@ def find_askers(connection: Connection, context_keys: Mapping[str, str], ts: str
         return None if is_late and not is_known else frozenset()
     askers = [asker_of(each) for each in offered.asked]
     return frozenset(each for each in askers if each is not None)
-
-
-def is_awaiting_approval(connection: Connection, keys: ContextKeys) -> bool:
-    """Return whether a call of a conversation waits for a decision."""
-    context_id = find_context(connection, keys)
-    pending = [] if context_id is None else find_open(connection, context_id)
-    return any(each.kind is PendingKind.APPROVAL and each.is_waiting for each in pending)
 
 
 # What was said
@@ -372,12 +337,6 @@ def read_usage(connection: Connection, account: str) -> SlackUsage:
     """Return how much a person has said to the bot, and where."""
     count, conversations, since = connection.execute(_COUNTS, {"person": account}).one()
     return SlackUsage(count, conversations, since, list(connection.execute(_PLACES, {"person": account}).scalars()))
-
-
-def list_facts(connection: Connection, person: Author) -> list[str]:
-    """Return what is known of a person, in the words in which it is kept."""
-    identity = find_identity(connection, person)
-    return [] if identity is None else [fact.text for fact in facts_of(connection, identity.person_id)]
 
 
 # What people think of answers

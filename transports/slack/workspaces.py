@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as value_of
+from datetime import datetime
 from typing import Any, Final, Protocol
 
 from cachetools import FIFOCache
@@ -57,6 +58,25 @@ class Workspace:
     bot_user_id: str
     bot_id: str | None = None
     name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredInstallation:
+    """A row of `slack_installations`; the tokens are encrypted."""
+
+    enterprise_id: str
+    team_id: str
+    team_name: str | None
+    is_enterprise: bool
+    app_id: str | None
+    bot_id: str | None
+    bot_user_id: str
+    scopes: str
+    token: bytes
+    installed_by: str | None
+    installed_at: datetime
+    refresh_token: bytes | None = None
+    token_expires_at: datetime | None = None
 
 
 def is_rotating(token: str, answer: Mapping[str, Any]) -> bool:

@@ -13,7 +13,6 @@ from telegram.error import BadRequest, Forbidden, TelegramError
 
 from botservice.people.names import is_direct_topic
 from botservice.storage.database import Storage
-from botservice.turns.delivery_queries import note_refused, refused_in
 from botservice.turns.turn import StoredEvent
 from transports.common.refusals import Refusals
 from transports.telegram.failures import (
@@ -27,6 +26,7 @@ from transports.telegram.failures import (
 from transports.telegram.formatting import DATE_TIME
 from transports.telegram.inbound_events import asker_of, field, integer, stored_update
 from transports.telegram.keyboards import has_styles, without_styles
+from transports.telegram.queries import note_refused, refused_in
 
 logger = logging.getLogger(__name__)
 

@@ -17,12 +17,12 @@ from botservice.people.access_queries import move_chat
 from botservice.people.names import chat_name
 from botservice.storage.statements import upserting
 from botservice.storage.tables.conditions import CALL_IS_OPEN, DELIVERY_HAS_BUTTONS, DELIVERY_IS_OWED
-from botservice.storage.tables.conversations import deliveries, messages
+from botservice.storage.tables.conversations import deliveries, messages, refused_forms
 from botservice.storage.tables.platforms import telegram_menus
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.buttons import read_buttons
+from botservice.turns.delivery_queries import find_offered
 from botservice.turns.listening_queries import move_decisions
-from transports.common.queries import find_offered
 from transports.telegram.inbound_events import asker_of
 
 _PLATFORM: Final = "telegram"
@@ -79,6 +79,25 @@ def move_group(connection: Connection, old: Mapping[str, str], new: Mapping[str,
     move_decisions(connection, chat_name(old), chat_name(new))
     move_reader(connection, chat_name(old), chat_name(new))
     return rename_context(connection, ContextKeys.of(old), ContextKeys.of(new))
+
+
+# Which forms of messages a conversation has refused
+_REFUSED_FORMS: Final = select(refused_forms.c.form).where(refused_forms.c.context_id == bindparam("context"))
+
+
+def refused_in(connection: Connection, context_keys: Mapping[str, str]) -> set[str]:
+    """Return the forms of messages that a conversation has refused."""
+    context_id = find_context(connection, ContextKeys.of(context_keys))
+    return set() if context_id is None else set(connection.execute(_REFUSED_FORMS, {"context": context_id}).scalars())
+
+
+def note_refused(connection: Connection, context_keys: Mapping[str, str], form: str, now: datetime) -> bool:
+    """Take note that a conversation refuses a form; return whether that was news."""
+    context_id = find_context(connection, ContextKeys.of(context_keys))
+    if context_id is None or form in connection.execute(_REFUSED_FORMS, {"context": context_id}).scalars():
+        return False
+    connection.execute(refused_forms.insert().values(context_id=context_id, form=form, refused_at=now))
+    return True
 
 
 @dataclass(frozen=True, slots=True)

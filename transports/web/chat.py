@@ -18,11 +18,10 @@ from transports.web import inbound_events
 from transports.web.backend import Backend, Refusal
 from transports.web.conversations import find_mine
 from transports.web.files import BROWSER_FILES, BROWSER_FILES_BYTES
-from transports.web.inbound_events import FIRST, chat_of, session_in
+from transports.web.inbound_events import FIRST, chat_of, find_chat, session_in
 from transports.web.outbound import SHOWN_IMAGES
 from transports.web.owner_token import Mode, PageAccess
 from transports.web.pages import HEADERS, PageRenderer
-from transports.web.queries import find_chat
 from transports.web.requests import (
     chat_of_fields,
     chat_of_request,

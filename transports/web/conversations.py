@@ -15,7 +15,7 @@ from starlette.responses import JSONResponse, Response
 
 from botservice.commands.command import Command
 from botservice.commands.why import explain, read_sources
-from botservice.conversation.queries import VERDICTS, set_metadata
+from botservice.conversation.queries import VERDICTS, set_metadata, write_feedback
 from botservice.conversation.step_records import read_steps
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Author, Role
@@ -26,12 +26,12 @@ from botservice.privacy.forgetting import forget_chat
 from botservice.storage.database import Connection
 from botservice.texts.formatted import Value, say
 from botservice.turns.exchanges import find_attempt
+from botservice.turns.page_queries import find_answered_turn, find_saying, list_conversations, list_messages, list_told
 from transports.web.backend import Backend, Refusal
 from transports.web.files import parse_text, without_contents
-from transports.web.inbound_events import FIRST, NAME, is_mine
+from transports.web.inbound_events import FIRST, NAME, find_chat, is_mine, session_in
 from transports.web.outbound import iso
 from transports.web.pages import HEADERS
-from transports.web.queries import find_chat, find_saying, list_conversations, list_messages, list_told, store_verdict
 from transports.web.requests import chat_of_fields, chat_of_request, read_fields, row_number, session_of_request
 from transports.web.sessions import browser_of
 from transports.web.streaming import Hub
@@ -246,6 +246,12 @@ _NO_ANSWER: Final = "This answer is not there, or nothing is kept of how it was 
 
 def _say(key: str, /, **values: Value) -> FormattedText:
     return say(key, None, **values)
+
+
+def store_verdict(connection: Connection, chat: str, message_id: int, verdict: str | None, now: datetime) -> bool:
+    """Store the rating of an answer in a chat, or with None delete it; return whether there is such an answer."""
+    turn_id = find_answered_turn(connection, find_chat(connection, chat), message_id)
+    return turn_id is not None and write_feedback(connection, turn_id, Author(NAME, session_in(chat)), verdict, now)
 
 
 def explain_answer(connection: Connection, chat: str, message_id: int) -> dict[str, Any] | None:

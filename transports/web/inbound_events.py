@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from botservice.conversation.context_keys import ContextKeys
+from botservice.conversation.queries import find_context
 from botservice.core.messages import Attachment, Author, InboundMessage, is_blank
 from botservice.core.states import EventKind
+from botservice.storage.database import Connection
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.turn import InboundEvent, StoredEvent
 from transports.web.backend import Refusal
@@ -70,6 +73,11 @@ def context_keys(chat: str) -> dict[str, str]:
     session, _, conversation = chat.partition("/")
     keys = {"transport": NAME, "session_id": session}
     return keys | {"thread_id": conversation} if conversation else keys
+
+
+def find_chat(connection: Connection, chat: str) -> int | None:
+    """Return the id of a chat's context, or None before the first message."""
+    return find_context(connection, ContextKeys.of(context_keys(chat)))
 
 
 def chat_in(keys: Mapping[str, str]) -> str:

@@ -13,13 +13,12 @@ from botservice.storage.database import Connection
 from botservice.storage.references import full_text_of
 from botservice.turns.approval_message import readable
 from botservice.turns.buttons import read_buttons, write_buttons
+from botservice.turns.page_queries import ASIDE
 from botservice.turns.parsing_decisions import order_of
 from botservice.turns.transport import BUTTONS, Payload
 from transports.common.growing_answer import Step
 from transports.web.files import without_contents
 
-ASIDE: Final = "aside"
-"""What the payload of a message of the service itself begins with, by which it is found."""
 SHOWN_IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 Shown = dict[str, Any]

@@ -13,10 +13,10 @@ from typing import Final
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
+from botservice.people.access_queries import is_login_ended, store_ended_login
 from botservice.people.identities import Browser
 from transports.web.backend import Backend
 from transports.web.owner_token import LOGIN_SECONDS, cookie_name
-from transports.web.queries import is_login_ended, store_ended_login
 
 SESSION_COOKIE: Final = "botservice-session"
 SESSION_SECONDS: Final = 400 * 24 * 3600  # the longest that browsers keep a cookie (RFC 6265bis, 5.5)

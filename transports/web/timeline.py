@@ -5,24 +5,22 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
+from botservice.conversation.context_keys import ContextKeys
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Attachment
 from botservice.core.states import Outcome
 from botservice.history.queries import find_message, find_position
 from botservice.storage.blobs import read_blobs
 from botservice.storage.database import Connection
-from botservice.storage.tables.conversations import deliveries, messages
 from botservice.turns.command_parsing import parse_command
-from botservice.turns.turn import StoredEvent
-from transports.web.inbound_events import is_mine, read_event, read_post
-from transports.web.markdown import render_formatted
-from transports.web.outbound import ASIDE, Card, Shown, iso, read_cards, show_buttons, show_message
-from transports.web.queries import (
+from botservice.turns.page_queries import (
     AFTER_MESSAGE,
     AFTER_POSITION,
+    ASIDE,
     BEFORE_POSITION,
     find_chat_state,
-    find_context_of_row,
+    find_context_of_delivery,
+    find_context_of_message,
     find_first_waiting,
     find_notice_payload,
     find_place,
@@ -32,6 +30,10 @@ from transports.web.queries import (
     list_shown,
     list_waiting,
 )
+from botservice.turns.turn import StoredEvent
+from transports.web.inbound_events import context_keys, is_mine, read_event, read_post
+from transports.web.markdown import render_formatted
+from transports.web.outbound import Card, Shown, iso, read_cards, show_buttons, show_message
 
 _END: Final = datetime(9999, 12, 31, tzinfo=UTC)
 _BEGINNING: Final = datetime(1, 1, 1, tzinfo=UTC)
@@ -107,7 +109,7 @@ class News:
 
 def read_news(connection: Connection, session: str, cursor: TimelineCursor, seen: StreamPosition) -> News:
     """Return what a session's page does not show yet."""
-    context = find_chat_state(connection, session)
+    context = find_chat_state(connection, ContextKeys.of(context_keys(session)))
     if context is None:
         return News(begins_anew=cursor.message_id > 0)
     version = context.deletion_version
@@ -137,7 +139,7 @@ def read_news(connection: Connection, session: str, cursor: TimelineCursor, seen
 
 def read_earlier(connection: Connection, session: str, before_id: int) -> RunSpan:
     """Return the messages before one."""
-    context = find_chat_state(connection, session)
+    context = find_chat_state(connection, ContextKeys.of(context_keys(session)))
     if context is None:
         return RunSpan()
     before = find_place(connection, context.id, before_id)
@@ -151,7 +153,7 @@ def read_earlier(connection: Connection, session: str, before_id: int) -> RunSpa
 
 def read_file(connection: Connection, session: str, message_id: int, index: int) -> Attachment | None:
     """Return a file of a message in any conversation of a session."""
-    context = find_context_of_row(connection, messages, message_id)
+    context = find_context_of_message(connection, message_id)
     if context is None or not is_mine(context.context_keys, session):
         return None
     found = find_message(connection, context.id, message_id)
@@ -160,7 +162,7 @@ def read_file(connection: Connection, session: str, message_id: int, index: int)
 
 def read_notice_file(connection: Connection, session: str, notice_id: int, index: int) -> Attachment | None:
     """Return a file of what a session was told that is no part of a conversation, such as an export."""
-    context = find_context_of_row(connection, deliveries, notice_id)
+    context = find_context_of_delivery(connection, notice_id)
     if context is None or not is_mine(context.context_keys, session):
         return None
     files = find_notice_payload(connection, context.id, notice_id).get("files", ())

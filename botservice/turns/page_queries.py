@@ -1,4 +1,4 @@
-"""Every statement of the browser's pages: its own table, and what it looks up in those of conversations."""
+"""Every statement of the browser's chat: its list of conversations, searching them, and what a page shows of one."""
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,11 +9,9 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Select,
-    Table,
     Text,
     and_,
     bindparam,
-    delete,
     exists,
     func,
     literal,
@@ -24,41 +22,20 @@ from sqlalchemy import (
 )
 
 from botservice.conversation.context_keys import ContextKeys
-from botservice.conversation.queries import find_context, write_feedback
-from botservice.core.messages import Author
 from botservice.core.states import Outcome, TurnStatus
 from botservice.history.queries import IS_SAID, OF_CONTEXT
-from botservice.storage.statements import upserting
 from botservice.storage.tables.conditions import CALL_IS_OPEN, MESSAGE_IS_OF_A_PERSON, TURN_IS_OPEN
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, steps, turns
-from botservice.storage.tables.people import ended_logins
 from botservice.storage.tables.platforms import feedback
 from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.queries import IS_COMMAND
 from botservice.turns.turn import StoredEvent
-from transports.web.inbound_events import NAME, context_keys, session_in
-from transports.web.outbound import ASIDE
 
 PAGE: Final = 100  # messages
+ASIDE: Final = "aside"
+"""What the payload of a message of the service itself begins with, by which it is found."""
+_BROWSER: Final = "web"
 _TITLE_LETTERS: Final = 300  # of the first message, that a title is made of
-
-
-# Logins
-
-_insert_ended_login = upserting(ended_logins, "digest")
-_IS_ENDED = select(ended_logins.c.digest).where(ended_logins.c.digest == bindparam("digest"))
-_DELETE_OLD_LOGINS = delete(ended_logins).where(ended_logins.c.expires_at < bindparam("now"))
-
-
-def store_ended_login(connection: Connection, digest: str, now: datetime, expires_at: datetime) -> None:
-    """Store that a login was ended, and delete those that have expired."""
-    connection.execute(_DELETE_OLD_LOGINS, {"now": now})
-    connection.execute(_insert_ended_login(connection), {"digest": digest, "expires_at": expires_at})
-
-
-def is_login_ended(connection: Connection, digest: str) -> bool:
-    """Return whether a login was ended."""
-    return connection.execute(_IS_ENDED, {"digest": digest}).first() is not None
 
 
 # Conversations of a person
@@ -85,6 +62,18 @@ _LISTED: Final = select(
 )
 
 
+_KEYS = select(contexts.c.id, contexts.c.context_keys)
+_CONTEXT_OF_MESSAGE = _KEYS.join(messages, messages.c.context_id == contexts.c.id).where(
+    messages.c.id == bindparam("row")
+)
+_CONTEXT_OF_DELIVERY = _KEYS.join(deliveries, deliveries.c.context_id == contexts.c.id).where(
+    deliveries.c.id == bindparam("row")
+)
+_ANSWERED_TURN = select(messages.c.answers_turn_id).where(
+    messages.c.context_id == bindparam("context"), messages.c.id == bindparam("message")
+)
+
+
 def list_conversations(
     connection: Connection, identity_id: int, before: int | None, limit: int | None
 ) -> Sequence[Any]:
@@ -102,23 +91,20 @@ def list_conversations(
     return connection.execute(query, {"identity": identity_id}).all()
 
 
-def find_context_of_row(connection: Connection, table: Table, row_id: int) -> Any | None:
-    """Return the id and the keys of the conversation that a row of messages or deliveries belongs to."""
-    query = select(contexts.c.id, contexts.c.context_keys).join(table, table.c.context_id == contexts.c.id)
-    return connection.execute(query.where(table.c.id == row_id)).one_or_none()
+def find_context_of_message(connection: Connection, message_id: int) -> Any | None:
+    """Return the id and the keys of the conversation that a message belongs to."""
+    return connection.execute(_CONTEXT_OF_MESSAGE, {"row": message_id}).one_or_none()
 
 
-def find_chat(connection: Connection, chat: str) -> int | None:
-    """Return the id of a chat's context, or None before the first message."""
-    return find_context(connection, ContextKeys.of(context_keys(chat)))
+def find_context_of_delivery(connection: Connection, delivery_id: int) -> Any | None:
+    """Return the id and the keys of the conversation that a delivery belongs to."""
+    return connection.execute(_CONTEXT_OF_DELIVERY, {"row": delivery_id}).one_or_none()
 
 
-def store_verdict(connection: Connection, chat: str, message_id: int, verdict: str | None, now: datetime) -> bool:
-    """Store the rating of an answer in a chat, or with None delete it; return whether there is such an answer."""
-    query = select(messages.c.answers_turn_id).where(messages.c.id == message_id)
-    in_chat = query.where(messages.c.context_id == find_chat(connection, chat))
-    turn_id = connection.execute(in_chat).scalar_one_or_none()
-    return turn_id is not None and write_feedback(connection, turn_id, Author(NAME, session_in(chat)), verdict, now)
+def find_answered_turn(connection: Connection, context_id: int | None, message_id: int) -> int | None:
+    """Return the turn that a message of a conversation answers."""
+    sought = {"context": context_id, "message": message_id}
+    return connection.execute(_ANSWERED_TURN, sought).scalar_one_or_none()
 
 
 # Searching them
@@ -246,7 +232,7 @@ def _are_notices(is_meant: Callable[[ColumnElement[int]], ColumnElement[bool]]) 
         ),
         ~_IS_REPLACED,
         not_(_IS_TAKEN_BACK),
-        deliveries.c.transport == NAME,
+        deliveries.c.transport == _BROWSER,
     )
 
 
@@ -308,7 +294,7 @@ _BUTTONS: Final = (
 # A conversation of the browser has one person alone.
 _VERDICT: Final = (
     select(feedback.c.verdict)
-    .where(feedback.c.turn_id == messages.c.answers_turn_id, feedback.c.platform == NAME)
+    .where(feedback.c.turn_id == messages.c.answers_turn_id, feedback.c.platform == _BROWSER)
     .limit(1)
     .scalar_subquery()
     .label("verdict")
@@ -338,7 +324,7 @@ _WAITING: Final = (
         turns.c.context_id == bindparam("context"),
         TURN_IS_OPEN,
         turns.c.status == TurnStatus.QUEUED.value,
-        turns.c.transport == NAME,
+        turns.c.transport == _BROWSER,
         events.c.id > bindparam("after"),
     )
     .order_by(events.c.id)
@@ -353,9 +339,9 @@ _OPEN_TURNS: Final = (
 _LAST_TURN: Final = select(func.max(turns.c.id)).where(turns.c.context_id == bindparam("context"))
 
 
-def find_chat_state(connection: Connection, chat: str) -> Any | None:
+def find_chat_state(connection: Connection, keys: ContextKeys) -> Any | None:
     """Return the id of a chat's context and how often something was deleted in it, or None before the first message."""
-    return connection.execute(_CONTEXT, {"key_hash": ContextKeys.of(context_keys(chat)).digest}).one_or_none()
+    return connection.execute(_CONTEXT, {"key_hash": keys.digest}).one_or_none()
 
 
 def find_place(connection: Connection, context_id: int, message_id: int) -> Any | None:
@@ -376,7 +362,7 @@ def list_shown(
 def find_notice_payload(connection: Connection, context_id: int, notice_id: int) -> Mapping[str, Any]:
     """Return what a notice of a context says; nothing where it is gone."""
     query = select(deliveries.c.payload).where(
-        deliveries.c.id == notice_id, deliveries.c.context_id == context_id, deliveries.c.transport == NAME
+        deliveries.c.id == notice_id, deliveries.c.context_id == context_id, deliveries.c.transport == _BROWSER
     )
     return connection.execute(query).scalar_one_or_none() or {}
 
