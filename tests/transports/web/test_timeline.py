@@ -33,7 +33,7 @@ def turn(*, started=None, finished=None, status="done", outcome="answered", sent
         for begin, end in sent
     ]
     row = SimpleNamespace(**row, status=status, outcome=outcome if finished is not None else None)
-    return TurnDetails(row, None, at(received), None, deliveries, (0, 0), None)
+    return TurnDetails(row, None, at(received), None, deliveries, (0, 0), None, None)
 
 
 CALL = {
