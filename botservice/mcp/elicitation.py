@@ -13,7 +13,7 @@ from botservice.core.messages import storable
 from botservice.core.quoting import shortened
 
 MOST_QUESTIONS: Final = 5  # of one call
-_MOST_FIELDS: Final = 10
+_MOST_FIELDS: Final = 20
 _MOST_OPTIONS: Final = 50
 _LARGEST_SCHEMA: Final = 16_000  # characters of JSON
 _LONGEST_MESSAGE: Final = 1_200

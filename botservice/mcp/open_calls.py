@@ -110,6 +110,7 @@ class OpenCalls:
         self._calls: dict[str, OpenCall] = {}
         self._one_at_a_time = asyncio.Lock()
         self._has_asked = False
+        self._is_told = False
 
     def take(self, key: str) -> OpenCall | None:
         """Return a call that waits for an answer, if it is still open here."""
@@ -134,7 +135,9 @@ class OpenCalls:
         self._has_asked = True
         running = [each for each in self._calls.values() if not each.is_held and not each.is_over]
         if len(running) != 1:
-            logger.warning("mcp.question_of_nobody", extra={"calls": len(running)})
+            level = logging.DEBUG if self._is_told else logging.WARNING  # a server may ask all day
+            logger.log(level, "mcp.question_of_nobody", extra={"calls": len(running)})
+            self._is_told = True
             for each in running:
                 each.notes.append("which of its calls asks was not to be told; make it again")
             return ElicitResult(action=ReplyAction.CANCEL.value)

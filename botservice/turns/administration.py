@@ -190,6 +190,7 @@ def _read_waiting(connection: Connection) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
     for row in connection.execute(_PENDING):
         what = f"a word about {row.tool}" if row.kind == PendingKind.APPROVAL.value else f"the result of {row.tool}"
+        what = what if row.question is None else f"an answer for {row.tool}"
         whose = f" of {row.author_name or row.author_id}" if row.author_name or row.author_id else ""
         since, until = f"{row.created_at:%Y-%m-%d %H:%M}", f"{row.expires_at:%Y-%m-%d %H:%M}"
         found.setdefault(row.turn_id, []).append(f"{what} (#{row.id}){whose}, since {since}, until {until} UTC")

@@ -66,7 +66,7 @@ class TurnStarter:
         if groups := {event.group_key for event, each in said if event.group_key and not each.is_addressed}:
             earlier = await find_earlier(self._storage, turn.context_id, groups, transport, before=turn.id)
             said = await read_meant(said, read, [*((each.event, each.message) for each in earlier), *said])
-        if context.has_open_calls:
+        if context.has_open_calls and Pause.of(context.metadata) is None:
             said = await self._storage.read(
                 lambda connection: [
                     (event, as_answer(connection, context.id, message, event.received_at)) for event, message in said

@@ -74,7 +74,7 @@ class TelegramWire:
         return len(self._questions(chat))
 
     def press(self, label: str, chat: int = 0) -> None:
-        newest = self._questions(chat)[-1]
+        newest = self._questions(chat, label)[-1]
         row = next(each for row in newest.buttons for each in row if each["text"] == label)
         self.api.person_presses(newest.chat_id, newest.message_id, row["callback_data"])
 
@@ -84,9 +84,9 @@ class TelegramWire:
     def wait(self, condition: Any, seconds: float = 60) -> None:
         self.api.wait_until(condition, timeout=seconds, what="it comes about")
 
-    def _questions(self, chat: int) -> list[Any]:
+    def _questions(self, chat: int, label: str = "Deny") -> list[Any]:
         shown = self.api.visible_messages(1000 + chat, from_bot=True)
-        return [each for each in shown if any(button["text"] == "Deny" for row in each.buttons for button in row)]
+        return [each for each in shown if any(button["text"] == label for row in each.buttons for button in row)]
 
 
 class SlackWire:

@@ -84,6 +84,7 @@ class TerminalTransport(Transport):
         self._is_stopped = False
         self._choices: tuple[Button, ...] = ()
         self._has_decided = False
+        self._is_going_on = False  # with what was decided
 
     async def start(self, inbox: Inbox, storage: Storage) -> None:
         """Take note of where events go."""
@@ -154,8 +155,8 @@ class TerminalTransport(Transport):
         choices = read_buttons(delivery.payload.get("choices"))
         if choices or not is_more:
             self._choices = choices
-        if not answers.strip() or is_more:
-            self._screen.note(text, is_waiting=self._asked is None, is_plain=is_plain)
+        if not answers.strip() or is_more or self._is_going_on:
+            self._screen.note(text, is_waiting=self._asked is None and not self._is_going_on, is_plain=is_plain)
             return None
         if self._asked is None or f" {self._asked} " not in answers:
             self._screen.earlier(text, is_plain=is_plain)
@@ -209,10 +210,12 @@ class TerminalTransport(Transport):
     async def _see_it_through(self) -> None:
         """Wait for what goes on after a decision: the input may end, and with it the process."""
         keys = ContextKeys.of(self._keys)
+        self._is_going_on = True
         while await self._storage.read(  # noqa: ASYNC110 - no event tells this process of it
             lambda connection: goes_on(connection, keys)
         ):
             await asyncio.sleep(_LOOK_SECONDS)
+        self._is_going_on = False
 
     async def _is_over(self, key: str) -> bool:
         return await self._storage.read(lambda connection: is_over(connection, key))

@@ -25,6 +25,11 @@ _NOTES: Final = {
     SpanKind.GAP: "nothing is recorded of this time",
 }
 
+_WAITS: Final = {
+    PendingKind.APPROVAL: "Approval of",
+    PendingKind.LATER: "Result of",
+    PendingKind.QUESTION: "Answer for",
+}
 _CUT: Final = "what was done at that moment was cut off, and is not kept"
 
 
@@ -216,17 +221,17 @@ class _Timeline:
 
     def _wait(self, call: WaitingCall) -> TimeSpan:
         end = _end_of(call)
-        is_approval = call.kind is PendingKind.APPROVAL
-        name = f"Approval of {visible(call.tool)}" if is_approval else f"Result of {visible(call.tool)}"
+        is_of_person = call.kind is not PendingKind.LATER
+        name = f"{_WAITS[call.kind]} {visible(call.tool)}"
         what = "" if call.is_waiting else call.status.value.replace("_", " ")
         return TimeSpan(
             name,
-            SpanKind.PERSON if is_approval else SpanKind.RESULT,
+            SpanKind.PERSON if is_of_person else SpanKind.RESULT,
             self._since(call.created_at),
             None if end is None else self._since(end),
             f"call-{call.id}",
             what,
-            is_bad=not is_approval and call.status is PendingStatus.EXPIRED,
+            is_bad=not is_of_person and call.status is PendingStatus.EXPIRED,
         )
 
     def _since(self, at: datetime) -> float:

@@ -121,6 +121,7 @@ _DECIDED: Final = {
 }
 AWAITING_APPROVAL: Final = "Awaiting approval"
 AWAITING_RESULT: Final = "Awaiting a result"
+AWAITING_ANSWER: Final = "Awaiting an answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +152,16 @@ def state_of(turn: Any, waiting: Iterable[WaitingCall] = ()) -> TurnState:
     return TurnState(f"{words}, set aside" if turn.status == TurnStatus.SET_ASIDE else words, outcome.value)
 
 
+_AWAITING: Final = {
+    PendingKind.APPROVAL: AWAITING_APPROVAL,
+    PendingKind.LATER: AWAITING_RESULT,
+    PendingKind.QUESTION: AWAITING_ANSWER,
+}
+
+
 def say_waiting(kind: PendingKind) -> str:
     """Return what a turn waits for with a call of some kind."""
-    return AWAITING_APPROVAL if kind is PendingKind.APPROVAL else AWAITING_RESULT
+    return _AWAITING[kind]
 
 
 def state_of_call(call: WaitingCall) -> TurnState:
