@@ -234,14 +234,6 @@ PLACES: Final = (
         _PLANTED,
     ),
     Place(
-        "access_listening",
-        ("chat",),
-        "in which groups the bot speaks unasked",
-        "when it leaves the group",
-        "turns/test_listening.py::test_a_group_that_becomes_a_supergroup_keeps_its_setting_and_its_limit",
-    ),
-    Place("gate_decisions", ("chat",), "in which group the bot decided whether to speak", "with its turn", _PLANTED),
-    Place(
         "slack_installations",
         ("team_name", "installed_by"),
         "who installed the bot in a workspace",
@@ -401,8 +393,8 @@ WORDLESS: Final[Mapping[str, tuple[str, ...]]] = {
     "access_roles": ("kind", "role", "granted_at"),
     "person_roles": ("identity_id", "granted_at"),
     "access_invitations": ("invited_at",),
-    "access_listening": ("is_on", "set_at"),
-    "gate_decisions": ("turn_id", "tries", "decision", "decided_at"),
+    "access_listening": ("chat", "is_on", "set_at"),
+    "gate_decisions": ("turn_id", "chat", "tries", "decision", "decided_at"),
     "slack_installations": (
         *("enterprise_id", "team_id", "is_enterprise", "app_id", "bot_id", "bot_user_id", "scopes", "token"),
         *("installed_at", "refresh_token", "token_expires_at", "refreshing_until"),
