@@ -61,3 +61,12 @@ async def test_who_writes_as_the_group_is_a_guest_and_gets_no_role(api, bot_on) 
         role = api.person_says("/role deployer", chat_id=GROUP, user=OLGA, reply_to=said.message_id)
         await api.message(GROUP, "Who gets which role?", after=role.message_id)
     assert ran == []
+
+
+async def test_a_forwarded_or_quoted_command_gives_nobody_a_role(api, bot_on) -> None:
+    api.add_private_chat(OLGA.id)
+    async with bot_on(api, obeying, tools=rank_tools([]), access=OWNERS):
+        api.person_says("/role telegram:1001 owner", chat_id=OLGA.id, user=OLGA, extra=origin(ANNA))
+        await api.message(OLGA.id, "re: ")
+        said = api.person_says("/roles", chat_id=OLGA.id, user=OLGA)
+        assert "1001" not in (await api.message(OLGA.id, "owner", after=said.message_id)).text
