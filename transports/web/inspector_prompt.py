@@ -126,7 +126,7 @@ class PromptPainter:
             tokens=measured or sum(sizes),
             is_counted_here=not measured,
             max_tokens=max_tokens if isinstance(max_tokens, int) else None,
-            left_out=_left_out(self._facts.get("left_out")),
+            left_out=[*_left_out(self._facts.get("left_out")), *_withheld(self._facts.get("withheld"))],
             tools=[visible(str(each)) for each in listed(self._facts.get("tools"))],
             hits=_hits(self._facts.get("found")),
             documents=[(visible(str(place)), float(score)) for _, place, score in listed(self._facts.get("documents"))],
@@ -180,6 +180,14 @@ def _left_out(value: Any) -> list[str]:
             noun = _NOUNS.get(name, "")
             found.append(_REASONS[name].format(f"{count} {noun if count == 1 else f'{noun}s'}"))
     return found
+
+
+def _withheld(value: Any) -> list[str]:
+    tools = value.items() if isinstance(value, Mapping) else ()
+    return [
+        visible(f"the tool {name}: nobody without the role {' or '.join(listed(roles))} has it")
+        for name, roles in tools
+    ]
 
 
 def _hits(value: Any) -> list[tuple[int, float]]:

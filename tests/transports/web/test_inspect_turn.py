@@ -16,6 +16,7 @@ from standins.tools import add
 
 from botservice import AgentContext, LLMError, TokenUsage, ToolCall
 from botservice.agent.model_refusals import SharedRefusals
+from botservice.conversation.steps import ActionStep
 from botservice.core.policies import parse_prices
 from botservice.llm.chat import ChatResponse
 from botservice.llm.openai.options import ServerLimits, Wire
@@ -25,6 +26,7 @@ from botservice.storage.tables.platforms import feedback
 from botservice.telemetry.logs import register_secret
 from botservice.turns.listening_queries import GateDecision, begin_decision, set_decision
 from transports.web.inspector_desk import show_seconds
+from transports.web.inspector_prompt import PromptPainter
 from transports.web.inspector_turn import write_curl
 
 PAGE = {"Accept": "text/html"}
@@ -353,3 +355,15 @@ async def test_the_page_says_what_was_decided_where_nobody_had_addressed_the_bot
             shown.add(words(await read(visitor, "/inspect/1/1")).partition("Unasked ")[2].partition(" Model ")[0])
         assert "" not in shown
         assert len(shown) == len(GateDecision)
+
+
+def test_a_prompt_names_the_tools_that_a_role_withheld():
+    step = ActionStep(1)
+    step.set_values_from_dict(
+        {
+            "model_input_messages": [{"role": "user", "content": "deploy"}],
+            "prompt_facts": {"tools": ["add"], "withheld": {"deploy": ["deployer", "owner"]}},
+        }
+    )
+    shown = PromptPainter(Budgets()).paint(step, None)
+    assert shown.left_out == ["the tool deploy: nobody without the role deployer or owner has it"]
