@@ -26,6 +26,8 @@ EXPECTED = {
     "interrupt": "after 3 steps, which are kept",
     "many_at_once": "100 of 100",
     "own_agent": "rex: a king; canis: a dog",
+    "own_prompt": "On page 7.",
+    "own_search": "found: my hound sleeps\nin the prompt: ['What time?', 'At nine.', 'Fine, I will be there']",
     "planning": "plan: 1. measure",
     "replay": "An exact copy: True",
     "resume_after_crash": "finished already: ['flight is booked', 'hotel is booked']",
