@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from botservice.storage.database import Connection
 
 access_cli = typer.Typer(help="List who has access and who is waiting; grant or revoke access.")
-ChatOption = Annotated[
-    bool, typer.Option("--chat", help="The name is that of a group, if it does not show this itself.")
-]
+ChatOption = Annotated[bool, typer.Option("--chat", help="PLATFORM:ID is a group.")]
 _BY = "command line"
 
 
@@ -39,9 +37,7 @@ def access(command: typer.Context, *, as_json: JsonLinesOption = False) -> None:
 def approve(
     who: Annotated[str, typer.Argument(metavar="CODE|PLATFORM:ID", help="A newcomer's code, or a person or a group.")],
     *,
-    owner: Annotated[
-        bool, typer.Option("--owner", help="Make the person an owner, who may grant access to others.")
-    ] = False,
+    owner: Annotated[bool, typer.Option("--owner", help="Make the person an owner.")] = False,
     chat: ChatOption = False,
 ) -> None:
     """Grant access; a newcomer is notified in their chat."""
@@ -88,7 +84,7 @@ def role(
     who: Annotated[str, typer.Argument(metavar="PLATFORM:ID", help="A person, such as telegram:42.")],
     roles: Annotated[list[str], typer.Argument(help="owner, member, guest, or names of your own.")],
 ) -> None:
-    """Give a person exactly these roles, on which tools may depend."""
+    """Give a person these roles, and take away all others."""
     gate, is_heard_of = _access(), _check_platform(who)
     with_storage(
         lambda storage: storage.write(lambda connection: gate.set_roles(connection, who, roles, _BY, storage.now()))

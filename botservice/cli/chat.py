@@ -22,9 +22,7 @@ def chat(
     ] = None,
     session: Annotated[str, typer.Option(help="The conversation; each one has its own memory.")] = "default",
     *,
-    history: Annotated[
-        bool, typer.Option("--history/--no-history", help="Store your input for the arrow keys, or do not.")
-    ] = True,
+    history: Annotated[bool, typer.Option("--history/--no-history", help="Whether to store what you type.")] = True,
 ) -> None:
     """Talk to the same service on the terminal. Piped input is answered line by line.
 

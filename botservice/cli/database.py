@@ -59,7 +59,7 @@ def backup(
 def compact(
     *, shrink: Annotated[bool, typer.Option("--shrink", help="Then make an SQLite file smaller.")] = False
 ) -> None:
-    """Delete now what KEEP_STEPS_DAYS, KEEP_EVENTS_DAYS and LEDGER_DAYS no longer keep, as the service does hourly."""
+    """Delete now what is past its retention (KEEP_STEPS_DAYS, KEEP_EVENTS_DAYS, LEDGER_DAYS)."""
     settings = load_settings()
     retention = settings.keep_steps_days, settings.keep_events_days, settings.ledger_days
     left = "What is taken away stays so; the next pass does the rest."

@@ -22,13 +22,10 @@ def add(
     *,
     name: Annotated[str | None, typer.Option(help="What it is called; by default the name of the folder.")] = None,
     readers: Annotated[
-        str,
-        typer.Option(
-            "--for", metavar="CHATS", help="Who may read it: all, or chats with commas; owners alone without."
-        ),
+        str, typer.Option("--for", metavar="CHATS", help="Who may read it: all, or chats with commas. Default: owners.")
     ] = "",
 ) -> None:
-    """Read documents, so that answers can quote them. Added again, it is read again."""
+    """Read documents, or read them again, so that answers can quote them."""
     from botservice.knowledge.indexer import parse_readers
 
     may_read = parse_readers(readers)
@@ -91,7 +88,7 @@ def list_all(*, as_json: JsonLinesOption = False) -> None:
 
 @knowledge_cli.command()
 def remove(name: Annotated[str, typer.Argument(metavar="NAME", help="As `knowledge list` shows it.")]) -> None:
-    """Remove a source with its documents and passages. The files stay; so does what was answered."""
+    """Remove a source. Its files and past answers stay."""
     from botservice.knowledge.queries import delete_source
 
     if not with_storage(lambda storage: storage.write(lambda connection: delete_source(connection, name))):

@@ -57,7 +57,7 @@ cli = typer.Typer(
 )
 
 PersonOption = Annotated[
-    str | None, typer.Option(metavar="PLATFORM:ID", help="Instead of a conversation: a person, such as telegram:42.")
+    str | None, typer.Option(metavar="PLATFORM:ID", help="A person instead of a conversation, such as telegram:42.")
 ]
 
 
@@ -80,16 +80,10 @@ def root(
 def serve(
     app: AppOption = None,
     *,
-    worker: Annotated[
-        bool, typer.Option("--worker/--no-worker", help="Work on turns in this process, or leave them to workers.")
-    ] = True,
-    processes: Annotated[
-        int, typer.Option(min=1, max=64, help="How many processes work on turns, on Postgres: one for each core.")
-    ] = 1,
-    port: Annotated[int | None, typer.Option(min=0, max=65535, help="In place of PORT; 0 takes any.")] = None,
-    reload: Annotated[
-        bool, typer.Option("--reload", help="Restart when code, .env, a .json or a skill changes here.")
-    ] = False,
+    worker: Annotated[bool, typer.Option("--worker/--no-worker", help="Whether this process works on turns.")] = True,
+    processes: Annotated[int, typer.Option(min=1, max=64, help="Processes that work on turns, on Postgres.")] = 1,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="Instead of PORT; 0 takes any.")] = None,
+    reload: Annotated[bool, typer.Option("--reload", help="Restart when code or configuration changes.")] = False,
     opens: Annotated[bool, typer.Option("--open", help="Open the chat in a browser.")] = False,
 ) -> None:
     """Run the web server, every transport that has a token, and the worker, in one process."""
@@ -230,10 +224,7 @@ def doctor(
     *,
     app: AppOption = None,
     forget_refusals: Annotated[
-        bool,
-        typer.Option(
-            "--forget-refusals", help="First forget which features models refused, so that they are tried again."
-        ),
+        bool, typer.Option("--forget-refusals", help="First forget which features models refused.")
     ] = False,
 ) -> None:
     """Test every setting, and your own bot, against the real servers, and say what to do."""

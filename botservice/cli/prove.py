@@ -25,9 +25,7 @@ def prove(
     database: Annotated[
         str | None, typer.Option(metavar="URL", help="An empty Postgres database, for two processes.")
     ] = None,
-    record: Annotated[
-        Path | None, typer.Option(help="A file for each change of a state: ids and names of states, as JSON lines.")
-    ] = None,
+    record: Annotated[Path | None, typer.Option(help="A file for each change of a state, as JSON lines.")] = None,
 ) -> None:
     """Show that nothing is lost: fifty people write while the service is killed again and again.
 

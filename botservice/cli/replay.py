@@ -30,12 +30,8 @@ _Without = Annotated[
     list[str] | None,
     typer.Option(metavar="PART", help="With --again: leave out notes, window, earlier, person, waiting or found."),
 ]
-_Messages = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="With --again: a prompt in JSON that replaces the whole one.")
-]
-_Prompt = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="With --again: instructions that replace those of the agent.")
-]
+_Messages = Annotated[Path | None, typer.Option(metavar="FILE", help="With --again: a whole prompt, as JSON.")]
+_Prompt = Annotated[Path | None, typer.Option(metavar="FILE", help="With --again: other instructions for the agent.")]
 _Model = Annotated[str | None, typer.Option(metavar="NAME", help="With --again: another model.")]
 _Call = Annotated[int | None, typer.Option(min=1, help="With --again: start with this model call.")]
 _Again = Annotated[bool, typer.Option("--again", help="Ask the turn's question again, with tools from the record.")]
@@ -52,7 +48,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
         bool, typer.Option("--last", help="The newest turn; without CONTEXT, of all conversations.")
     ] = False,
     failed: Annotated[bool, typer.Option("--failed", help="The newest turn that failed.")] = False,
-    detailed: Annotated[bool, typer.Option("--detailed", help="Everything uncut, with the prompts.")] = False,
+    detailed: Annotated[bool, typer.Option("--detailed", help="Everything, with the prompts.")] = False,
     again: _Again = False,
     model: _Model = None,
     prompt: _Prompt = None,
@@ -63,7 +59,7 @@ def replay(  # noqa: PLR0913 - each is an option of the command
     app: AppOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="The steps, or both answers, as JSON.")] = False,
 ) -> None:
-    """Show what was asked, found, done and answered in a conversation; with --again, ask again."""
+    """Show questions, searches, tool calls and answers of a conversation; with --again, ask again."""
     is_changed = any(each is not None for each in (model, prompt, without, messages, call)) or show_prompt
     if is_changed and not again:
         raise BotServiceError(f"{_CHANGING} go with --again")

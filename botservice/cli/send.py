@@ -16,7 +16,7 @@ def send(
     chat: Annotated[str, typer.Argument(metavar="CHAT", help=CHAT_FORMS)],
     text: Annotated[str, typer.Argument(metavar="TEXT", help="The text, in Markdown.")],
     file: Annotated[
-        list[Path] | None, typer.Option(metavar="FILE", help="A file to send with it; repeat for several.")
+        list[Path] | None, typer.Option(metavar="FILE", help="A file to send with it; may be repeated.")
     ] = None,
     key: Annotated[str | None, typer.Option(help="A repeated message with the same key is not sent again.")] = None,
 ) -> None:

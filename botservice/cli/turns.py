@@ -109,7 +109,7 @@ def approvals(
     as_json: JsonLinesOption = False,
     as_csv: Annotated[bool, typer.Option("--csv", help="A table for spreadsheets.")] = False,
 ) -> None:
-    """List decided approvals: who asked for which call, who decided, and what came of it."""
+    """List decided approvals: call, asker, decider and result."""
     from botservice.turns.ledger_queries import list_approvals
 
     if as_json and as_csv:
