@@ -251,11 +251,15 @@ class Storage:
     def issue_for(
         self, subject: S, operation: Callable[[Connection, Sequence[S]], Sequence[T]], **how: Any
     ) -> "asyncio.Future[T]":
-        """Issue a write that is done once for all subjects of a commit (see `Writer.issue_for`)."""
+        """Issue a write that is done once for all subjects of a commit (see `Writer.issue`).
+
+        Args:
+            operation: A function of its own, the same object each time: those that share it are done together.
+        """
         if self._readers is None:
             raise StorageUnavailable("the storage is not open")
         self.activity.note()
-        return self._writer.issue_for(subject, operation, **how)
+        return self._writer.issue(operation, subject=subject, **how)
 
     def now(self) -> datetime:
         """Get the current time, aware: by the clock of the Postgres server, which all replicas share."""

@@ -52,7 +52,7 @@ class AdvisoryClaims:
         claim = Claim(context_id, self._held)
         self._held[context_id] = claim
         try:
-            is_locked = await self._writer.issue_for(claim, self._lock)
+            is_locked = await self._writer.issue(self._lock, subject=claim)
         except BaseException:  # cancelled, most likely: the lock may be taken all the same
             self.abandon(claim)
             raise
@@ -67,7 +67,7 @@ class AdvisoryClaims:
     async def _release(self, claim: Claim) -> None:
         if claim.is_held:
             with contextlib.suppress(StorageUnavailable):  # the lock has ended with its connection
-                await self._writer.issue_for(claim, self._unlock, is_last=True)
+                await self._writer.issue(self._unlock, subject=claim, is_last=True)
 
     def holder(self, context_id: int) -> Claim | None:
         """Return the claim on a context, where this replica has it."""

@@ -130,20 +130,24 @@ class Writer:
 
     def issue(
         self,
-        operation: Callable[[Connection], T] | None,
+        operation: Callable[..., Any] | None,
         *,
+        subject: Any = None,
         fence: Fence | None = None,
         sort_key: SortKey = (),
         is_last: bool = False,
         is_told: bool = True,
         is_waited_for: bool = False,
-    ) -> "asyncio.Future[T]":
+    ) -> "asyncio.Future[Any]":
         """Issue a write; await what is returned for its result, once its transaction is committed.
 
         A write that was issued happens, even where the task that awaits it is cancelled.
 
         Args:
             operation: Reads and writes through the connection it is given, and nothing else; None only waits.
+            subject: What the write is done for, where operation is done once for all subjects of a commit: it takes
+                them as a list, and returns a result for each. A statement with many rows takes a quarter of the time of
+                many statements. Where the write fails, it is done again for each subject alone.
             sort_key: Orders the operations of a commit, so that two replicas lock rows in nearly the same order.
             is_last: Whether everything that was issued before is to be committed first.
             is_told: Whether somebody is told that it is done. Otherwise SQLite does not wait for the disk: a power cut
@@ -154,45 +158,15 @@ class Writer:
             ClaimLost: fence no longer holds (when it is awaited).
             StorageUnavailable: the storage is closed, or the database did not take it (when it is awaited).
         """
-        write = Operation(operation, fence, sort_key, is_last, is_told)
-        return self._put(write, is_waited_for=is_waited_for)
-
-    def issue_for(
-        self,
-        subject: S,
-        operation: Callable[[Connection, Sequence[S]], Sequence[T]],
-        *,
-        fence: Fence | None = None,
-        sort_key: SortKey = (),
-        is_last: bool = False,
-        is_told: bool = True,
-        is_waited_for: bool = False,
-    ) -> "asyncio.Future[T]":
-        """Issue a write that is done once for all subjects of a commit, and returns a result for each.
-
-        A statement with many rows takes a quarter of the time of many statements. Where the write fails, it is done
-        again for each subject alone.
-
-        Args:
-            subject: Anything but None.
-            operation: A function of its own, the same object each time: those that share it are done together.
-
-        Raises:
-            ClaimLost: fence no longer holds (when it is awaited).
-            StorageUnavailable: the storage is closed, or the database did not take it (when it is awaited).
-        """
-        write = Operation(operation, fence, sort_key, is_last, is_told, subject=subject)
-        return self._put(write, is_waited_for=is_waited_for)
-
-    def _put(self, operation: Operation, *, is_waited_for: bool = False) -> "asyncio.Future[Any]":
-        loop = operation.loop = asyncio.get_running_loop()
-        operation.future = _Lasting(loop=loop) if is_waited_for else loop.create_future()
+        loop = asyncio.get_running_loop()
+        future = _Lasting[Any](loop=loop) if is_waited_for else loop.create_future()
+        write = Operation(operation, fence, sort_key, is_last, is_told, loop, future, subject)
         with self._closing:
             if self._is_closed:
                 raise StorageUnavailable("the storage is closed")
             self._issued += 1
-            self._queue.put(operation)
-        return operation.future
+            self._queue.put(write)
+        return future
 
     @property
     def is_settled(self) -> bool:

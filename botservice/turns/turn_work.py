@@ -114,8 +114,16 @@ class TurnWork(AgentLoop):
         self.context.delegate = self._delegate
         self.context.find_roles = partial(find_roles, self._options.access, self.context, self._turn.id)
         self._bill.watch()
+        opened = self._opened
         try:
-            return await self._step()
+            await self._saver.save(None if opened is None else opened.step)
+            if self._is_new:
+                await self._announce_task()
+            begun = None if opened is None else await opened.finish()
+            if begun is None:
+                return await self.next_step()
+            self.last_acted = begun
+            return begun
         finally:
             self.run = self.context.on_text = self.context.on_thought = None
             self.context.before_call = self.context.delegate = self.context.find_roles = None
@@ -159,17 +167,6 @@ class TurnWork(AgentLoop):
             close_pending(connection, self._turn.id)
 
         await self._saver.save_with(write_stopped)
-
-    async def _step(self) -> MemoryStep:
-        opened = self._opened
-        await self._saver.save(None if opened is None else opened.step)
-        if self._is_new:
-            await self._announce_task()
-        begun = None if opened is None else await opened.finish()
-        if begun is None:
-            return await self.next_step()
-        self.last_acted = begun
-        return begun
 
     async def act(self, action: Action, started_at: datetime) -> ActionStep:
         """Open the step that the agent wants to take, and run its calls once none needs approval.

@@ -41,8 +41,8 @@ async def test_what_is_done_for_several_subjects_is_done_once_in_a_batch(storage
 
     writer = storage._writer
     async with Held(storage):
-        issued = [writer.issue_for(subject, name_all) for subject in "abc"]
-        last = writer.issue_for("d", name_all, is_last=True)
+        issued = [writer.issue(name_all, subject=subject) for subject in "abc"]
+        last = writer.issue(name_all, subject="d", is_last=True)
     assert await asyncio.gather(*issued, last) == ["done for a", "done for b", "done for c", "done for d"]
     assert given == [["a", "b", "c"], ["d"]]
 
