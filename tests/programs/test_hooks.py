@@ -322,7 +322,12 @@ async def test_an_owner_is_asked_about_a_call_and_the_event_goes_on_with_its_own
 
 @pytest.mark.any_database
 @pytest.mark.parametrize(
-    "template", ["{{ '█' * payload.n }}", "{{ payload.n * payload.list }}", "{{ 9 ** payload.n }}", "{{ 'x' * 10**9 }}"]
+    "template",
+    [
+        *("{{ '█' * payload.n }}", "{{ payload.n * payload.list }}", "{{ 9 ** payload.n }}", "{{ 'x' * 10**9 }}"),
+        *("{{ 'x' | center(payload.n) }}", "{{ 'x'.zfill(payload.n) }}", "{{ 1.5 | round(payload.n, 'ceil') }}"),
+        *("{{ payload.list | batch(payload.n, 'x') | list }}", "{{ payload.list | slice(slices=payload.n) | list }}"),
+    ],
 )
 async def test_a_number_of_an_event_takes_no_memory_and_no_time(storage, tmp_path, template):
     file = write_hooks(tmp_path, ci={"do": "say", "template": template})
@@ -330,6 +335,22 @@ async def test_a_number_of_an_event_takes_no_memory_and_no_time(storage, tmp_pat
         refused = await post(served, body={"n": 500_000_000, "list": [1]})
         assert (refused.status_code, "the template of the hook ci fails" in refused.text) == (422, True)
         assert (await post(served, body={"n": 3, "list": [1]})).status_code == (422 if "10**9" in template else 202)
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for a in payload.l %}{% for b in payload.l %}{% for c in payload.l %}{% endfor %}{% endfor %}{% endfor %}",
+        "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}{{ m(payload.n) }}",
+    ],
+)
+async def test_a_template_that_an_event_keeps_busy_is_given_up(storage, tmp_path, template):
+    file = write_hooks(tmp_path, ci={"do": "say", "template": template}, other={"from": "bearer", **SAY})
+    async with serving(storage, hooks_config=file) as served:
+        answer = await post(served, body={"l": list(range(100_000)), "n": 300})
+        assert (answer.status_code, "the template of the hook ci fails" in answer.text) == (422, True)
+        assert (await post(served, "other", sign=bearer)).status_code == 202
 
 
 @pytest.mark.any_database

@@ -1,15 +1,22 @@
 """What is said about an event: a template in a sandbox, or the text of a message as Slack takes it."""
 
 import re
-from collections.abc import Mapping, Sized
+import time
+from collections.abc import Callable, Mapping, Sized
+from contextvars import ContextVar
+from functools import wraps
 from typing import Any, Final
 
-from jinja2 import ChainableUndefined, Template
+from jinja2 import ChainableUndefined, Template, nodes
+from jinja2.compiler import CodeGenerator, Frame
 from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 MOST_TEXT: Final = 20_000  # characters
+_MOST_SECONDS: Final = 0.5  # of the processor's time
+_WITH_SIZES: Final = ("batch", "center", "indent", "round", "slice")  # filters whose arguments are sizes
+_ends_at: ContextVar[float] = ContextVar("ends_at")
 _SECRET_HEADERS: Final = re.compile(r"authorization|cookie|signature|token|secret|key", re.IGNORECASE)
 _SLACK_LINK: Final = re.compile(r"<(https?://[^<|>\s]{1,2000})(?:\|([^<>\n]{1,500}))?>")
 _SLACK_BOLD: Final = re.compile(r"(?<![\w*])\*([^*\n]{1,500})\*(?![\w*])")
@@ -17,10 +24,53 @@ _TEXTS: Final = ("title", "pretext", "text", "value", "alt_text")
 _DEEPEST: Final = 12
 
 
+class _BoundedCode(CodeGenerator):
+    """Has a template ask in each round of a loop, and in each call of a macro, whether it has taken too long."""
+
+    def visit_For(self, node: nodes.For, frame: Frame) -> None:  # noqa: N802 - Jinja's own name
+        """Write a loop."""
+        node.body.insert(0, _ask_for_time(node))
+        super().visit_For(node, frame)
+
+    def visit_Macro(self, node: nodes.Macro, frame: Frame) -> None:  # noqa: N802 - Jinja's own name
+        """Write a macro."""
+        node.body.insert(0, _ask_for_time(node))
+        super().visit_Macro(node, frame)
+
+
+def _ask_for_time(node: nodes.Node) -> nodes.Node:
+    call = nodes.Call(nodes.EnvironmentAttribute("check_time"), [], [], None, None)
+    return nodes.ExprStmt(call).set_lineno(node.lineno)
+
+
 class _Sandbox(ImmutableSandboxedEnvironment):
-    """Bounds products, because an event gives their numbers: `{{ "#" * payload.count }}` could take all memory."""
+    """Bounds time and products, because an event gives their numbers: `{{ "#" * payload.n }}` could take all memory."""
 
     intercepted_binops = frozenset({"*", "**"})
+    code_generator_class = _BoundedCode
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.filters |= {name: _with_bounded_sizes(self.filters[name]) for name in _WITH_SIZES}
+
+    def check_time(self) -> None:
+        """Return if what is rendered has not taken too long.
+
+        Raises:
+            SecurityError: it has.
+        """
+        if time.thread_time() > _ends_at.get():
+            raise SecurityError(f"it takes more than {_MOST_SECONDS} seconds")
+
+    def call(self, context: Context, called: Any, /, *arguments: Any, **named: Any) -> Any:
+        """Call what a template calls.
+
+        Raises:
+            SecurityError: it is a method of a text, such as `center`, and is given a size that is too large.
+        """
+        if isinstance(getattr(called, "__self__", None), str) and any(_count(each) > MOST_TEXT for each in arguments):
+            raise SecurityError(f"a size is larger than {MOST_TEXT:,}")
+        return super().call(context, called, *arguments, **named)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """Multiply.
@@ -35,6 +85,25 @@ class _Sandbox(ImmutableSandboxedEnvironment):
         if size > MOST_TEXT:
             raise SecurityError(f"a product is longer than {MOST_TEXT:,}")
         return super().call_binop(context, operator, left, right)
+
+
+def _with_bounded_sizes(apply: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(apply)
+    def bounded(*arguments: Any, **named: Any) -> Any:
+        if any(_count(each) > MOST_TEXT for each in (*arguments[1:], *named.values())):
+            raise SecurityError(f"a size is larger than {MOST_TEXT:,}")
+        return apply(*arguments, **named)
+
+    return bounded
+
+
+def _bounded(value: Any) -> Any:
+    """Return an event whose texts are no longer than what can be said."""
+    if type(value) is str:
+        return value[:MOST_TEXT]
+    if type(value) is list:
+        return [_bounded(each) for each in value]
+    return {name: _bounded(each) for name, each in value.items()} if type(value) is dict else value
 
 
 def _length(value: Any) -> int:
@@ -67,7 +136,8 @@ def render(template: Template | None, payload: Any, headers: Mapping[str, str], 
         return shown_slack_text(payload)[:MOST_TEXT]
     shown = {name: value for name, value in headers.items() if not _SECRET_HEADERS.search(name)}
     pieces, size = list[str](), 0
-    for piece in template.generate(payload=payload, headers=shown, hook=hook):
+    _ends_at.set(time.thread_time() + _MOST_SECONDS)
+    for piece in template.generate(payload=_bounded(payload), headers=shown, hook=hook):
         pieces.append(piece)
         size += len(piece)
         if size > MOST_TEXT:
