@@ -166,8 +166,8 @@ def build_gate(settings: Settings, service: AgentService, budgets: Budgets) -> G
     llm = service.agent.llm if model is None else configured_llm(settings, model)
     if llm is None:
         return None
-    if model is not None:
-        budgets.check_model(model)
+    for name in llm.models:
+        budgets.check_model(name)
     listens = settings.group_answers is GroupAnswers.LISTENING
     return Gate.of(llm, budgets, listens=listens, per_hour=settings.unasked_per_hour)
 

@@ -25,7 +25,7 @@ async def ask(
 
     Args:
         options: What its chat is given by name, such as on_text.
-        purpose: What it is asked for: answer, or observe.
+        purpose: What it is asked for: answer, observe or gate.
     """
     options = dict(options or {})
     if not is_measuring():

@@ -33,7 +33,7 @@ class MeasuredModelCall:
     """A call of a model.
 
     Attributes:
-        purpose: What it is made for: answer, or observe.
+        purpose: What it is made for: answer, observe or gate.
         prompt: What is sent, as chat-completions messages.
         first_text_at: When the first piece of its text came, on the clock of `time.monotonic`.
     """

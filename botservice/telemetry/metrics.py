@@ -66,7 +66,7 @@ class Metrics:
         )
         self._calls = call_histogram(
             "gen_ai_client_operation_duration_seconds",
-            "Model calls, each attempt; the purpose is answer or observe.",
+            "Model calls, each attempt; the purpose is answer, observe or gate.",
             ["gen_ai_request_model", "botservice_purpose", "error_type"],
         )
         self._first = call_histogram(

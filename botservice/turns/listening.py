@@ -38,7 +38,7 @@ QUIET: Final = timedelta(seconds=4)
 _MOST_TOKENS: Final = 300  # of the last messages
 _MOST_MESSAGES: Final = 12
 _MOST_ABOUT: Final = 600  # characters of the agent's own instructions
-_PATIENCE_SECONDS: Final = 15.0
+_PATIENCE_SECONDS: Final = 10.0  # who addresses the bot meanwhile waits for it
 _PERCENT: Final = 80  # of every budget: the rest is left to answers
 _YOU: Final = "you"
 _CUT: Final = " …"

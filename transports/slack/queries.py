@@ -16,6 +16,7 @@ from botservice.people.access_values import AccessRole
 from botservice.storage.statements import of_each_database, upserting
 from botservice.storage.tables.conditions import DELIVERY_IS_OWED, EVENT_IS_EXTERNAL, MESSAGE_IS_OF_A_PERSON
 from botservice.storage.tables.conversations import contexts, deliveries, events, messages, turns
+from botservice.storage.tables.people import gate_decisions
 from botservice.storage.tables.platforms import (
     feedback,
     slack_grids,
@@ -260,6 +261,7 @@ _HAS_ADDRESSED = (
         messages.c.context_id == bindparam("context"),
         _SAID_BY_PERSON,
         or_(turns.c.outcome.is_(None), turns.c.outcome != Outcome.LISTENED.value),
+        ~exists().where(gate_decisions.c.turn_id == turns.c.id),  # nobody asked for its answer
     )
     .limit(1)
 )

@@ -56,3 +56,20 @@ async def test_listen_says_that_only_threads_are_read_unless_channels_are(api: S
         api.person_says("Which floor?", channel="C0GENERAL", user="U0BOB")
         await api.until(lambda: len(api.events.tries) == 2)
     assert await decisions(sqlite_storage) == []
+
+
+async def test_an_unasked_answer_makes_nobody_in_the_thread_one_who_has_asked(api: SlackApi, bot_on, sqlite_storage):
+    models, clock = TwoModels("no"), LastingMinute()
+    async with bot_on(api, models, clock=clock, manners=LISTENING, gate=gate_of(models)):
+        ts, said = api.person_says("A thread about floors", channel="C0GENERAL"), 1
+        for gate, text in (("yes", "Which floor?"), ("no", "Thanks"), ("no", "Bye")):
+            await settle(sqlite_storage, events=said, is_whole=False)
+            clock.pass_(seconds=5)
+            await settle(sqlite_storage, events=said)
+            models.gate, said = gate, said + 1
+            api.person_says(text, channel="C0GENERAL", thread_ts=ts, user="U0BOB")
+        await settle(sqlite_storage, events=said, is_whole=False)
+        clock.pass_(seconds=5)
+        await settle(sqlite_storage, events=said)
+        assert len(api.said("C0GENERAL")) == 1
+    assert [str(each) for each in await decisions(sqlite_storage)] == ["no", "yes", "no", "no"]
