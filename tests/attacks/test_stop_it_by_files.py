@@ -22,8 +22,7 @@ from botservice.core.policies import Scope, parse_limits
 from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import events, messages
 from botservice.turns.unanswered_turns import unread_text
-from transports.common.documents import DocumentReaders, MemoryLimit
-from transports.common.read_cache import FileText, KeptTexts
+from transports.common.documents import DocumentReaders, FileText, KeptTexts, MemoryLimit
 
 SMALL = PageLimits(cpu_seconds=1)
 PATIENCE_SECONDS = 120

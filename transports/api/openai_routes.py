@@ -22,7 +22,7 @@ from botservice.turns.transport import Live
 from transports.api.openai_answers import AnswerFormat, ChatFormat, ResponsesFormat
 from transports.api.openai_requests import STATELESS, Asked, read_chat, read_responses
 from transports.api.requests import ApiError, as_error, read_fields, with_token
-from transports.common.background_tasks import Errands
+from transports.common.background_tasks import BackgroundTasks
 
 logger = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class ModelEndpoint:
         self._most = application.settings.max_turns
         self._name = application.service.name or _NAME
         self._token = reveal(application.settings.api_token)
-        self._turns = Errands()
+        self._turns = BackgroundTasks()
         self._running = 0
 
     def routes(self) -> list[BaseRoute]:
@@ -133,7 +133,7 @@ class ModelEndpoint:
         pieces = _StreamedPieces()
         # A client that leaves takes nothing back: the turn ends, and its answer is in the history.
         self._running += 1  # here, because the task begins later, and others of a burst are counted before that
-        turn = self._turns.send(self._take_turn(asked, pieces), "botservice-api-turn")
+        turn = self._turns.start(self._take_turn(asked, pieces), "botservice-api-turn")
         turn.add_done_callback(self._end_turn)
         form = make_format(asked.model or self._name, int(time.time()), has_usage=asked.has_usage)
         if asked.is_streamed:

@@ -1,4 +1,4 @@
-"""What is done next to the taking in of events: started here, and ended with it."""
+"""Work that goes on next to the taking in of events: begun here, and ended with it."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 Result = TypeVar("Result")
 
 
-class Errands:
-    """Owns tasks whose end nothing waits for."""
+class BackgroundTasks:
+    """Tasks whose end nothing waits for."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def send(self, work: Coroutine[Any, Any, Result], name: str) -> asyncio.Task[Result]:
-        """Have work done, without waiting for it; return its task."""
+    def start(self, work: Coroutine[Any, Any, Result], name: str) -> asyncio.Task[Result]:
+        """Begin work without waiting for it; return its task."""
         task = asyncio.create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -1,18 +1,18 @@
-"""What the transports of platforms have in common that know the bot by a token: how they connect and take in."""
+"""What the transports of platforms that know the bot by a token have in common: how they connect, take in and wait."""
 
 import asyncio
 import logging
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, TypeVar
 
 from botservice.core.errors import SettingsError, StorageUnavailable
 from botservice.people.access_queries import note_departure, note_invitation
-from botservice.storage.database import Storage
+from botservice.storage.database import Connection, Storage
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Transport
-from transports.common.background_tasks import Errands
+from transports.common.background_tasks import BackgroundTasks
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Intake:
     def __init__(self) -> None:
         self._inbox: Inbox | None = None
         self._storage: Storage | None = None
-        self._errands = Errands()
+        self._background = BackgroundTasks()
 
     def open(self, inbox: Inbox, storage: Storage) -> None:
         """Begin to take in."""
@@ -72,7 +72,7 @@ class Intake:
     async def close(self) -> None:
         """Take in no more."""
         self._inbox = None
-        await self._errands.close()
+        await self._background.close()
 
     def opened(self) -> tuple[Inbox, Storage]:
         """Return where events go.
@@ -168,3 +168,23 @@ class ConnectedTransport(Transport):
         details = {"reason": reason, "wait_seconds": pause_seconds}
         logger.warning(f"{self.name}.unreachable", extra=details)  # noqa: G004 - the platform's event
         return failed.retry_after_seconds
+
+
+PAUSES_SECONDS: Final = (0.02, 0.05, 0.1, 0.2, 0.5)
+
+Found = TypeVar("Found")
+
+
+async def read_when_known(
+    storage: Storage,
+    query: Callable[[Connection], Found],
+    is_known: Callable[[Found], bool] = lambda found: found is not None,
+    pauses_seconds: Sequence[float] = PAUSES_SECONDS,
+) -> Found:
+    """Return what a query finds as soon as that is known, or in the end what it finds then."""
+    for pause_seconds in pauses_seconds:
+        found = await storage.read(query)
+        if is_known(found):
+            return found
+        await asyncio.sleep(pause_seconds)
+    return await storage.read(query)

@@ -17,7 +17,7 @@ from botservice.turns.call_queries import is_awaiting_approval
 from botservice.turns.inbox import Inbox
 from botservice.turns.transport import Live, Payload, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
-from transports.common.background_tasks import Errands
+from transports.common.background_tasks import BackgroundTasks
 from transports.common.connected_transport import ConnectedTransport, FailedCall
 from transports.common.documents import DocumentReaders
 from transports.common.pacing import Pace
@@ -118,7 +118,7 @@ class SlackTransport(ConnectedTransport):
         installations = None if self._installing is None else self._installing.store
         self._workspaces = Workspaces(self._client, token, installations)
         self._has_token = token is not None
-        self._errands = Errands()
+        self._background = BackgroundTasks()
         self._pings = manners.pings
         self.unheard = "" if manners.listening is SlackListen.CHANNELS else "listen.threads"
         people, views = SlackPeople(self._client), Views(self._client)
@@ -172,7 +172,7 @@ class SlackTransport(ConnectedTransport):
 
     async def close(self) -> None:
         """Let go of every connection."""
-        await self._errands.close()
+        await self._background.close()
         await self._titles.close()
         await self._idle.close()
         await self._client.close()
@@ -219,7 +219,9 @@ class SlackTransport(ConnectedTransport):
         if self._stage.may_have_session(context_keys, delivery):
             self._titles.give(context_keys, delivery)
         if "forgets_in" in delivery.payload:
-            self._errands.send(self._clear(context_keys, str(delivery.payload["forgets_in"])), name="slack-suggestions")
+            self._background.start(
+                self._clear(context_keys, str(delivery.payload["forgets_in"])), name="slack-suggestions"
+            )
         return ts
 
     def live(self, context_keys: Mapping[str, str], events: Sequence[StoredEvent], record: StreamRecord) -> Live | None:

@@ -16,8 +16,8 @@ from botservice.turns.event_queries import find_raw_event
 from botservice.turns.inbox import Inbox
 from botservice.turns.parsing_decisions import order_of as decision_of
 from botservice.turns.turn import InboundEvent
-from transports.common.background_tasks import Errands
-from transports.common.quick_presses import read_when_known
+from transports.common.background_tasks import BackgroundTasks
+from transports.common.connected_transport import read_when_known
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.figures import markdown, read_page
 from transports.slack.formatting import BUTTON, escape_words, find_address
@@ -141,7 +141,7 @@ class Presses:
         self._people = people
         self._interactions = interactions
         self._choices = SlackChoices(client, workspaces, previews=previews)
-        self._errands = Errands()
+        self._background = BackgroundTasks()
 
     async def take(self, body: Mapping[str, Any], inbox: Inbox, storage: Storage) -> bool:
         """Store what a pressed button says, or carry it out; return whether it is one that says something.
@@ -160,18 +160,18 @@ class Presses:
         if decision_of(press.value) is not None:  # who may give an order is judged where it is carried out
             key, is_choice = f"{key}:{press.at}:{press.user}", False
         elif not await _is_asked(storage, press):
-            self._errands.send(self._refuse(press), name="slack-press")
+            self._background.start(self._refuse(press), name="slack-press")
             return True
         is_new = await inbox.accept("slack", [await self._event(key, press, press.ts, press.at, body)]) > 0
         if is_choice and not press.is_ephemeral:
             pressed = press.name if is_new else await _pressed_first(storage, key)
             choice = SlackChoice(press.team, press.channel, press.ts, field(body, "message") or {}, pressed)
-            self._errands.send(self._choices.show(choice), name="slack-press")
+            self._background.start(self._choices.show(choice), name="slack-press")
         return True
 
     async def close(self) -> None:
         """End what is still on its way."""
-        await self._errands.close()
+        await self._background.close()
 
     async def _decide(self, press: SlackPress, inbox: Inbox) -> bool:
         """Carry out what a press decides; return whether it was about calls of tools."""
@@ -183,7 +183,7 @@ class Presses:
         is_private = keys["channel_id"].startswith("D")
         decision = await inbox.decide(keys, press.value, author, language=person.language, is_private=is_private)
         if decision is not None:
-            self._errands.send(self._tell(press, decision), name="slack-decision")
+            self._background.start(self._tell(press, decision), name="slack-decision")
         return decision is not None
 
     async def _keys(self, press: SlackPress) -> dict[str, str]:

@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 from botservice.core.messages import Attachment
 from botservice.core.quoting import quote_name
 from botservice.storage.database import Storage
-from transports.common.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, read_document
-from transports.common.read_cache import FileText
+from transports.common.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, FileText, read_document
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import field, items_of, word
 from transports.slack.refusals import Feature, SlackRefusals

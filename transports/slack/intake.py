@@ -269,10 +269,10 @@ class SlackIntake(Intake):
             return
         if field(event, "tab") == "home":
             page = partial(self._home.show, storage, team, user)
-            self._errands.send(self._show(page), name="slack-home")
+            self._background.start(self._show(page), name="slack-home")
         elif field(event, "tab") == "messages" and channel is not None:
             page = partial(self._suggestions.show, storage, team, user, channel)
-            self._errands.send(self._show(page), name="slack-suggestions")
+            self._background.start(self._show(page), name="slack-suggestions")
 
     async def _show(self, page: Callable[[], Awaitable[None]]) -> None:
         try:

@@ -15,7 +15,7 @@ from botservice.core.errors import BotServiceError
 from botservice.storage.database import Storage
 from botservice.texts import in_language
 from botservice.turns.turn import Delivery
-from transports.common.background_tasks import Errands
+from transports.common.background_tasks import BackgroundTasks
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.queries import find_question, has_title, mark_titled, unmark_titled
 from transports.slack.reading import readable
@@ -111,7 +111,7 @@ class Idle:
         self._is_waiting = is_waiting
         self._locks: weakref.WeakValueDictionary[tuple[str, str | None], asyncio.Lock] = weakref.WeakValueDictionary()
         self._ending: dict[tuple[str, str], asyncio.Future[bool]] = {}
-        self._errands = Errands()
+        self._background = BackgroundTasks()
 
     async def status_of(self, team_id: str, context_keys: Mapping[str, str]) -> str | None:
         """Return what a session is from now on, or None if a workspace knows no sessions."""
@@ -121,13 +121,13 @@ class Idle:
 
     def rest(self, context_keys: Mapping[str, str], channel: str, thread_ts: str | None) -> None:
         """Say what a session is, now that the work is done."""
-        self._errands.send(self._rest(context_keys, channel, thread_ts), name="slack-status-rest")
+        self._background.start(self._rest(context_keys, channel, thread_ts), name="slack-status-rest")
 
     def rest_with(self, context_keys: Mapping[str, str], channel: str, thread_ts: str | None, stream_ts: str) -> None:
         """Say what a session is, unless the end of its stream says so soon."""
         ended = self._ending[channel, stream_ts] = asyncio.get_running_loop().create_future()
         work = self._rest_unless(ended, context_keys, channel, thread_ts, stream_ts)
-        self._errands.send(work, name="slack-status-end")
+        self._background.start(work, name="slack-status-end")
 
     def note_ended(self, channel: str, stream_ts: str, *, is_told: bool) -> None:
         """Take note that a stream has ended, and whether it is told with that what its session is."""
@@ -137,7 +137,7 @@ class Idle:
 
     async def close(self) -> None:
         """End what is still on its way."""
-        await self._errands.close()
+        await self._background.close()
 
     async def _rest_unless(
         self,
@@ -187,21 +187,21 @@ class Titles:
         self._statuses = statuses
         self._refusals = refusals
         self._storage = storage
-        self._errands = Errands()
+        self._background = BackgroundTasks()
 
     def give(self, context_keys: Mapping[str, str], delivery: Delivery) -> None:
         """Give the session of a sent answer a title in the background, where it has none."""
         thread_ts = delivery.payload.get("thread_ts")
         if delivery.payload.get("asks_feedback") and isinstance(thread_ts, str):
-            self._errands.send(self._give(context_keys, thread_ts, delivery.turn_id), name="slack-title")
+            self._background.start(self._give(context_keys, thread_ts, delivery.turn_id), name="slack-title")
 
     async def settle(self) -> None:
         """Return when every title that was to be given is given, or could not be."""
-        await self._errands.settle()
+        await self._background.settle()
 
     async def close(self) -> None:
         """End what is still on its way."""
-        await self._errands.close()
+        await self._background.close()
 
     async def _give(self, context_keys: Mapping[str, str], thread_ts: str, turn_id: int) -> None:
         try:

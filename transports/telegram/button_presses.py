@@ -17,7 +17,7 @@ from botservice.texts import in_language
 from botservice.turns.command_parsing import parse_command
 from botservice.turns.parsing_decisions import order_of
 from botservice.turns.turn import InboundEvent
-from transports.common.quick_presses import PAUSES_SECONDS, read_when_known
+from transports.common.connected_transport import PAUSES_SECONDS, read_when_known
 from transports.telegram.client import BotClient
 from transports.telegram.failures import is_not_editable, is_not_modified
 from transports.telegram.forms import Forms

@@ -10,8 +10,7 @@ from telegram.error import BadRequest, TelegramError
 from botservice.core.messages import Attachment
 from botservice.core.quoting import quote_name
 from botservice.storage.database import Storage
-from transports.common.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, read_document
-from transports.common.read_cache import FileText
+from transports.common.documents import DocumentReaders, ExtractedFiles, ExtractionAttempt, FileText, read_document
 from transports.telegram.client import TELEGRAM_FILE_BYTES, BotClient, LocalFileError
 from transports.telegram.inbound_events import field, integer, string
 

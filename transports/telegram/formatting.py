@@ -25,7 +25,7 @@ from botservice.core.formatted_text import (
 )
 from botservice.core.messages import Moment, storable
 from transports.common.too_long_messages import MAX_CHARACTERS
-from transports.markdown.formula_words import formula_words
+from transports.markdown.formulas import formula_words
 from transports.markdown.links import with_links_written
 from transports.markdown.reading import read_whole
 from transports.markdown.splitting import in_pieces

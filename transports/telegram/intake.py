@@ -63,7 +63,7 @@ class TelegramIntake(Intake):
             await inbox.accept(_TRANSPORT, [each for each in found if each and each.kind is not EventKind.MESSAGE])
             raise
         for place in stops:
-            self._errands.send(self._react(*place), name="telegram-reaction")
+            self._background.start(self._react(*place), name="telegram-reaction")
 
     async def _take_in(self, updates: Sequence[object], inbox: Inbox, storage: Storage) -> list[tuple[int, int]]:
         """Store what updates bring, and return which messages were stops."""
@@ -112,7 +112,7 @@ class TelegramIntake(Intake):
             is_new = decision.is_taken and press.is_on_copy
         elif press.event is not None:
             is_new = await inbox.accept(_TRANSPORT, [press.event]) > 0
-        self._errands.send(
+        self._background.start(
             acknowledge(self._client, press, is_new=is_new, choices=self._choices), name="telegram-press"
         )
 

@@ -12,7 +12,7 @@ from typing import Final
 from botservice.conversation.context_keys import ContextKeys
 from botservice.core.messages import Author
 from botservice.storage.database import Storage
-from transports.common.quick_presses import read_when_known
+from transports.common.connected_transport import read_when_known
 from transports.telegram.inbound_events import field, integer
 from transports.telegram.queries import find_answered_turn, store_reaction
 
