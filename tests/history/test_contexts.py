@@ -215,6 +215,20 @@ async def test_metadata_is_kept_on_both_databases(storage, context):
     assert (await AgentContext.load(storage, context.id)).metadata == context.metadata
 
 
+@pytest.mark.parametrize("length", [10, 100_000])  # SQLite reads the one where it is asked, and the other in a thread
+async def test_the_steps_of_the_last_turn_come_back_however_long(storage: Storage, length: int) -> None:
+    service = AgentService(FunctionsBasedAgent(llm=ScriptedChatLLM(["é" * length])), storage)
+    context = await AgentContext.get_or_create(storage, {"chat_id": "1"})
+    await service.prompt(context, "hi")
+    again = await AgentContext.get_or_create(storage, {"chat_id": "1"})
+    assert again.memory == context.memory
+    assert again.memory.steps[-1].model_input_messages == context.memory.steps[-1].model_input_messages
+    assert (again.turn_id, again.chat_history.last_user_message) == (
+        context.turn_id,
+        context.chat_history.last_user_message,
+    )
+
+
 async def test_a_context_is_read_by_its_newest_turn_however_many_there_are(postgres_storage: Storage) -> None:
     context, now = await AgentContext.get_or_create(postgres_storage, {"chat_id": "1"}), datetime.now(UTC)
     row = {"context_id": context.id, "transport": "api", "status": "done", "order_key": 0, "due_at": now}
