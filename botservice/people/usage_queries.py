@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, Table, Text, bindparam, case, delete, exists, func, insert, select, text
 from sqlalchemy.sql import literal_column, union_all
@@ -177,6 +177,9 @@ _USED = {
 _RELEASE = delete(budget_reservations).where(budget_reservations.c.turn_id == bindparam("turn"))
 _reserve = upserting(budget_reservations, "turn_id")
 
+HOOK_RATE: Final = "hook"
+"""The scope of the events that a hook takes, whose name is their subject."""
+
 
 @of_each_database
 def _count(insert: Callable[..., Any]) -> Any:
@@ -185,7 +188,7 @@ def _count(insert: Callable[..., Any]) -> Any:
     messages = case((is_same, budget_rates.c.messages + 1), else_=1)
     return new.on_conflict_do_update(
         index_elements=["scope", "subject"], set_={"minute": new.excluded.minute, "messages": messages}
-    )
+    ).returning(budget_rates.c.messages)
 
 
 _note = of_each_database(
@@ -271,10 +274,14 @@ def read_messages_sent(connection: Connection, scope: Scope, subject: str, minut
     return connection.execute(_MESSAGES, values).scalar_one_or_none() or 0
 
 
-def count_message(connection: Connection, scope: Scope, subject: str, minute: str) -> None:
-    """Count one more message in a minute."""
-    values = {"scope": scope.value, "subject": subject, "minute": minute, "messages": 1}
-    connection.execute(_count(connection), values)
+def count_message(connection: Connection, scope: str, subject: str, minute: str) -> int:
+    """Count one more message in a minute, and return how many they are.
+
+    Args:
+        scope: What a `Scope` has, or `HOOK_RATE` for an event of a hook.
+    """
+    values = {"scope": str(scope), "subject": subject, "minute": minute, "messages": 1}
+    return int(connection.execute(_count(connection), values).scalar_one())
 
 
 def note_once(connection: Connection, notice: str, now: datetime) -> bool:

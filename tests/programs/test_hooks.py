@@ -4,7 +4,9 @@ import asyncio
 import itertools
 import json
 import threading
-from datetime import timedelta
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -21,17 +23,24 @@ from botservice.storage.tables.conversations import deliveries, events, turns
 from botservice.turns.hook_events import HookEvent
 from transports.api.hooks import HooksEndpoint
 from transports.api.hooks_file import read_hooks
+from transports.api.requests import ApiError
 
 SAY = {"do": "say", "template": "Build {{ payload.build }} is {{ payload.state }}"}
 ASK = {"do": "ask", "task": "Say in one line what happened."}
 SLACK = {"from": "slack-compatible", "do": "say"}
 RED = {"build": 7, "state": "red"}
+AN_HOUR_AGO = (datetime.now(UTC) - timedelta(hours=1)).replace(second=45, microsecond=0)
 
 
 async def post(served, name="ci", body=RED, sign=bearer, headers=None, **options):
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
     signed = sign(raw, **options) if sign else {}
     return await served.client.post(f"/hooks/{name}", content=raw, headers=signed | (headers or {}))
+
+
+def stop_the_clock(served, now=AN_HOUR_AGO):
+    service = served.application.service
+    service.options = replace(service.options, clock=lambda: now)
 
 
 async def rows(storage, *columns):
@@ -174,11 +183,33 @@ async def test_a_body_is_bounded_and_has_to_be_json(storage, tmp_path):
 async def test_a_hook_takes_so_many_events_a_minute(storage, tmp_path):
     file = write_hooks(tmp_path, ci={**SAY, "per_minute": 2})
     async with serving(storage, hooks_config=file) as served:
+        stop_the_clock(served)
         wrong = [await post(served, secret="wrong-wrong-wrong-wrong") for _ in range(5)]
         told = [await post(served, body={"build": number, "state": "red"}) for number in range(4)]
-    assert {each.status_code for each in wrong} == {401}
-    assert [each.status_code for each in told] == [202, 202, 429, 429]
-    assert 0 < int(told[-1].headers["retry-after"]) <= 60
+        assert {each.status_code for each in wrong} == {401}
+        assert [each.status_code for each in told] == [202, 202, 429, 429]
+        assert {each.headers["retry-after"] for each in told[2:]} == {"15"}
+        stop_the_clock(served, AN_HOUR_AGO + timedelta(seconds=15))
+        assert (await post(served, body={"build": 9, "state": "red"})).status_code == 202
+
+
+async def test_processes_count_the_events_of_a_hook_together(storage, tmp_path):
+    hooks = read_hooks(Path(write_hooks(tmp_path, ci={**SAY, "per_minute": 5})))
+    async with serving(storage) as served:
+        stop_the_clock(served)
+        endpoints = [HooksEndpoint(served.application, hooks, served.application.inbox) for _ in range(2)]
+
+        async def take(number: int) -> int:
+            body = json.dumps({"build": number}).encode()
+            try:
+                await endpoints[number % 2]._take(hooks["ci"], {}, body, json.loads(body))
+            except ApiError as error:
+                return error.status
+            return 202
+
+        told = Counter(await asyncio.gather(*map(take, range(12))))
+        assert told == {202: 5, 429: 7}
+        await served.messenger.until(lambda: len(served.messenger.visible.get("1", [])) == 5)
 
 
 @pytest.mark.any_database

@@ -3,10 +3,9 @@
 import asyncio
 import hashlib
 import logging
+import math
 import time
-from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -19,7 +18,10 @@ from botservice.app import Application
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.queries import find_context, read_context_keys
 from botservice.core.messages import is_blank
+from botservice.core.policies import Period
 from botservice.people.names import HOOKS, transport_of
+from botservice.people.usage import period_end, period_start
+from botservice.people.usage_queries import HOOK_RATE, count_message
 from botservice.storage.database import Connection
 from botservice.turns.event_queries import find_event, let_go_of_key
 from botservice.turns.hook_events import HookEvent
@@ -39,35 +41,8 @@ _MAX_BYTES: Final = 4 * 1024 * 1024
 _REST: Final = 2.0  # of a burst, times what an event took: so people's questions find the database free meanwhile
 _BODY_SECONDS: Final = 10.0
 _REMEMBERED: Final = timedelta(hours=24)
-_MINUTE: Final = 60.0
 _MAX_FIELDS: Final = 1_000
 _FORM: Final = "application/x-www-form-urlencoded"
-
-
-@dataclass(slots=True)
-class _Rate:
-    """Counts the events of a hook in this process."""
-
-    per_minute: int
-    taken: deque[float] = field(default_factory=deque)
-
-    def take(self, now: float) -> None:
-        """Count one event.
-
-        Raises:
-            ApiError: there were as many within the last minute as may be.
-        """
-        while self.taken and self.taken[0] <= now - _MINUTE:
-            self.taken.popleft()
-        if len(self.taken) >= self.per_minute:
-            wait = str(max(1, round(self.taken[0] + _MINUTE - now)))
-            raise ApiError(429, f"at most {self.per_minute} events a minute are taken", {"retry-after": wait})
-        self.taken.append(now)
-
-    def give_back(self) -> None:
-        """Count one less: it was a known event again."""
-        if self.taken:
-            self.taken.pop()
 
 
 class HooksEndpoint:
@@ -79,7 +54,7 @@ class HooksEndpoint:
         self._service = application.service
         self._inbox = inbox
         self._hooks = hooks
-        self._rates = {name: _Rate(hook.per_minute) for name, hook in hooks.items()}
+        self._full_until: dict[str, datetime] = {}  # of hooks, by their names
         self._unproven = Unproven()
         self._storing = asyncio.Lock()
         self._took_seconds = 0.0
@@ -98,7 +73,7 @@ class HooksEndpoint:
             raise ApiError(404, "there is no such hook")
         headers = dict(request.headers.items())
         body = await self._read(request, hook, headers, secret)
-        self._rates[hook.name].take(time.monotonic())
+        self._check_rate(hook, self._service.options.clock())
         payload = _payload(headers, body)
         if headers.get("x-github-event") == "ping":
             return JSONResponse({"event_id": None}, 202)  # GitHub tries the address when a webhook is made
@@ -153,9 +128,9 @@ class HooksEndpoint:
         stored_key = event_key(context_id, key) if hook.do is HookAction.SAY else key
         known = await storage.read(lambda connection: find_event(connection, stored_key), is_short=True)
         if known is not None and known[1] >= now - _REMEMBERED:
-            self._rates[hook.name].give_back()
             return known[0]
         await check_let_in(storage, access, context_id)
+        await self._count(hook, now)
         if known is not None:
             await storage.write(lambda connection: let_go_of_key(connection, known[0], stored_key))
         if hook.do is HookAction.SAY:
@@ -167,6 +142,26 @@ class HooksEndpoint:
             await self._ask(hook, payload, context_id, key)
         stored = await storage.read(lambda connection: find_event(connection, stored_key), is_short=True)
         return None if stored is None else stored[0]
+
+    async def _count(self, hook: Hook, now: datetime) -> None:
+        """Count a new event, also for the other processes.
+
+        Raises:
+            ApiError: there were as many within this minute as may be.
+        """
+        minute = period_start(Period.MINUTE, now).isoformat()
+        taken = await self._storage.write(
+            lambda connection: count_message(connection, HOOK_RATE, hook.name, minute), is_told=False
+        )
+        if taken > hook.per_minute:
+            self._full_until[hook.name] = period_end(Period.MINUTE, now)
+            self._check_rate(hook, now)
+
+    def _check_rate(self, hook: Hook, now: datetime) -> None:
+        wait = (self._full_until.get(hook.name, now) - now).total_seconds()
+        if wait > 0:
+            headers = {"retry-after": str(math.ceil(wait))}
+            raise ApiError(429, f"at most {hook.per_minute} events a minute are taken", headers)
 
     async def _find_context(self, hook: Hook, now: datetime) -> int:
         """Return the context of a hook's chat, which is made at the first event where its platform allows that."""

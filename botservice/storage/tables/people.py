@@ -235,7 +235,7 @@ gate_decisions = Table(
     Index("ix_gate_decisions_chat_decided_at", "chat", "decided_at"),
 )
 
-# How many messages a person has sent in the minute that is named.
+# How many messages a person has sent, or how many events a hook has taken, in the minute that is named.
 budget_rates = Table(
     "budget_rates",
     metadata,
