@@ -28,10 +28,10 @@ from transports.terminal.screens import PlainScreen, Screen
 
 CAPABILITIES: Final = Capabilities(
     label="Terminal",
-    streaming="an answer that grows",
-    thinking="printed, if a setting says so",
-    tools="a line with the tool's name and what it says",
-    approval="numbers below the question, or commands",
+    streaming="a growing answer",
+    thinking="printed, if you set it",
+    tools="a line with name and progress",
+    approval="numbers, or commands",
     buttons="numbers to type",
     tables="a table",
     stops="Ctrl+C, or /stop",

@@ -39,20 +39,20 @@ if TYPE_CHECKING:
 
 CAPABILITIES: Final = Capabilities(
     label="Browser",
-    streaming="an answer that grows",
-    thinking="dots where the answer will stand",
-    tools="cards that stay, with arguments, what the tool says, result and duration",
-    approval="buttons under the question, or commands",
+    streaming="a growing answer",
+    thinking="dots",
+    tools="cards with arguments, progress and result",
+    approval="buttons, or commands",
     buttons="below the message",
-    files_in="10 files, 10 MB together: pictures, texts, PDFs, office documents, sounds",
+    files_in="10 files, 10 MB: pictures, texts, PDFs, office documents, audio",
     files_out="shown or saved",
     tables="a table",
-    edits="a question is asked again in its place",
-    deletions="a whole conversation, with what is known from it",
+    edits="ask the question again",
+    deletions="a whole conversation with its facts",
     stops="the button, Esc, or /stop",
-    errors="a message with a button that asks again",
+    errors="a message with a retry button",
     feedback="👍 or 👎 below the answer",
-    conversations="as many as you like, in a list",
+    conversations="a list",
 )
 
 
