@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any, Final, Self
 
 from botservice.agent.tool import Later
+from botservice.llm.chat import ChatLLM
 
 Value = str | int | float | bool | list[str]
 """What a person gives for a field."""
@@ -168,11 +169,13 @@ class CallQuestions:
 
     Attributes:
         can_ask: Whether there is a person who can be asked.
+        llm: The model of the turn's agent, for tools that may ask it.
         replied: The exchange before, once it is over.
     """
 
     can_ask: bool = False
     replied: ToolQuestions | None = None
+    llm: ChatLLM | None = None
 
 
 _NONE: Final = CallQuestions()

@@ -14,6 +14,7 @@ from botservice.agent.questions import CallQuestions, QuestionsAsked, ReplyActio
 from botservice.agent.tool_outputs import OutputError
 from botservice.mcp.elicitation import MOST_QUESTIONS, QuestionRefused, as_result, digest_of, read_url
 from botservice.mcp.open_calls import Known, Make, OpenCall, OpenCalls, known_results, lost, read_question
+from botservice.mcp.sampling import Sampler
 
 _MOST_ROUNDS: Final = 10
 _LONGEST_STATE: Final = 64_000  # characters
@@ -45,11 +46,13 @@ class AskingCall:
         server: The name of the server.
         may_repeat: Whether the tool says that it may be called twice.
         questions: Whether a person can be asked, and what they answered.
+        sampler: Asks the model for the server, where it may.
     """
 
     server: str
     may_repeat: bool
     questions: CallQuestions
+    sampler: Sampler | None = None
 
     async def in_rounds(self, send: Send) -> Answered:
         """Call a server that returns what it asks.
@@ -80,7 +83,7 @@ class AskingCall:
             request_state = result.request_state
             if len(request_state or "") > _LONGEST_STATE:
                 raise OutputError(f"server {self.server} gave a state of more than {_LONGEST_STATE} characters")
-            responses, open_ones = self._sort(result.input_requests or {}, known, notes)
+            responses, open_ones = await self._sort(result.input_requests or {}, known, notes)
             asked += len(open_ones)
             if open_ones and asked > MOST_QUESTIONS:
                 raise OutputError(_too_many(self.server))
@@ -102,7 +105,7 @@ class AskingCall:
                 await asyncio.sleep(_PAUSE_SECONDS)
         raise OutputError(f"server {self.server} did not come to an end within {_MOST_ROUNDS} rounds of this call")
 
-    def _sort(
+    async def _sort(
         self, requests: Mapping[str, Any], known: Known, notes: list[str]
     ) -> tuple[dict[str, Any], dict[str, ToolQuestion]]:
         """Return the answers that need no person, and what a person is asked."""
@@ -113,7 +116,8 @@ class AskingCall:
                 given[key] = {"roots": []}
                 continue
             if request.method != "elicitation/create":
-                raise OutputError(f"server {self.server} wants to use the model (sampling), which it may not here")
+                given[key] = await self._sample(request.params)
+                continue
             try:
                 question = read_question(request.params, can_ask=self.questions.can_ask)
             except QuestionRefused as refused:
@@ -125,6 +129,16 @@ class AskingCall:
             else:
                 given[key] = answer
         return given, open_ones
+
+    async def _sample(self, params: Any) -> dict[str, Any]:
+        if self.sampler is None:
+            raise OutputError(f"server {self.server} wants to use the model (sampling), which it may not here")
+        try:
+            return await self.sampler.answer(params)
+        except QuestionRefused as refused:
+            raise OutputError(
+                f"server {self.server} wants to use the model (sampling), and may not: {refused}"
+            ) from None
 
     async def while_open(self, send: Send, calls: OpenCalls, started: Callable[[OpenCall], None]) -> Answered:
         """Call a server that asks by requests.
@@ -156,6 +170,7 @@ class AskingCall:
             call = OpenCall(dict(known), can_ask=self.questions.can_ask)
             started(call)
             step = send
+        call.sampler = self.sampler
         try:
             result = await calls.run(call, step)
         except MCPError as error:
@@ -195,10 +210,11 @@ def _read(responses: Mapping[str, Any] | None) -> Any:
     """Return responses as the client takes them."""
     if not responses:
         return None
-    from mcp.types import ElicitResult, ListRootsResult
+    from mcp.types import CreateMessageResult, ElicitResult, ListRootsResult
 
+    kinds: dict[str, Any] = {"roots": ListRootsResult, "role": CreateMessageResult, "action": ElicitResult}
     return {
-        key: (ListRootsResult if "roots" in each else ElicitResult).model_validate(each)
+        key: next(kind for name, kind in kinds.items() if name in each).model_validate(each)
         for key, each in responses.items()
     }
 

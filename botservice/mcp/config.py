@@ -26,7 +26,7 @@ _SECRET: Final = re.compile(r"key|token|secret|password|passwd|credential|auth(?
 _PLAIN: Final = frozenset({"HOME", "USER", "LOGNAME", "PATH", "SHELL", "TERM", "PWD", "TMPDIR", "LANG"})
 _OF_COMMANDS: Final = ("command", "args", "env", "cwd")
 _OF_ADDRESSES: Final = ("url", "headers", "auth", "client_id", "client_secret")
-_OF_BOTH: Final = ("tools", "approval", "roles", "timeout", "trusted", "disabled", "type")
+_OF_BOTH: Final = ("tools", "approval", "roles", "timeout", "trusted", "sampling", "disabled", "type")
 _OF_OTHERS: Final = frozenset({"description", "alwaysAllow", "autoApprove"})  # other programs' keys, of no effect here
 _TYPES: Final = frozenset({"stdio", "http", "streamable-http", "streamableHttp"})
 _OTHERS: Final = "*"  # the tools of a server that its roles do not name
@@ -68,6 +68,7 @@ class ServerConfig:
     Attributes:
         prefix: What the names of its tools begin with.
         tools: The tools that may be offered; None for all.
+        allows_sampling: Whether it may ask the model, on the bill of the person for whom it works.
         is_trusted: Whether its results hold nothing that strangers wrote, whatever its tools say.
         roles: The roles of people for whom a tool runs, by the tool; what stands under `*` is for all others.
         has_sign_in: Whether each person signs in by OAuth, whatever the server says without that.
@@ -89,6 +90,7 @@ class ServerConfig:
     client_id: str | None = None
     client_secret: str | None = field(default=None, repr=False)
     is_trusted: bool = False
+    allows_sampling: bool = False
     roles: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def roles_of(self, tool: str | None = None) -> frozenset[str] | None:
@@ -180,7 +182,8 @@ class _Entry:
             has_sign_in=self._has_sign_in(),
             client_id=text("client_id"),
             client_secret=self._secret("client_secret"),
-            is_trusted=self._is_trusted(),
+            is_trusted=self._flag("trusted"),
+            allows_sampling=self._flag("sampling"),
             roles=self._roles(),
         )
 
@@ -310,9 +313,9 @@ class _Entry:
             roles[tool] = read
         return roles
 
-    def _is_trusted(self) -> bool:
-        value = self._entry.get("trusted", False)
-        return value if isinstance(value, bool) else self._fail("it must be true or false", "trusted")
+    def _flag(self, key: str) -> bool:
+        value = self._entry.get(key, False)
+        return value if isinstance(value, bool) else self._fail("it must be true or false", key)
 
     def _timeout(self) -> float:
         value = self._entry.get("timeout", DEFAULT_TIMEOUT_SECONDS)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botservice.agent.questions import questions_of_call
 from botservice.agent.tool_outputs import OutputError
+from botservice.conversation.context import AgentContext
 from botservice.llm.network import tls_context
 from botservice.mcp.calls import Answered, AskingCall
 from botservice.mcp.config import ServerConfig
@@ -18,6 +19,7 @@ from botservice.mcp.failures import explain, is_closed
 from botservice.mcp.http_and_stdio import ConnectionState, connected
 from botservice.mcp.listing import ListedTool, clean, read_listing
 from botservice.mcp.open_calls import HELD_SECONDS, OpenCall, OpenCalls
+from botservice.mcp.sampling import Sampler
 from botservice.mcp.stdio import Children
 
 if TYPE_CHECKING:
@@ -101,10 +103,13 @@ class ServerConnection:
         if self._owner.done() and not self._owner.cancelled():
             self._owner.exception()  # it was on its way out
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], *, may_repeat: bool = False) -> Answered:
+    async def call(
+        self, tool: str, arguments: Mapping[str, Any], *, may_repeat: bool = False, context: AgentContext | None = None
+    ) -> Answered:
         """Return what a tool of the server gives, as the client has it.
 
         Args:
+            context: In which it is called; the server can ask the model only there.
             may_repeat: Whether it may be called once more where the server seems to have begun again.
 
         Raises:
@@ -112,7 +117,10 @@ class ServerConnection:
             QuestionsAsked: the server asks the person something.
         """
         client = await self._wait_for_client()
-        call = AskingCall(self.config.name, may_repeat, questions_of_call())
+        questions, sampler = questions_of_call(), None
+        if self.config.allows_sampling and context is not None and questions.llm is not None:
+            sampler = Sampler(questions.llm, context)
+        call = AskingCall(self.config.name, may_repeat, questions, sampler)
         try:
             return await self._ask(client, tool, arguments, call)
         except _SessionLost:  # it knows this connection no more: of the call that is likely, and not certain
@@ -232,6 +240,7 @@ class ServerConnection:
                 read_timeout_seconds=_LIST_SECONDS,
                 message_handler=self._hear,
                 elicitation_callback=self._open_calls.ask,
+                sampling_callback=self._open_calls.sample if self.config.allows_sampling else None,
             )
             async with client:
                 await self._list(client)

@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botservice.agent.questions import Reply, ReplyAction, ToolQuestion
 from botservice.agent.tool_outputs import OutputError
+from botservice.core.errors import BotServiceError
 from botservice.mcp.elicitation import MOST_QUESTIONS, QuestionRefused, as_result, digest_of, read_form, read_url
+from botservice.mcp.sampling import Sampler
 
 if TYPE_CHECKING:
     from mcp.client.session import ClientRequestContext
-    from mcp.types import ElicitRequestParams, ElicitResult
+    from mcp.types import CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams, ElicitResult, ErrorData
 
 HELD_SECONDS: Final = 3_600.0  # how long a call stays open for an answer
 _MOST_HELD: Final = 100  # calls of one server that wait for answers
@@ -36,6 +38,7 @@ class OpenCall:
         has_moved: Whether the server has shown anything of its work but questions.
         can_ask: Whether there is a person who can be asked.
         asked: How many questions it has asked.
+        sampler: Asks the model for the server, where it may.
         notes: What the model is told of questions that nobody was asked.
     """
 
@@ -44,6 +47,7 @@ class OpenCall:
         self.has_moved = False
         self.asked = 0
         self.notes: list[str] = []
+        self.sampler: Sampler | None = None
         self._known = known
         self.can_ask = can_ask
         self._task: asyncio.Task[Any] | None = None
@@ -132,8 +136,7 @@ class OpenCalls:
         """Answer a question of the server."""
         from mcp.types import ElicitResult
 
-        self._has_asked = True
-        running = [each for each in self._calls.values() if not each.is_held and not each.is_over]
+        running = self._find_running()
         if len(running) != 1:
             level = logging.DEBUG if self._is_told else logging.WARNING  # a server may ask all day
             logger.log(level, "mcp.question_of_nobody", extra={"calls": len(running)})
@@ -149,6 +152,28 @@ class OpenCalls:
         except TimeoutError:
             return ElicitResult(action=ReplyAction.CANCEL.value)
         return ElicitResult.model_validate(result)
+
+    async def sample(
+        self,
+        context: "ClientRequestContext",  # noqa: ARG002
+        params: "CreateMessageRequestParams",
+    ) -> "CreateMessageResult | ErrorData":
+        """Answer a request of the server for the model."""
+        from mcp.types import INVALID_REQUEST, CreateMessageResult, ErrorData
+
+        running = self._find_running()
+        sampler = running[0].sampler if len(running) == 1 else None
+        if sampler is None:
+            return ErrorData(code=INVALID_REQUEST, message="Sampling was refused: it is not known for which call")
+        try:
+            return CreateMessageResult.model_validate(await sampler.answer(params))
+        except (QuestionRefused, BotServiceError) as error:
+            return ErrorData(code=INVALID_REQUEST, message=f"Sampling was refused: {error}")
+
+    def _find_running(self) -> list[OpenCall]:
+        """Return the calls of which one may have sent a request."""
+        self._has_asked = True
+        return [each for each in self._calls.values() if not each.is_held and not each.is_over]
 
     def close(self) -> None:
         """End all of them: the connection is gone."""

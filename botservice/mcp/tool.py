@@ -165,11 +165,13 @@ class MCPTool(Tool):
         self._connection = connection
         self._name_there = listed.name
 
-    def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> Callable[[], Awaitable[Any] | Any]:  # noqa: ARG002
+    def bind(self, arguments: Mapping[str, Any], context: AgentContext) -> Callable[[], Awaitable[Any] | Any]:
         """Return a call of the server's tool."""
 
         async def call() -> Any:
-            return read_result(*await self._connection.call(self._name_there, arguments, may_repeat=self.idempotent))
+            return read_result(
+                *await self._connection.call(self._name_there, arguments, may_repeat=self.idempotent, context=context)
+            )
 
         return call
 

@@ -183,10 +183,10 @@ def find_open(connection: Connection, context_id: int) -> list[WaitingCall]:
 
 
 def is_awaiting_approval(connection: Connection, keys: ContextKeys) -> bool:
-    """Return whether a call of a conversation waits for a decision."""
+    """Return whether a call of a conversation waits for a decision or an answer."""
     context_id = find_context(connection, keys)
     pending = [] if context_id is None else find_open(connection, context_id)
-    return any(each.kind is PendingKind.APPROVAL and each.is_waiting for each in pending)
+    return any(each.kind is not PendingKind.LATER and each.is_waiting for each in pending)
 
 
 def find_of_context(connection: Connection, context_id: int) -> list[WaitingCall]:

@@ -192,7 +192,13 @@ class OpenStep:
             ended = await self._read_ended(step)
         can_ask = self._turn.transport != API and not self._turn.is_of_hook and is_named(self._context.asker)
         runner = CallRunner(
-            self._context, self._claim, self._row_id(step), self.live, can_ask=can_ask, replied=replied or {}
+            self._context,
+            self._claim,
+            self._row_id(step),
+            self.live,
+            can_ask=can_ask,
+            llm=self._options.agent.llm,
+            replied=replied or {},
         )
         try:
             if judged is None:

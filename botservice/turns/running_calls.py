@@ -17,6 +17,7 @@ from botservice.conversation.field_values import StepError, Timing, ToolResult, 
 from botservice.conversation.steps import ActionStep
 from botservice.core.errors import InvalidField
 from botservice.core.messages import Attachment, ToolCall
+from botservice.llm.chat import ChatLLM
 from botservice.storage.claims import Claim
 from botservice.turns import call_queries
 from botservice.turns.buttons import offer_buttons
@@ -43,15 +44,18 @@ class CallRunner:
         live: Live | None,
         *,
         can_ask: bool,
+        llm: ChatLLM | None,
         replied: Mapping[int, ToolQuestions],
     ) -> None:
         """Make one.
 
         Args:
             can_ask: Whether there is a person whom tools can ask.
+            llm: The model that tools may ask where they are allowed to.
             replied: What a person has answered to calls, by their place.
         """
         self._can_ask = can_ask
+        self._llm = llm
         self._replied = replied
         self._tools: Mapping[str, Tool] = {}
         self._context = context
@@ -117,7 +121,7 @@ class CallRunner:
         )
         if self._live is not None:
             self._live.on_call(call)
-        questions = CallQuestions(self._can_ask, self._replied.get(index))
+        questions = CallQuestions(self._can_ask, self._replied.get(index), self._llm)
         show = None if self._live is None else partial(self._live.on_progress, call)
         with showing_progress(show), answering(questions):
             outcome = _keepable(await execute(self._tools, call, self._context))

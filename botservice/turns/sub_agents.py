@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from botservice.agent.agent import Action, Agent, AgentTool, FinishAction, ModelReply, rests_on_others
+from botservice.agent.questions import CallQuestions, answering
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome, execute, find_too_many
 from botservice.agent.tool_executor import refused as refuse
@@ -127,6 +128,13 @@ class SubWork(AgentLoop):
     async def _run_calls(self, step: ActionStep, tools: Mapping[str, Tool]) -> list[ToolOutcome]:
         calls = step.tool_calls or ()
         refused = await self._refuse(tools, calls)
+        nobody = CallQuestions(llm=self.agent.llm)  # a person is not asked in the middle of another call
+        with answering(nobody):
+            return await self._run_side_by_side(tools, calls, refused)
+
+    async def _run_side_by_side(
+        self, tools: Mapping[str, Tool], calls: Sequence[ToolCall], refused: Mapping[int, ToolOutcome]
+    ) -> list[ToolOutcome]:
         async with asyncio.TaskGroup() as group:
             running = {
                 index: group.create_task(execute(tools, call, self.context))

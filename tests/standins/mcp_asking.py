@@ -12,13 +12,16 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.resolve import Elicit, Resolve
+from mcp.server.mcpserver.resolve import Elicit, Resolve, Sample
 from mcp_types import (
+    CreateMessageResult,
     ElicitRequest,
     ElicitRequestFormParams,
     ElicitRequestURLParams,
     ElicitResult,
     InputRequiredResult,
+    SamplingMessage,
+    TextContent,
     ToolAnnotations,
 )
 from pydantic import BaseModel, Field
@@ -69,6 +72,17 @@ async def log_in(secret: Annotated[Secret, Resolve(ask_secret)]) -> str:
     """Log in."""
     act("logged in")
     return "logged in"
+
+
+def ask_model() -> Sample:
+    message = SamplingMessage(role="user", content=TextContent(type="text", text="Sum up: the sea is wide."))
+    return Sample([message], max_tokens=100, system_prompt="You sum up.")
+
+
+@server.tool(annotations=NEVER_TWICE)
+async def sum_up(summary: Annotated[CreateMessageResult, Resolve(ask_model)]) -> str:
+    """Sum up."""
+    return f"in short: {getattr(summary.content, 'text', '')}"
 
 
 @server.tool(annotations=NEVER_TWICE)

@@ -6,10 +6,12 @@ import pytest
 from sqlalchemy import select
 from standins.mcp_servers import asking
 
-from botservice import MCPServers
+from botservice import FunctionsBasedAgent, MCPServers, ScriptedChatLLM
+from botservice.agent.agent import AgentTool
 from botservice.commands.standard import standard_commands
 from botservice.people.access import Access
-from botservice.storage.tables.waiting import pending_calls
+from botservice.storage.tables.people import model_usage
+from botservice.storage.tables.waiting import approvals, pending_calls
 from botservice.turns.inbox import Inbox
 from tests.turns.bots import call
 from tests.turns.messenger import office
@@ -33,8 +35,8 @@ def calling(name, **arguments):
 
 
 @contextlib.asynccontextmanager
-async def hotel(storage, folder, revision, model, **options):
-    toolset = MCPServers({"hotel": asking(revision, folder)}, wait_seconds=60)
+async def hotel(storage, folder, revision, model, *, entry=None, **options):
+    toolset = MCPServers({"hotel": asking(revision, folder, **(entry or {}))}, wait_seconds=60)
     access = Access(owners=frozenset({"messenger:olga"}))
     try:
         async with office(
@@ -125,6 +127,41 @@ async def test_only_the_asker_answers_and_to_decline_is_an_answer(storage, tmp_p
 
 
 @REVISIONS
+async def test_a_call_that_was_allowed_may_ask_and_is_in_the_ledger_once(storage, tmp_path, revision):
+    entry = {"approval": "writes"}
+    async with hotel(storage, tmp_path, revision, calling("ask_often", times=1), entry=entry) as bot:
+        await bot.say("go")
+        await newest(bot, "May I do this for Anna")
+        await bot.press("/allow 1")
+        await newest(bot, "Question 0?")
+        assert await statuses(bot) == ["allowed", "waiting"]
+        await bot.say("yes")
+        await newest(bot, "got a")
+        [entry] = await bot.read(select(approvals.c.decision, approvals.c.result))
+        assert tuple(entry) == ("allowed", "worked")
+
+
+@REVISIONS
+async def test_an_agent_that_works_for_another_has_nobody_to_ask(storage, tmp_path, revision):
+    toolset = MCPServers({"hotel": asking(revision, tmp_path)}, wait_seconds=60)
+    inner = FunctionsBasedAgent(llm=ScriptedChatLLM(calling("book", hotel="Ritz")), toolsets=[toolset], search_k=0)
+    clerk = AgentTool(inner, name="clerk", description="Book.")
+
+    def answer(prompt):
+        results = [each["content"] for each in prompt if each["role"] == "tool"]
+        return f"got {results[-1]}" if results else call("clerk", task="go")
+
+    try:
+        async with office(storage, answer, messenger=Group(), tools=[clerk]) as opened:
+            bot = Shop(opened, [], None)
+            await bot.say("go")
+            assert "nobody can be asked here" in await newest(bot, "got ")
+    finally:
+        await toolset.close()
+    assert acted(tmp_path) == []
+
+
+@REVISIONS
 async def test_a_question_can_be_cancelled(storage, tmp_path, revision):
     async with hotel(storage, tmp_path, revision, calling("book", hotel="Ritz")) as bot:
         await bot.say("go")
@@ -209,3 +246,29 @@ async def test_another_address_is_declined(storage, tmp_path, url):
         await bot.say("go")
         assert "was not passed on" in await newest(bot, "got ")
         assert len(bot.platform.visible["1"]) == 1
+
+
+@REVISIONS
+async def test_a_server_that_may_asks_the_model_on_the_bill_of_the_person(storage, tmp_path, revision):
+    answer, seen = calling("sum_up"), []
+
+    def model(prompt):
+        if "Sum up" not in str(prompt[-1]["content"]):
+            return answer(prompt)
+        seen.append([each["content"] for each in prompt])
+        return "wide sea"
+
+    async with hotel(storage, tmp_path, revision, model, entry={"sampling": True}) as bot:
+        await bot.say("go")
+        await newest(bot, "got in short: wide sea")
+        [used] = await bot.read(select(model_usage.c.calls))
+        assert used.calls == 3
+    assert seen == [["You sum up.", "Sum up: the sea is wide."]]
+
+
+@REVISIONS
+async def test_no_other_server_asks_the_model(storage, tmp_path, revision):
+    async with hotel(storage, tmp_path, revision, calling("sum_up")) as bot:
+        await bot.say("go")
+        text = await newest(bot, "got ")
+        assert "ampling" in text
