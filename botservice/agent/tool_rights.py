@@ -31,10 +31,8 @@ async def explain_refusal(tool: Tool, context: AgentContext) -> str | None:
     if await find_allowed({tool.name: tool}, context):
         return None
     wanted = " or ".join(sorted(tool.roles or ()))
-    return (
-        f"{NOT_ALLOWED}{tool.name} runs only for people with the role {wanted}. Nothing was done. Say so; an owner can "
-        "give roles with /role"
-    )
+    told = f"{NOT_ALLOWED}{tool.name} runs only for people with the role {wanted}"
+    return f"{told}. Say so; an owner can give roles with /role"
 
 
 def _is_right(tool: Tool, roles: frozenset[str]) -> bool:
