@@ -19,7 +19,7 @@ from standins.web_server import web_server
 from botservice.app import running
 from botservice.config.settings import Settings
 from botservice.factories import build_service
-from botservice.llm.openai.options import is_openai
+from botservice.llm.server_limits import is_openai
 from botservice.transport_plugins import build_transports
 
 MODELS = ["gpt-5.5", "gpt-5.6", "gpt-6-luna", "gpt-6-astra", "gpt-6.1-terra", "gpt-6.1-sol", "gpt-6.2-sol"]
@@ -158,7 +158,7 @@ async def check_answers(platforms: Platforms, settings: Settings) -> None:
 async def test_openai_itself_is_asked_in_its_newer_way(
     monkeypatch: pytest.MonkeyPatch, sqlite_url: str, platforms: Platforms, llm: OpenAIApi, model: str
 ) -> None:
-    monkeypatch.setattr("botservice.llm.openai.options._OPENAI_HOST", "127.0.0.1")
+    monkeypatch.setattr("botservice.llm.server_limits._OPENAI_HOST", "127.0.0.1")
     is_openai.cache_clear()
     watch = Watch(llm)
     try:

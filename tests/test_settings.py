@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from botservice.config.settings import Settings, is_loopback, reveal
+from botservice.config.settings import Settings, reveal
 from botservice.core.errors import SettingsError
+from botservice.core.loopback import is_loopback
 from botservice.core.policies import Limit, Period, Price, Unit
 
 NAMES = [name.upper() for name in Settings.model_fields]

@@ -10,7 +10,7 @@ from typing import Final
 from botservice.conversation.queries import list_refusals, write_refusals
 from botservice.core.errors import BotServiceError
 from botservice.llm.chat import ChatLLM
-from botservice.llm.openai.options import ServerLimits
+from botservice.llm.server_limits import ServerLimits
 from botservice.storage.database import Storage
 
 logger = logging.getLogger(__name__)

@@ -1,7 +1,6 @@
 """The environment, read once."""
 
 import difflib
-import ipaddress
 import re
 from collections.abc import Callable
 from enum import StrEnum
@@ -27,7 +26,17 @@ from botservice.config.setting_choices import (
 )
 from botservice.core.chat_addresses import CHAT_FORMS, ChatAddress
 from botservice.core.errors import SettingsError
-from botservice.core.policies import AccessMode, Limit, Prices, WebAccess, parse_identities, parse_limits, parse_prices
+from botservice.core.loopback import is_loopback
+from botservice.core.policies import (
+    SHORTEST_ENCRYPTION_KEY,
+    AccessMode,
+    Limit,
+    Prices,
+    WebAccess,
+    parse_identities,
+    parse_limits,
+    parse_prices,
+)
 
 T = TypeVar("T", bound=StrEnum)
 
@@ -46,7 +55,6 @@ DEFAULT_MCP_FILE = Path("mcp.json")
 DEFAULT_HOOKS_FILE = Path("hooks.json")
 _SKILLS = Path("skills")
 _NO_SKILLS = "none"
-SHORTEST_ENCRYPTION_KEY = 32
 SHORTEST_ADMIN_TOKEN = 16
 NOTES_TOKENS = 600
 
@@ -130,19 +138,6 @@ _MUST_BE = {
     "log_level": "DEBUG, INFO, WARNING or ERROR",
     "log_format": "text or json",
 }
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can mean host: an address of it, or localhost. Other names prove nothing."""
-    name = host.removeprefix("[").removesuffix("]").lower()
-    if name == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-    return (mapped or address).is_loopback
 
 
 def _database_url(value: str) -> str:

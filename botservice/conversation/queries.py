@@ -15,7 +15,7 @@ from botservice.core.messages import Author, Message, storable
 from botservice.history.note_queries import ARE_SHOWN
 from botservice.history.queries import LAST_OF_A_PERSON
 from botservice.history.rows import read_messages
-from botservice.llm.openai.options import REMEMBERED_SECONDS
+from botservice.llm.server_limits import REMEMBERED_SECONDS
 from botservice.people.access_queries import read_names, read_roles
 from botservice.people.access_values import AccessRole
 from botservice.people.fact_queries import ARE_KNOWN

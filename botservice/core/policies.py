@@ -11,6 +11,7 @@ from typing import Final
 NANO: Final = 1_000_000_000
 """Money is counted in whole billionths of the currency: sums are exact on every database."""
 ANY_MODEL: Final = "*"
+SHORTEST_ENCRYPTION_KEY: Final = 32  # characters
 
 # On Slack, people and channels have ids within their team alone: without it, nobody would be meant. On Telegram, ids
 # are numbers, those of groups and channels below zero; an @name changes hands, and nobody is known by it.

@@ -5,12 +5,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from botservice.core.messages import TokenUsage, ToolCall
-
-if TYPE_CHECKING:
-    from botservice.llm.openai.options import ServerLimits
+from botservice.llm.server_limits import ServerLimits
 
 ChatMessage = Mapping[str, Any]
 """One message in the form of chat.completions: role, content, and what goes with them."""
@@ -140,7 +138,7 @@ class ChatLLM(ABC):
     takes_schema: bool = False
     searches_web: bool = False
     shows_thoughts: bool = False
-    limits: "ServerLimits | None" = None
+    limits: ServerLimits | None = None
 
     @property
     def llms(self) -> "Sequence[ChatLLM]":

@@ -23,7 +23,7 @@ from pydantic import AnyUrl
 
 from botservice.agent.page_addresses import is_public
 from botservice.agent.page_fetching import Resolve, look_up
-from botservice.config.settings import is_loopback
+from botservice.core.loopback import is_loopback
 from botservice.mcp.config import ServerConfig
 from botservice.mcp.failures import ServerDown
 from botservice.mcp.http_and_stdio import ConnectionState, http_client

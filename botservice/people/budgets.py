@@ -13,7 +13,7 @@ from botservice.core.errors import BudgetExceeded, SettingsError
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import TokenUsage
 from botservice.core.policies import ANY_MODEL, NANO, Limit, Period, Prices, Scope, Unit, price_of
-from botservice.llm.openai.options import is_openai
+from botservice.llm.server_limits import is_openai
 from botservice.people.usage import ModelCall, Payer, period_end, period_start
 from botservice.people.usage_queries import (
     Used,

@@ -2,8 +2,8 @@
 
 import base64
 
-from botservice.config.settings import SHORTEST_ENCRYPTION_KEY
 from botservice.core.errors import SettingsError, StorageError
+from botservice.core.policies import SHORTEST_ENCRYPTION_KEY
 
 _INFO = b"botservice encryption 1"
 

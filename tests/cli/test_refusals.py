@@ -9,7 +9,7 @@ import pytest
 
 from botservice import Storage
 from botservice.agent.model_refusals import SharedRefusals
-from botservice.llm.openai.options import ServerLimits, Wire
+from botservice.llm.server_limits import ServerLimits, Wire
 
 Run = Callable[..., tuple[int, str, str]]
 

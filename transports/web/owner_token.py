@@ -25,7 +25,8 @@ from urllib.parse import SplitResult, urlsplit
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
-from botservice.config.settings import Settings, is_loopback, reveal
+from botservice.config.settings import Settings, reveal
+from botservice.core.loopback import is_loopback
 from botservice.core.policies import WebAccess
 from transports.web.backend import Refusal
 

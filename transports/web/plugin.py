@@ -12,9 +12,10 @@ from starlette.routing import BaseRoute, Route
 
 from botservice.app import Application
 from botservice.config.setting_choices import DEFAULT_BOT_NAME
-from botservice.config.settings import Settings, is_loopback, reveal
+from botservice.config.settings import Settings, reveal
 from botservice.core.check_result import Finding
 from botservice.core.errors import BotServiceError, StorageUnavailable
+from botservice.core.loopback import is_loopback
 from botservice.core.policies import WebAccess
 from botservice.service import AgentService
 from botservice.telemetry.metrics import CONTENT_TYPE, Metrics

@@ -38,9 +38,10 @@ from botservice.llm.openai.message_forms import (
     with_short_ids,
     without_input,
 )
-from botservice.llm.openai.options import CallOptions, ServerLimits, Wire
+from botservice.llm.openai.options import CallOptions
 from botservice.llm.openai.prompt_caching import BREAKPOINT, KEY, copy_marks
 from botservice.llm.openai.responses import ResponsesAnswer
+from botservice.llm.server_limits import ServerLimits, Wire
 
 OpenAIAnswer: TypeAlias = ChatAnswer | ResponsesAnswer
 """What reads an answer of either wire."""

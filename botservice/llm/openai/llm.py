@@ -18,7 +18,8 @@ from botservice.llm.openai.clients import OpenAIClients
 from botservice.llm.openai.error_table import WEB_SEARCH
 from botservice.llm.openai.errors import translate
 from botservice.llm.openai.events import AnswerStream
-from botservice.llm.openai.options import CallOptions, ServerLimits, Wire, is_digest, is_openai
+from botservice.llm.openai.options import CallOptions
+from botservice.llm.server_limits import ServerLimits, Wire, is_digest, is_openai
 
 logger = logging.getLogger(__name__)
 

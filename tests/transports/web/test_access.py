@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from starlette.requests import Request
 
-from botservice.config.settings import Settings, is_loopback
+from botservice.config.settings import Settings
+from botservice.core.loopback import is_loopback
 from transports.web.owner_token import LOGIN_COOKIE, LOGIN_SECONDS, Mode, PageAccess, Verdict
 
 TOKEN = "a-long-admin-token"

@@ -19,7 +19,7 @@ from botservice.agent.model_refusals import SharedRefusals
 from botservice.conversation.steps import ActionStep
 from botservice.core.policies import parse_prices
 from botservice.llm.chat import ChatResponse
-from botservice.llm.openai.options import ServerLimits, Wire
+from botservice.llm.server_limits import ServerLimits, Wire
 from botservice.people.budgets import Budgets
 from botservice.storage.tables.conversations import contexts, events, turn_figures, turns
 from botservice.storage.tables.platforms import feedback
