@@ -7,6 +7,7 @@ from botservice.commands.command import Command
 from botservice.conversation.context import AgentContext
 from botservice.core.formatted_text import CodeBlock, FormattedText, Span
 from botservice.core.messages import Button, Moment, ToolCall
+from botservice.core.states import PendingKind
 from botservice.people.access_values import AccessRole
 from botservice.storage.database import Connection
 from botservice.texts.formatted import below, bulleted, code, line
@@ -16,7 +17,7 @@ from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 from botservice.turns.decisions import CallSelection, Decider, choose, decide_now, is_own
 from botservice.turns.grant_queries import ToolGrant, find_grants, revoke_grants
 from botservice.turns.parsing_decisions import ALLOW, DENY, parse_order
-from botservice.turns.waiting_calls import PendingKind, WaitingCall
+from botservice.turns.waiting_calls import WaitingCall
 
 
 async def _decide(request: CommandRequest) -> CommandAnswer:

@@ -12,6 +12,7 @@ from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut, ModelRef
 from botservice.conversation.metadata_changes import MetadataChanges, with_key
 from botservice.core.errors import StorageError
 from botservice.core.messages import Author, Message, storable
+from botservice.core.states import PendingKind, PendingStatus
 from botservice.history.note_queries import ARE_SHOWN
 from botservice.history.queries import LAST_OF_A_PERSON
 from botservice.history.rows import read_messages
@@ -169,8 +170,8 @@ _WAITING_CALLS = (
         CALL_IS_OPEN,
         pending_calls.c.context_id == bindparam("context"),
         pending_calls.c.turn_id != bindparam("turn"),
-        pending_calls.c.kind == "approval",
-        pending_calls.c.status == "waiting",
+        pending_calls.c.kind == PendingKind.APPROVAL.value,
+        pending_calls.c.status == PendingStatus.WAITING.value,
         pending_calls.c.expires_at > bindparam("now"),
     )
     .order_by(pending_calls.c.id)

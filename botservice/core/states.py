@@ -65,3 +65,22 @@ class ReminderStatus(StrEnum):
     PAUSED = "paused"  # a schedule that does nothing for now
     CANCELLED = "cancelled"
     FAILED = "failed"  # it cannot be made a message, or who asked for it no longer has access
+
+
+class PendingKind(StrEnum):
+    """What a call waits for."""
+
+    APPROVAL = "approval"  # a person's word: it has not begun
+    LATER = "later"  # its result: it has
+    QUESTION = "question"  # answers of the person, with which it is made again; stored as "later", with its exchange
+
+
+class PendingStatus(StrEnum):
+    """What became of a call that waits."""
+
+    WAITING = "waiting"
+    ALLOWED = "allowed"
+    DENIED = "denied"
+    EXPIRED = "expired"  # nobody had a word in time, or nothing came
+    WITHDRAWN = "withdrawn"  # its turn was stopped, or the person who asked may not ask any more
+    HANDED_IN = "handed_in"

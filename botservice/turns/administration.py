@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import bindparam, delete, insert, literal_column, select, update
 
 from botservice.core.errors import BotServiceError, StorageError
-from botservice.core.states import EventKind, Outcome, TurnStatus
+from botservice.core.states import EventKind, Outcome, PendingKind, PendingStatus, TurnStatus
 from botservice.history.queries import delete_rows
 from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conditions import (
@@ -24,7 +24,6 @@ from botservice.storage.tables.waiting import pending_calls
 from botservice.turns.call_queries import find_of_turn, withdraw_turn
 from botservice.turns.queries import finish_turn, reopen_turn
 from botservice.turns.turn import set_due
-from botservice.turns.waiting_calls import PendingKind, PendingStatus
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
 _SHOWN = {

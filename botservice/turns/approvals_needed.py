@@ -18,11 +18,12 @@ from botservice.conversation.context import AgentContext
 from botservice.conversation.steps import ActionStep
 from botservice.core.arguments import is_async
 from botservice.core.messages import ToolCall
+from botservice.core.states import PendingKind, PendingStatus
 from botservice.core.threads import run_in_thread
 from botservice.storage.database import Connection
 from botservice.turns.call_queries import find_of_turn
 from botservice.turns.grant_queries import find_grants, is_all_said_by
-from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
+from botservice.turns.waiting_calls import WaitingCall
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.field_codec import decode, dumps, encode, loads
 from botservice.conversation.queries import find_context
 from botservice.core.messages import Author
-from botservice.core.states import TurnStatus
+from botservice.core.states import PendingKind, PendingStatus, TurnStatus
 from botservice.storage.database import Connection, Storage
 from botservice.storage.tables.conditions import CALL_IS_OPEN
 from botservice.storage.tables.conversations import deliveries, messages, tool_calls, turns
@@ -22,7 +22,7 @@ from botservice.turns import ledger_queries
 from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.ledger_queries import CallResult
 from botservice.turns.turn import AT_ONCE, set_due
-from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
+from botservice.turns.waiting_calls import WaitingCall
 
 _INSERT = insert(pending_calls).returning(pending_calls.c.id)
 _OF_CONTEXT = (

@@ -13,7 +13,7 @@ from botservice.conversation.queries import read_is_shared
 from botservice.core.errors import BotServiceError, InvalidField
 from botservice.core.formatted_text import FormattedText
 from botservice.core.messages import Author
-from botservice.core.states import EventKind
+from botservice.core.states import EventKind, PendingKind, PendingStatus
 from botservice.people.access_queries import read_names
 from botservice.people.names import person_name
 from botservice.people.queries import ensure_identity
@@ -24,7 +24,7 @@ from botservice.turns.call_queries import decide_call, find_call, find_of_contex
 from botservice.turns.grant_queries import grant_tool, is_named
 from botservice.turns.parsing_decisions import DecisionRequest
 from botservice.turns.stored_turns import find_running_turn
-from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
+from botservice.turns.waiting_calls import WaitingCall
 from botservice.turns.wakeups import Wakeup, notify_replicas
 
 

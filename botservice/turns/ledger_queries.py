@@ -17,13 +17,14 @@ from botservice.conversation.masked_secrets import mask
 from botservice.conversation.tool_calls import WITHDRAWN, calls_of
 from botservice.core.messages import storable
 from botservice.core.quoting import shortened
+from botservice.core.states import PendingStatus
 from botservice.people.names import chat_name, person_name
 from botservice.storage.database import Connection
 from botservice.storage.statements import chunks, of_each_database
 from botservice.storage.tables.conversations import contexts, steps
 from botservice.storage.tables.people import identities
 from botservice.storage.tables.waiting import approvals
-from botservice.turns.waiting_calls import PendingStatus, WaitingCall
+from botservice.turns.waiting_calls import WaitingCall
 
 _LONGEST: Final = 2_000  # characters of a text among arguments
 _SERVER: Final = "__"  # in the name of a tool, behind the name of its MCP server
@@ -116,7 +117,7 @@ _STEP = select(steps.c.data).where(steps.c.id == bindparam("step"))
 _DECIDER = select(identities.c.platform, identities.c.platform_id).where(identities.c.id == bindparam("identity"))
 _IS_OPEN = approvals.c.result == CallResult.UNKNOWN.value
 _OPEN_OF_STEP = select(approvals.c.call, approvals.c.call_index).where(
-    approvals.c.step_id == bindparam("step"), approvals.c.decision == "allowed", _IS_OPEN
+    approvals.c.step_id == bindparam("step"), approvals.c.decision == DECISIONS[PendingStatus.ALLOWED], _IS_OPEN
 )
 _COMPLETE = update(approvals).where(approvals.c.call == bindparam("row"), _IS_OPEN)
 

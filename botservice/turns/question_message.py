@@ -9,11 +9,11 @@ from botservice.agent.questions import Field, FieldKind, ToolQuestions
 from botservice.core.formatted_text import CodeBlock, FormattedText, Span
 from botservice.core.messages import Author, Button, Message, Moment, Role
 from botservice.core.quoting import shortened
+from botservice.core.states import PendingStatus
 from botservice.core.visible_text import visible
 from botservice.texts import in_language
 from botservice.texts.formatted import below, bulleted, code, line, quoted, say, time
 from botservice.turns.answers import buttons_for, has_buttons, labels_of
-from botservice.turns.waiting_calls import PendingStatus
 
 _LONGEST_NAME: Final = 80
 _ENDED: Final = {

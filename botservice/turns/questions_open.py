@@ -6,11 +6,12 @@ from datetime import datetime
 
 from botservice.agent.questions import ToolQuestions
 from botservice.core.messages import Author, CommandCall, InboundMessage
+from botservice.core.states import PendingKind
 from botservice.storage.database import Connection
 from botservice.turns.answers import ANSWER, WrongAnswer, has_buttons, read_answer
 from botservice.turns.call_queries import find_call, find_open, find_sent_as, store_exchange
 from botservice.turns.decisions import is_own
-from botservice.turns.waiting_calls import PendingKind, WaitingCall
+from botservice.turns.waiting_calls import WaitingCall
 
 
 def find_questions(

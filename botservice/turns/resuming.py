@@ -11,13 +11,14 @@ from botservice.conversation.context import AgentContext
 from botservice.conversation.tool_calls import DENIED, EXPIRED
 from botservice.core.errors import ClaimLost
 from botservice.core.messages import ToolCall
-from botservice.core.states import API
+from botservice.core.states import API, PendingKind, PendingStatus
 from botservice.storage.database import Connection
 from botservice.turns import call_queries
-from botservice.turns.call_queries import decide_call, find_of_turn, find_open, lock_turn, put_off_waiting, resume_turn
+from botservice.turns.call_queries import find_of_turn, find_open, lock_turn, put_off_waiting, resume_turn
 from botservice.turns.queries import set_waiting
+from botservice.turns.suspended_turns import expire
 from botservice.turns.suspending import waiting_of
-from botservice.turns.waiting_calls import PendingCall, PendingKind, PendingStatus, WaitingCall
+from botservice.turns.waiting_calls import PendingCall, WaitingCall
 
 _NOTHING_CAME: Final = "Error: no result came in time. Whether the call took effect is not known."
 
@@ -40,15 +41,6 @@ class Settled:
     ended: dict[int, ToolOutcome] = field(default_factory=dict)
     replied: Mapping[int, ToolQuestions] = field(default_factory=dict)
     is_withdrawn: bool = False
-
-
-def expire(connection: Connection, calls: Sequence[WaitingCall], now: datetime) -> list[int]:
-    """Take note of the calls whose time is over, and return them."""
-    return [
-        each.id
-        for each in calls
-        if each.is_waiting and each.expires_at <= now and decide_call(connection, each, PendingStatus.EXPIRED, now)
-    ]
 
 
 def go_on(

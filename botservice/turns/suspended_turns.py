@@ -10,12 +10,14 @@ from botservice.conversation.reminder import known_zone
 from botservice.conversation.reminder_queries import find_time_zone
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import Author, InboundMessage, Message, ToolCall
+from botservice.core.states import PendingKind, PendingStatus
 from botservice.people.names import person_name
 from botservice.people.queries import list_names
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.turns.approval_message import ApprovalRequest, show_question
 from botservice.turns.call_queries import (
+    decide_call,
     find_of_turn,
     find_open,
     lock_turn,
@@ -28,14 +30,22 @@ from botservice.turns.delivery_queries import owe, owe_in_place
 from botservice.turns.edits_and_deletions import PendingControl
 from botservice.turns.grant_queries import is_named
 from botservice.turns.question_message import ShownQuestion, show_tool_question
-from botservice.turns.resuming import expire
 from botservice.turns.run_options import RunOptions
 from botservice.turns.stored_turns import find_turn
 from botservice.turns.transport import Payload, Transport
 from botservice.turns.turn import Turn
-from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
+from botservice.turns.waiting_calls import WaitingCall
 
 logger = logging.getLogger(__name__)
+
+
+def expire(connection: Connection, calls: Sequence[WaitingCall], now: datetime) -> list[int]:
+    """Take note of the calls whose time is over, and return them."""
+    return [
+        each.id
+        for each in calls
+        if each.is_waiting and each.expires_at <= now and decide_call(connection, each, PendingStatus.EXPIRED, now)
+    ]
 
 
 class SuspendedTurns:

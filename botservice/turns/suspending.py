@@ -13,6 +13,7 @@ from botservice.conversation.reminder import known_zone
 from botservice.conversation.reminder_queries import find_time_zone
 from botservice.core.errors import ApprovalPending, ResultPending, TurnWaiting
 from botservice.core.messages import Author, Message, Role, ToolCall, storable
+from botservice.core.states import PendingKind, PendingStatus
 from botservice.storage.database import Connection
 from botservice.texts.formatted import code, say
 from botservice.turns.approval_message import ApprovalRequest, group, show_question
@@ -22,7 +23,7 @@ from botservice.turns.grant_queries import is_named
 from botservice.turns.question_message import ShownQuestion, show_tool_question
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Turn, set_due
-from botservice.turns.waiting_calls import PendingCall, PendingKind, PendingStatus
+from botservice.turns.waiting_calls import PendingCall
 
 Plan = Callable[[Message], Sequence[Payload]]
 

@@ -3,30 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Final
 
 from botservice.agent.questions import ToolQuestions
 from botservice.core.messages import Author
-
-
-class PendingKind(StrEnum):
-    """What a call waits for."""
-
-    APPROVAL = "approval"  # a person's word: it has not begun
-    LATER = "later"  # its result: it has
-    QUESTION = "question"  # answers of the person, with which it is made again; stored as "later", with its exchange
-
-
-class PendingStatus(StrEnum):
-    """What became of a call that waits."""
-
-    WAITING = "waiting"
-    ALLOWED = "allowed"
-    DENIED = "denied"
-    EXPIRED = "expired"  # nobody had a word in time, or nothing came
-    WITHDRAWN = "withdrawn"  # its turn was stopped, or the person who asked may not ask any more
-    HANDED_IN = "handed_in"
+from botservice.core.states import PendingKind, PendingStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from botservice.conversation.steps import ActionStep
 from botservice.core.formatted_text import FormattedText, Paragraph, Span
 from botservice.core.messages import CommandCall, InboundMessage, Message, Role
 from botservice.core.quoting import quote_in_markdown, shortened
+from botservice.core.states import PendingStatus
 from botservice.core.visible_text import FSI, PDI, hides, visible
 from botservice.history.notes import Note, StoredNote
 from botservice.people.access_values import AccessEntry, Subject, SubjectKind
@@ -32,7 +33,6 @@ from botservice.turns.approval_message import ApprovalRequest, has_masked, reada
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
 from botservice.turns.saving import new_answer
 from botservice.turns.unanswered_turns import unread_text
-from botservice.turns.waiting_calls import PendingStatus
 from transports.markdown.reading import read_whole
 from transports.slack.formatting import Pings
 from transports.slack.planning import plan_answer as plan_slack

@@ -12,9 +12,9 @@ from botservice.conversation.replay import visible
 from botservice.conversation.steps import ActionStep, FailedStep, PlanningStep, TaskStep
 from botservice.conversation.tool_calls import state_of_unmade
 from botservice.core.messages import TokenUsage
-from botservice.core.states import DeliveryStatus, Outcome, TurnStatus
+from botservice.core.states import DeliveryStatus, Outcome, PendingKind, PendingStatus, TurnStatus
 from botservice.devtools.queries import TurnDetails
-from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall, find_person_waits, sum_of_waits
+from botservice.turns.waiting_calls import WaitingCall, find_person_waits, sum_of_waits
 from transports.web.inspector_spans import SHORTEST_GAP, SpanKind, TimeSpan, with_gaps
 from transports.web.inspector_steps import number_actions
 

@@ -14,7 +14,7 @@ from botservice.conversation.tool_calls import state_of_unmade
 from botservice.core.formatted_text import Block, Blocks, FormattedText, List, Quote, Rule, Table, plain_text
 from botservice.core.messages import Role
 from botservice.core.personas import TITLE
-from botservice.core.states import Outcome, TurnStatus
+from botservice.core.states import Outcome, PendingKind, PendingStatus, TurnStatus
 from botservice.core.visible_text import shown_beginning
 from botservice.devtools.queries import (
     count_steps,
@@ -34,7 +34,7 @@ from botservice.storage.references import written_text_of
 from botservice.transport_plugins import platform_label
 from botservice.turns.approval_message import readable
 from botservice.turns.call_queries import find_of_turns
-from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall, work_seconds
+from botservice.turns.waiting_calls import WaitingCall, work_seconds
 from transports.markdown.reading import read_markdown
 from transports.web.inbound_events import NAME
 from transports.web.inspector_steps import show_text

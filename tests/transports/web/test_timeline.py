@@ -12,8 +12,9 @@ from standins.tools import add
 from botservice import ActionStep, LLMError, TaskStep, Timing, TokenUsage, ToolCall, ToolResult
 from botservice.conversation.steps import FailedStep, FinalAnswerStep
 from botservice.conversation.tool_calls import DENIED
+from botservice.core.states import PendingKind, PendingStatus
 from botservice.devtools.queries import TurnDetails
-from botservice.turns.waiting_calls import PendingKind, PendingStatus, WaitingCall
+from botservice.turns.waiting_calls import WaitingCall
 from transports.web.inspector_spans import Scale, SpanKind, TimeSpan
 from transports.web.inspector_timeline import draw_timeline
 
