@@ -12,8 +12,6 @@ from botservice.core.messages import Author, InboundMessage
 from botservice.core.policies import GUEST_ROLE, MEMBER_ROLE, OWNER_ROLE, AccessMode, is_identity, is_role
 from botservice.people.access_queries import (
     Owe,
-    add_roles,
-    end_access,
     grant,
     is_anybody_blocked,
     issue_code,
@@ -24,6 +22,7 @@ from botservice.people.access_queries import (
     read_inviter,
     read_names,
     read_roles,
+    replace_roles,
     take_code,
     take_roles,
     tell_once,
@@ -170,13 +169,10 @@ class Access:
             BotServiceError: as `check_roles`.
         """
         self.check_roles(connection, name, roles)
-        end_access(connection, read_names(connection, name))
-        take_roles(connection, name)
-        own = set(roles) - {OWNER_ROLE, MEMBER_ROLE, GUEST_ROLE}
+        replace_roles(connection, name, set(roles) - {OWNER_ROLE, MEMBER_ROLE, GUEST_ROLE}, now)
         if set(roles) != {GUEST_ROLE}:
             role = AccessRole.OWNER if OWNER_ROLE in roles else AccessRole.MEMBER
             grant(connection, Subject(SubjectKind.PERSON, name), role, by, now)
-        add_roles(connection, name, own, now)
         self._looked_at = float("-inf")
 
     def owners(self, connection: Connection) -> list[list[str]]:

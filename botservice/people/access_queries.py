@@ -22,6 +22,7 @@ from botservice.storage.tables.people import (
     ended_logins,
     identities,
     person_roles,
+    persons,
 )
 
 _OWNERS = select(access_roles.c.subject).where(
@@ -57,6 +58,7 @@ _THEIR_IDENTITIES = select(identities.c.id).where(
         )
     )
 )
+_LOCK_PERSON = select(persons.c.id).where(persons.c.id == bindparam("id")).with_for_update()
 _PERSON_ROLES = select(person_roles.c.role).where(person_roles.c.identity_id.in_(_THEIR_IDENTITIES))
 _ROLE_HOLDERS = (
     select(identities.c.platform, identities.c.platform_id, person_roles.c.role)
@@ -117,22 +119,23 @@ def grant(connection: Connection, subject: Subject, role: AccessRole, by: str, n
     connection.execute(delete(access_refusals).where(told))
 
 
-def end_access(connection: Connection, persons: Sequence[str]) -> None:
-    """Take the access of persons, under all of these names, without blocking them; a block stays."""
-    theirs = (access_roles.c.kind == SubjectKind.PERSON.value) & access_roles.c.subject.in_(persons)
-    connection.execute(delete(access_roles).where(theirs, access_roles.c.role != AccessRole.BLOCKED.value))
-
-
 def list_person_roles(connection: Connection, person: str) -> Sequence[str]:
     """Return the roles of the owner's own naming that a person has, by any of their accounts."""
     return connection.execute(_PERSON_ROLES, person_parts(person)).scalars().all()
 
 
-def add_roles(connection: Connection, person: str, roles: Iterable[str], now: datetime) -> None:
-    """Give a person roles of the owner's own naming."""
+def replace_roles(connection: Connection, person: str, roles: Iterable[str], now: datetime) -> None:
+    """Give a person exactly these roles of the owner's own naming, and no access by any account; a block stays."""
     platform, _, number = person.partition(":")
     identity = ensure_identity(connection, Author(platform, number), now)
-    rows = [] if identity is None else [{"identity_id": identity.id, "role": each, "granted_at": now} for each in roles]
+    if identity is None:
+        return
+    connection.execute(_LOCK_PERSON, {"id": identity.person_id})  # two owners at once: one after the other
+    names = read_names(connection, person)
+    theirs = (access_roles.c.kind == SubjectKind.PERSON.value) & access_roles.c.subject.in_(names)
+    connection.execute(delete(access_roles).where(theirs, access_roles.c.role != AccessRole.BLOCKED.value))
+    take_roles(connection, person)
+    rows = [{"identity_id": identity.id, "role": each, "granted_at": now} for each in roles]
     if rows:
         connection.execute(insert(person_roles), rows)
 

@@ -1,6 +1,7 @@
 """Tools that want a role: offered and run only for people who have it, judged by who sent the words, when it runs."""
 
 import asyncio
+import contextlib
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from botservice import (
     FunctionsBasedAgent,
     InvalidTool,
     ScriptedChatLLM,
+    Storage,
     Toolset,
     tool,
 )
@@ -478,3 +480,20 @@ async def test_a_program_that_decides_lends_no_role_either(context, storage):
     await service.decide(context, pending.value.calls[0].id)
     await (await service.resume(context)).finish()
     assert ran == []
+
+
+@pytest.mark.any_database
+async def test_two_owners_at_once_give_the_roles_of_one_of_them(storage, storage_url):
+    access, sets = Access(), [{"deployer"}, {"oncall"}, {"member"}, {"owner", "billing"}]
+
+    async def give(where, roles):
+        await where.write(lambda connection: access.set_roles(connection, "messenger:anna", roles, "", storage.now()))
+
+    async with contextlib.AsyncExitStack() as stack:
+        others = [storage]
+        if storage_url.startswith("postgres"):
+            others += [await stack.enter_async_context(Storage.open(storage_url)) for _ in range(3)]
+        for _ in range(8):
+            await asyncio.gather(*(give(others[at % len(others)], roles) for at, roles in enumerate(sets)))
+            held = await storage.read(lambda connection: access.tool_roles(connection, person("anna")))
+            assert held - {"guest", "member"} in [roles - {"member"} for roles in sets]
