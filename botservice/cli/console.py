@@ -132,11 +132,11 @@ def build_service(settings: "Settings", app: str | None, *, says_which: bool = T
     """
     from botservice.app import prepare
     from botservice.cli.own_bot import find_own_bot, load_service
-    from botservice.cli.settings_spelling import check_spelling
+    from botservice.config.env_files import check_spelling
     from botservice.factories import build_service as build
 
     prepare(settings)
-    for slip in check_spelling():
+    for slip in check_spelling(type(settings).model_fields):
         tell(f"botservice: {slip.text}; it does nothing", logging.WARNING)
     own = find_own_bot(app, settings)
     if own is None:

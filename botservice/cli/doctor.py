@@ -17,7 +17,7 @@ from botservice.agent.tool import WEB_SEARCH
 from botservice.background.model_watch import notices_of
 from botservice.cli.doctor_agent import check_bot, check_model, check_model_of_server, check_toolsets
 from botservice.cli.own_bot import find_own_bot
-from botservice.cli.settings_spelling import check_spelling
+from botservice.config.env_files import check_spelling
 from botservice.config.settings import WEB_TOOLS, Settings, reveal
 from botservice.conversation.queries import list_refusals
 from botservice.core.check_result import Finding
@@ -57,13 +57,13 @@ _QUESTION: Final = ({"role": "user", "content": "Say: ready"},)
 def read_settings() -> tuple[Settings, list[Finding]]:
     """Return the settings without the values that are wrong, and a finding for each wrong or misspelled one."""
     try:
-        return Settings.load(), check_spelling()
+        return Settings.load(), check_spelling(Settings.model_fields)
     except SettingsError as error:
         if not error.names:
             raise
         defaults = {name: Settings.model_fields[name].default for name in error.names}
         findings = [Finding("setting", text, is_wrong=True) for text in str(error).splitlines()]
-        return Settings.load(**defaults), findings + check_spelling()
+        return Settings.load(**defaults), findings + check_spelling(Settings.model_fields)
 
 
 async def check_everything(

@@ -55,7 +55,7 @@ def evaluate(
 async def _run(
     suite: "Suite", app: str | None, prompt: str | None, model: str | None
 ) -> "tuple[list[CaseResult], str]":
-    from botservice.cli.addresses import find_context_id
+    from botservice.cli.contexts import find_context_id
     from botservice.devtools.evaluation import evaluate as evaluate_suite
     from botservice.devtools.replaying import model_named
     from botservice.factories import govern
@@ -75,7 +75,7 @@ async def _run(
 
 
 async def _export(source: str, turn: int, app: str | None) -> str:
-    from botservice.cli.addresses import find_context_id
+    from botservice.cli.contexts import find_context_id
     from botservice.devtools.cases import write_case
     from botservice.devtools.replaying import read_again
 

@@ -153,7 +153,7 @@ def export(
     ] = None,
 ) -> None:
     """Write everything stored about a conversation or a person as JSON."""
-    from botservice.cli.addresses import find_context_id, parse_person
+    from botservice.cli.contexts import find_context_id, parse_person
     from botservice.devtools.conversations import export_context
     from botservice.privacy.exported_data import as_values, make_archive, read_person
 
@@ -185,7 +185,7 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete a conversation, or everything about a person, for good: messages, facts, steps, files, events."""
-    from botservice.cli.addresses import find_context_id, parse_person
+    from botservice.cli.contexts import find_context_id, parse_person
     from botservice.devtools.conversations import forget_context
     from botservice.privacy.forgetting import forget_person
 

@@ -92,7 +92,7 @@ async def _find(
     storage: "Storage", context: str | None, turn: int | None, *, is_last: bool, is_failed: bool
 ) -> tuple[int, int | None]:
     """Return which conversation is meant, and which turn of it, if one is."""
-    from botservice.cli.addresses import find_context_id
+    from botservice.cli.contexts import find_context_id
     from botservice.turns.stored_turns import find_newest_turn
 
     if (turn is not None) + is_last + is_failed > 1:

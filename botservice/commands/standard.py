@@ -11,9 +11,8 @@ from botservice.commands.command import Command
 from botservice.commands.documents import LEARN, PASSAGE
 from botservice.commands.forget_and_export import EXPORT, FORGET
 from botservice.commands.links import LINK, UNLINK
-from botservice.commands.listen import LISTEN
 from botservice.commands.memory import MEMORY
-from botservice.commands.pause import PAUSE_COMMAND, RESUME
+from botservice.commands.pause_and_listen import LISTEN, PAUSE_COMMAND, RESUME
 from botservice.commands.persona import PERSONA_COMMAND
 from botservice.commands.schedules import REMINDERS, SCHEDULE, SCHEDULES
 from botservice.commands.usage import USAGE

@@ -1,16 +1,20 @@
-"""Files of settings: what stands in one that cannot be read is said, and never left out in silence."""
+"""Files of settings: what stands in one that cannot be read is said, and so is a name that is almost a setting's."""
 
 import io
 import os
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
+from dotenv import dotenv_values
 from dotenv.parser import Binding, parse_stream
 
+from botservice.core.check_result import Finding
 from botservice.core.errors import SettingsError
 
+_LIKENESS: Final = 0.85
 _NAME: Final = re.compile(r"[\w .-]+")
 _LINE: Final = re.compile(r"\s*+(?:export\s++)?[\"']?(?P<name>\w++)\s*+(?P<equals>=?)")
 
@@ -63,3 +67,19 @@ def _describe(text: str, number: int, settings: Container[str]) -> str:
     shown = f" ({name.upper()})" if name.lower() in settings else ""
     remedy = "a quote is not closed, or text stands behind it" if found and found["equals"] else "write NAME=value"
     return f"line {number}{shown}: cannot be read; {remedy}"
+
+
+def check_spelling(settings: Iterable[str], file: Path = Path(".env")) -> list[Finding]:
+    """Return a finding for each name in a file that is no setting and looks like one: it does nothing.
+
+    The names of what a bot reads by itself stand there as well, so none of these findings is an error.
+
+    Args:
+        settings: The names of settings, in small letters.
+    """
+    known = [name.upper() for name in settings]
+    findings = []
+    for name in dotenv_values(file):
+        close = [] if name.upper() in known else get_close_matches(name.upper(), known, n=1, cutoff=_LIKENESS)
+        findings += [Finding("setting", f"{name} in {file} is none; {each} is", is_off=True) for each in close]
+    return findings

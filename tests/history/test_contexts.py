@@ -13,7 +13,7 @@ from sqlalchemy import Connection, insert, text
 from standins.patience import PATIENT
 
 from botservice import AgentContext, AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
-from botservice.cli.addresses import find_context_id
+from botservice.cli.contexts import find_context_id
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.snapshots import read_snapshot
 from botservice.core.errors import InvalidContextKeys, StorageError

@@ -7,7 +7,7 @@ import aiohttp
 from botservice.core.errors import BotServiceError
 from transports.slack.bolt import PATH
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.manifest import OPTIONAL_SCOPES, REACTIONS_SCOPE, bot_scopes
+from transports.slack.installing import OPTIONAL_SCOPES, REACTIONS_SCOPE, bot_scopes
 from transports.slack.workspaces import ROTATION_ADVICE, is_rotating
 
 _MANIFEST = "transports/slack/manifest.json"

@@ -15,7 +15,7 @@ from botservice.texts import date_in_language, in_language
 from transports.common.suggested_questions import questions_about_tools
 from transports.slack.client import SlackClient, SlackFailure
 from transports.slack.inbound_events import context_keys
-from transports.slack.manifest import slash_command
+from transports.slack.installing import slash_command
 from transports.slack.queries import list_own_words, read_usage
 from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.workspaces import SlackPeople, Workspace, Workspaces

@@ -1,10 +1,13 @@
-"""Installing the bot into further workspaces: the page that sends people to Slack, and their return."""
+"""Installing the bot: the manifest that creates the app at Slack, the page that sends people there, their return."""
 
 import base64
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from slack_bolt.adapter.starlette.async_handler import to_async_bolt_request, to_starlette_response
@@ -24,7 +27,35 @@ from botservice.storage.database import Storage
 from botservice.storage.encryption import Cipher
 from transports.common.notice_page import notice_headers, write_notice
 from transports.slack.installations import STATE_SECONDS, InstallationStore, StateStore, TokenRotation
-from transports.slack.manifest import bot_scopes
+
+
+@cache
+def read_manifest() -> dict[str, Any]:
+    """Return the manifest as it lies next to this file."""
+    text = files("transports.slack").joinpath("manifest.json").read_text(encoding="utf-8")
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def bot_scopes() -> list[str]:
+    """Return what the bot must be allowed to do."""
+    return list(read_manifest()["oauth_config"]["scopes"]["bot"])
+
+
+REACTIONS_SCOPE: Final = "reactions:read"
+OPTIONAL_SCOPES: Final = frozenset({"canvases:read", "lists:read", REACTIONS_SCOPE})
+"""What the bot does without: canvases and lists are named then, and not read; reactions say nothing."""
+
+
+def bot_events() -> list[str]:
+    """Return what the bot must be told of."""
+    return list(read_manifest()["settings"]["event_subscriptions"]["bot_events"])
+
+
+def slash_command() -> str:
+    """Return the command, with its slash."""
+    return str(read_manifest()["features"]["slash_commands"][0]["command"])
+
 
 logger = logging.getLogger(__name__)
 

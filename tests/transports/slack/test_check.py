@@ -11,7 +11,7 @@ from standins.slack_api.chat import methods
 from botservice.cli.doctor import check_everything
 from botservice.config.settings import Settings
 from transports.slack.bolt import build_bolt
-from transports.slack.manifest import bot_events, bot_scopes, read_manifest
+from transports.slack.installing import bot_events, bot_scopes, read_manifest
 
 PRODUCT = Path(__file__).parents[3] / "transports" / "slack"
 HISTORIES = {"channels:history", "groups:history", "im:history", "mpim:history"}

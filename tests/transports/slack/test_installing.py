@@ -10,8 +10,7 @@ from botservice.core.errors import SettingsError, StorageError
 from botservice.storage.encryption import Cipher
 from botservice.storage.tables.platforms import slack_installations
 from transports.slack.installations import InstallationStore, StateStore
-from transports.slack.installing import OAuthApp
-from transports.slack.manifest import bot_scopes
+from transports.slack.installing import OAuthApp, bot_scopes
 
 KEY, OTHER_KEY = "k" * 32, "o" * 32
 APP = OAuthApp("client.1", "client-secret-1", Cipher(KEY), "https://bot.example.com")
