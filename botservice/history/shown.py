@@ -236,7 +236,7 @@ class Room:
             before = earlier.pop(hit.message.id, None)
             linked = {number: before if each.id == hit.message.id else each for number, each in earlier.items()}
             earlier = {number: each for number, each in linked.items() if each is not None}
-        return [replace(hit, earlier=earlier.get(hit.message.id)) for hit in taken]
+        return [replace(hit, earlier=earlier[hit.message.id]) if hit.message.id in earlier else hit for hit in taken]
 
     def part_of(self, message: Message, asked: str, start: int) -> Message:
         """Return of one message as much as fits: what has to do with a question, or without one from start on."""
