@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from botservice.background.observer_stretch import Stretch
-from botservice.core.quoting import in_one_line
-from botservice.history.notes import Note, StoredNote, digest_of_words
+from botservice.core.quoting import digest_of_words, in_one_line
+from botservice.history.notes import Note, StoredNote
 from botservice.people.fact_keeping import SINGLE_TOPICS, TOPICS, Found
 from botservice.people.own_words import is_said_in, share_said
 from botservice.telemetry.logs import redact

@@ -3,7 +3,9 @@
 Everything that a person can choose freely passes through here: names, titles, names of files, what is quoted.
 """
 
+import hashlib
 import re
+import unicodedata
 from functools import lru_cache
 from typing import Final
 
@@ -20,6 +22,7 @@ _MARKS: Final = re.compile(
 _OWN_MARKS: Final = re.compile(
     r"([<\uff1c\ufe64\u2039][\s/]{0,8}?)(?=[\s/]{0,8}(?:person|memory)\s{0,8}[>\uff1e\ufe65\u203a])", re.IGNORECASE
 )
+_WORD: Final = re.compile(r"\w+")
 _NUMBERED: Final = re.compile(r"\d{1,20}\.")
 # What would end a name where it stands before or between words of ours.
 _AROUND_NAMES: Final = str.maketrans(dict.fromkeys('<>[]{}|:"`\\', " "))
@@ -101,3 +104,15 @@ def is_link_like(text: str) -> bool:
 def in_one_line(text: str) -> str:
     """Return text in one line, without signs that cannot be seen or turn the direction of what follows."""
     return " ".join(without_hidden(text).split())
+
+
+def digest_of_words(text: str, *salt: object) -> str:
+    """Return what tells whether words are the same, whatever their order and case, without saying them.
+
+    Args:
+        salt: What else it depends on.
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    words = " ".join(sorted(set(_WORD.findall(folded))))
+    told = "\0".join([words, *map(str, salt)])
+    return hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=16, person=b"refused words").hexdigest()

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from sqlalchemy import bindparam, delete, insert, select, update
 
-from botservice.history.notes import Note, StoredNote, digest_of_words
+from botservice.core.quoting import digest_of_words
+from botservice.history.notes import Note, StoredNote
 from botservice.storage.database import Connection
 from botservice.storage.statements import of_each_database
 from botservice.storage.tables.conversations import contexts

@@ -1,8 +1,5 @@
 """What is noted of a conversation: dated, short, each note with the messages that it came from."""
 
-import hashlib
-import re
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +14,6 @@ _ABOUT: Final = (
 )
 _START: Final = "<notes>"
 _END: Final = "</notes>"
-_WORD: Final = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,18 +48,6 @@ class StoredNote:
     tokens: int
     id: int
     span: int
-
-
-def digest_of_words(text: str, *salt: object) -> str:
-    """Return what tells whether words are the same, whatever their order and case, without saying them.
-
-    Args:
-        salt: What else it depends on.
-    """
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    words = " ".join(sorted(set(_WORD.findall(folded))))
-    told = "\0".join([words, *map(str, salt)])
-    return hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=16, person=b"refused words").hexdigest()
 
 
 def describe_notes(stored: Sequence[StoredNote], max_tokens: int, count: Callable[[str], int]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Select, and_, bindparam, delete, insert, not_, or_, select, update
 
 from botservice.core.messages import Author, storable
-from botservice.history.notes import digest_of_words
+from botservice.core.quoting import digest_of_words
 from botservice.people.facts import BY_PERSON, MAX_TEXT, Fact, Known
 from botservice.people.own_words import is_said_in
 from botservice.people.queries import find_identity, ids_of
