@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from alembic.config import Config
 
 # The newest file of migrations/versions. Kept here so that opening a database does not load alembic.
-SCHEMA_VERSION = "0105"
+SCHEMA_VERSION = "0106"
 _BASELINE = "0100"  # what 0.17.0 is converted to, and migrated from like any other
 VERSION_TABLE = "botservice_version"
 """Our own: another program may have an `alembic_version` in the same schema."""

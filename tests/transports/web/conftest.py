@@ -190,6 +190,7 @@ async def running_site(
     script: Any = echo,
     *,
     tools: Any = (),
+    toolsets: Any = (),
     llm: Any = None,
     works: bool = True,
     approval_lasts: timedelta | None = None,
@@ -213,7 +214,7 @@ async def running_site(
     llm = llm or ScriptedChatLLM(script)
     async with contextlib.AsyncExitStack() as stack:
         storage = await stack.enter_async_context(Storage.open(storage_url, limits=PATIENT))
-        service = AgentService(FunctionsBasedAgent(tools=tools, llm=llm, search_k=0), storage)
+        service = AgentService(FunctionsBasedAgent(tools=tools, toolsets=toolsets, llm=llm, search_k=0), storage)
         if approval_lasts is not None:
             service.options = replace(service.options, approval_lasts=approval_lasts)
         if people is not None:
