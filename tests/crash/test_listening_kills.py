@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 from crash.served import WarmBot
+from crash.watching import rows
 from standins.bot_api import BotApi
 from standins.openai_api import OpenAIApi, Reply
 from turns.group_scenes import is_of_gate
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
+_DECIDED = "SELECT decision FROM gate_decisions WHERE decision IS NOT NULL ORDER BY turn_id"
 GROUP, ANSWER = -1001000000001, "On the third floor."
 
 
@@ -99,3 +101,32 @@ def test_killed_while_it_decides_it_asks_once_more_and_then_stays_silent(tmp_pat
             api.person_says(f"@{api.username} which floor?", chat_id=GROUP)
             api.wait_until(lambda: api.visible_texts(GROUP) == [ANSWER], timeout=60, what="who asks is answered")
             assert model.asked == ["gate", "gate", "agent"]
+
+
+def test_another_replica_answers_what_the_killed_one_had_decided(tmp_path: Path, postgres_url: str) -> None:
+    model, folders = Model("agent"), [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+    with OpenAIApi.running(model) as llm, BotApi.running() as api:
+        api.add_group(GROUP)
+        shared = {**wires(llm, api, tmp_path / "unused.db"), "DATABASE_URL": postgres_url}
+        shared["PUBLIC_URL"] = "https://bot.example"
+        with WarmBot(folders[0], **shared) as one, WarmBot(folders[1], **shared) as two:
+            one.start()
+            api.reach_webhooks_at(one.url)
+            api.person_says("Which floor is it?", chat_id=GROUP)
+            model.wait("gate", "agent")
+            two.start()
+            api.reach_webhooks_at(two.url)
+            model.hangs_at = ""
+            one.kill()
+            api.wait_until(lambda: api.visible_texts(GROUP) == [ANSWER], timeout=60, what="it is answered")
+            assert model.asked == ["gate", "agent", "agent"]
+            for number in range(3):  # the limit is 3, over both
+                api.person_says(f"Which room has number {number}?", chat_id=GROUP)
+                decided = 2 + number
+                api.wait_until(
+                    lambda decided=decided: len(rows(postgres_url, _DECIDED)) == decided, timeout=60, what="a decision"
+                )
+            api.wait_until(lambda: len(api.visible_texts(GROUP)) == 3, timeout=60, what="three answers")
+    assert [decision for (decision,) in rows(postgres_url, _DECIDED)] == ["yes", "yes", "yes", "limit"]

@@ -354,3 +354,31 @@ async def test_an_always_allowed_tool_asks_again_in_an_unasked_turn(sqlite_stora
         await say(bot, "which floor?")
     rows = await sqlite_storage.read(lambda c: c.execute(text("SELECT is_all_own FROM messages")).scalars().all())
     assert not any(rows)
+
+
+async def test_a_pause_that_begins_before_the_decision_keeps_it_from_being_made(sqlite_storage: Storage):
+    models = TwoModels("yes")
+    context = await AgentContext.get_or_create(sqlite_storage, GROUP)
+    async with group_with(sqlite_storage, models) as bot:
+        await bot.write("which floor?", order=1)
+        deferred = text("SELECT count(*) FROM turns WHERE status = 'queued' AND attempts = 1")
+        async with asyncio.timeout(60):
+            while not await sqlite_storage.read(lambda c: c.execute(deferred).scalar_one()):  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.01)
+        pause = Pause(bot.clock())
+        await sqlite_storage.write(lambda connection: set_pause(connection, context.id, pause))
+        bot.clock.pass_(seconds=5)
+        await settle(sqlite_storage, events=1)
+    assert (models.asked_gate, await history(sqlite_storage)) == ([], ["which floor?"])
+
+
+@pytest.mark.any_database
+async def test_a_message_that_waits_for_its_decision_is_decided_about_by_the_next_process(storage: Storage):
+    models, clock = TwoModels("yes", "Three."), LastingMinute()
+    async with group_with(storage, models, clock=clock) as bot:
+        await bot.write("which floor?", order=1)
+    assert models.asked_gate == []
+    clock.pass_(minutes=3)
+    async with group_with(storage, models, clock=clock) as bot:
+        await bot.messenger.shows("1", "Three.")
+    assert len(models.asked_gate) == 1
