@@ -117,22 +117,15 @@ class ReminderScheduler:
         await self._storage.write(lambda connection: give_up_reminder(connection, reminder, now), fence=claim)
 
     async def _ask(self, reminder: Reminder, claim: Claim) -> None:
-        """Begin a turn in which the agent is asked what the reminder says."""
+        """Begin a turn in which the agent is asked what the reminder says; a schedule that is late says so first."""
         now = self._options.clock()
         context = await self._load(reminder)
         message = InboundMessage(ask(reminder, now), reminder.author, own_text="")  # a model wrote it
-        await store_task(
-            context, claim, message, self._options, transport=reminder.transport, also=_taking(reminder, now)
-        )
-        if reminder.rule is not None and reminder.is_late(now) and context.turn_id is not None:
-            await self._say_late(reminder, context.turn_id, claim, now)
-
-    async def _say_late(self, reminder: Reminder, turn_id: int, claim: Claim, now: datetime) -> None:
-        """Tell the chat that a schedule comes late, before its answer."""
         plan = self._transports[reminder.transport].plan
-        payloads = [each for message in _remarks(reminder, now) for each in plan(message, ())]
-        turn = Turn(turn_id, claim.context_id, TurnStatus.RUNNING, reminder.transport, 1, now)
-        await self._storage.write(lambda connection: write_deliveries(connection, turn, payloads, now), fence=claim)
+        remarks = _remarks(reminder, now) if reminder.rule is not None else []
+        late = [each for remark in remarks for each in plan(remark, ())]
+        take, transport = _taking(reminder, now), reminder.transport
+        await store_task(context, claim, message, self._options, transport=transport, also=take, told_first=late)
 
     async def _tell(self, reminder: Reminder, claim: Claim) -> None:
         """Store the whole turn of a reminder: its message, the reason, and the delivery."""

@@ -22,12 +22,13 @@ from botservice.storage.blobs import store_blobs
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
 from botservice.storage.orphaned_files import loosen_all_files, sweep_files
+from botservice.turns.delivery_queries import owe_in_turn
 from botservice.turns.hook_events import limit_tools
 from botservice.turns.message_parts import show_earlier
 from botservice.turns.queries import begin_turns, finish_turns, insert_turns, turn_row
 from botservice.turns.run_options import RunOptions
 from botservice.turns.saving import Saver
-from botservice.turns.transport import Transport
+from botservice.turns.transport import Payload, Transport
 from botservice.turns.turn import StoredEvent, Turn, tell_end
 
 Inbound = tuple[StoredEvent | None, InboundMessage]
@@ -58,7 +59,7 @@ async def store_question(
     if any(event is not None and event.group_key for event, _ in inbound):
         await show_earlier(context.storage, turn, claim, inbound, transport, now)
 
-    await _save(context, claim, inbound, options.agent.prompt, now, turn, is_told=is_told, also=also)
+    await _save(context, claim, inbound, options, turn, is_told=is_told, also=also)
     if not is_addressed:
         tell_end(turn, Outcome.LISTENED, now)
     return is_addressed
@@ -81,7 +82,7 @@ async def store_api_question(
     now = options.clock()
     is_told = is_told or not options.callbacks.is_empty
     row = turn_row(context.id, API, now, status=TurnStatus.RUNNING, keeps_steps=keeps_steps)
-    turn_id = await _save(context, claim, [(None, message)], options.agent.prompt, now, row, is_told=is_told)
+    turn_id = await _save(context, claim, [(None, message)], options, row, is_told=is_told)
     return Turn(turn_id, context.id, TurnStatus.RUNNING, API, 1, now, keeps_steps, created_at=now)
 
 
@@ -93,16 +94,17 @@ async def store_task(
     *,
     transport: str,
     also: Callable[[Connection], None],
+    told_first: Sequence[Payload] = (),
 ) -> None:
     """Store a task as a running turn that no event asks for: its message was written earlier.
 
     Args:
         transport: Makes the answer visible.
         also: What is stored in the same transaction, before anything else.
+        told_first: The platform's messages that go out before the answer; they are stored in the same transaction.
     """
-    now = options.clock()
-    row = turn_row(context.id, transport, now, status=TurnStatus.RUNNING)
-    await _save(context, claim, [(None, message)], options.agent.prompt, now, row, is_told=True, also=also)
+    row = turn_row(context.id, transport, options.clock(), status=TurnStatus.RUNNING)
+    await _save(context, claim, [(None, message)], options, row, is_told=True, also=also, told_first=told_first)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,7 @@ class _Beginning:
         turn: The turn, or the row of a new one.
         prompt: What the agent is told to be; empty where it is not asked.
         also: What is stored in the same transaction, before anything else.
+        told_first: The messages that go out before its answer.
     """
 
     context: AgentContext
@@ -122,21 +125,23 @@ class _Beginning:
     changes: StepChanges
     now: datetime
     also: Callable[[Connection], None] | None
+    told_first: Sequence[Payload]
 
 
 async def _save(
     context: AgentContext,
     claim: Claim,
     inbound: Sequence[Inbound],
-    prompt: str,
-    now: datetime,
+    options: RunOptions,
     turn: Turn | Mapping[str, Any],
     *,
     is_told: bool,
     also: Callable[[Connection], None] | None = None,
+    told_first: Sequence[Payload] = (),
 ) -> int:
+    now = options.clock()
     spoken = await read_spoken(inbound, now)
-    prompt = context.system_prompt_for(prompt)
+    prompt = context.system_prompt_for(options.agent.prompt)
     context.looking_at = next((each.looking_at for _, each in reversed(inbound) if each.looking_at), None)
     keeps_steps = not isinstance(turn, Turn) and turn["keeps_steps"]
     task = task_of(spoken.asked) if spoken.is_addressed else None
@@ -148,7 +153,8 @@ async def _save(
     steps = [step for step in context.memory.steps if id(step) not in others] if others else context.memory.steps
     changes = context.records.changes(steps)
 
-    beginning = _Beginning(context, turn, spoken, prompt if spoken.is_addressed else "", changes, now, also)
+    prompt = prompt if spoken.is_addressed else ""
+    beginning = _Beginning(context, turn, spoken, prompt, changes, now, also, told_first)
     turn_id, stored, row_ids, is_gone = await context.storage.issue_for(
         beginning, _begin_all, fence=claim, sort_key=(context.id,), is_told=is_told
     )
@@ -175,6 +181,9 @@ def _begin_all(
         if each.also is not None:
             each.also(connection)
     turn_ids = _begin_turns(connection, beginnings)
+    for each, turn_id in zip(beginnings, turn_ids, strict=True):
+        if each.told_first:
+            owe_in_turn(connection, turn_id, each.told_first, each.now)
     stored = store_spoken(connection, [(each.context.id, each.spoken, each.now) for each in beginnings])
     notes = read_notes(connection, [(each.context.id, heard) for each in beginnings for heard in each.spoken.heard])
     of_records = zip(beginnings, turn_ids, strict=True)
