@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from botservice.agent.questions import ReplyAction
+from botservice.agent.tool_questions import ReplyAction
 from botservice.commands.command import Command
 from botservice.texts.formatted import below
-from botservice.turns.answers import ANSWER, CANCEL, WrongAnswer, parse_answer, read_answer, read_choice
 from botservice.turns.call_queries import find_call
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
-from botservice.turns.questions_open import choose_question, find_questions, store_answer
+from botservice.turns.open_tool_questions import choose_question, find_questions, store_answer
+from botservice.turns.tool_answers import ANSWER, CANCEL, WrongAnswer, parse_answer, read_answer, read_choice
 
 
 async def _answer(request: CommandRequest) -> CommandAnswer:

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from botservice.agent.questions import CallQuestions, QuestionsAsked, ReplyAction, ToolQuestion, ToolQuestions
 from botservice.agent.tool_outputs import OutputError
+from botservice.agent.tool_questions import CallQuestions, QuestionsAsked, ReplyAction, ToolQuestion, ToolQuestions
 from botservice.mcp.elicitation import MOST_QUESTIONS, QuestionRefused, as_result, digest_of, read_url
 from botservice.mcp.open_calls import Known, Make, OpenCall, OpenCalls, known_results, lost, read_question
 from botservice.mcp.sampling import Sampler

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from botservice.agent.questions import questions_of_call
 from botservice.agent.tool_outputs import OutputError
+from botservice.agent.tool_questions import questions_of_call
 from botservice.conversation.context import AgentContext
 from botservice.llm.network import tls_context
 from botservice.mcp.calls import Answered, AskingCall

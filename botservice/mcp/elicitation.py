@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from botservice.agent.questions import Field, FieldKind, Reply, ReplyAction, ToolQuestion
+from botservice.agent.tool_questions import Field, FieldKind, Reply, ReplyAction, ToolQuestion
 from botservice.core.messages import storable
 from botservice.core.quoting import shortened
 

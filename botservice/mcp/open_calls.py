@@ -11,8 +11,8 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from botservice.agent.questions import Reply, ReplyAction, ToolQuestion
 from botservice.agent.tool_outputs import OutputError
+from botservice.agent.tool_questions import Reply, ReplyAction, ToolQuestion
 from botservice.core.errors import BotServiceError
 from botservice.mcp.elicitation import MOST_QUESTIONS, QuestionRefused, as_result, digest_of, read_form, read_url
 from botservice.mcp.sampling import Sampler

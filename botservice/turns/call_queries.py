@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, bindparam, delete, func, insert, or_, select, type_coerce, update
 
-from botservice.agent.questions import ToolQuestions
 from botservice.agent.tool_executor import ToolOutcome
+from botservice.agent.tool_questions import ToolQuestions
 from botservice.conversation.chat_messages import INTERRUPTED
 from botservice.conversation.context_keys import ContextKeys
 from botservice.conversation.field_codec import decode, dumps, encode, loads

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import NoReturn
 
 from botservice.agent.agent import Action, rests_on_others
-from botservice.agent.questions import ToolQuestions
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome, find_too_many
+from botservice.agent.tool_questions import ToolQuestions
 from botservice.conversation.field_values import Timing
 from botservice.conversation.queries import note_untrusted
 from botservice.conversation.steps import ActionStep, MemoryStep

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from botservice.agent.questions import ReplyAction, ToolQuestions
 from botservice.agent.tool_executor import ToolOutcome
+from botservice.agent.tool_questions import ReplyAction, ToolQuestions
 from botservice.conversation.context import AgentContext
 from botservice.conversation.tool_calls import DENIED, EXPIRED
 from botservice.core.errors import ClaimLost

@@ -7,10 +7,10 @@ from datetime import datetime
 from functools import partial
 
 from botservice.agent.agent import FinishAction
-from botservice.agent.questions import CallQuestions, ToolQuestions, answering
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome, execute, find_too_many
 from botservice.agent.tool_progress import showing_progress
+from botservice.agent.tool_questions import CallQuestions, ToolQuestions, answering
 from botservice.conversation.chat_messages import INTERRUPTED
 from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import StepError, Timing, ToolResult, freeze

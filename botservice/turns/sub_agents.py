@@ -8,10 +8,10 @@ from functools import partial
 from typing import Any, Final
 
 from botservice.agent.agent import Action, Agent, AgentTool, FinishAction, ModelReply, rests_on_others
-from botservice.agent.questions import CallQuestions, answering
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome, execute, find_too_many
 from botservice.agent.tool_executor import refused as refuse
+from botservice.agent.tool_questions import CallQuestions, answering
 from botservice.conversation.context import AgentContext
 from botservice.conversation.field_values import Timing
 from botservice.conversation.steps import ActionStep, FinalAnswerStep, MemoryStep, TaskStep

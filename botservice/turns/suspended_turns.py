@@ -29,9 +29,9 @@ from botservice.turns.call_queries import (
 from botservice.turns.delivery_queries import owe, owe_in_place
 from botservice.turns.edits_and_deletions import PendingControl
 from botservice.turns.grant_queries import is_named
-from botservice.turns.question_message import ShownQuestion, show_tool_question
 from botservice.turns.run_options import RunOptions
 from botservice.turns.stored_turns import find_turn
+from botservice.turns.tool_question_message import ShownQuestion, show_tool_question
 from botservice.turns.transport import Payload, Transport
 from botservice.turns.turn import Turn
 from botservice.turns.waiting_calls import WaitingCall

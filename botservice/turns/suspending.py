@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from botservice.agent.questions import QuestionsAsked, ToolQuestions
 from botservice.agent.tool import Later, Tool
+from botservice.agent.tool_questions import QuestionsAsked, ToolQuestions
 from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import read_is_shared
 from botservice.conversation.reminder import known_zone
@@ -20,7 +20,7 @@ from botservice.turns.approval_message import ApprovalRequest, group, show_quest
 from botservice.turns.call_queries import insert_pending, set_delivery, suspend_turn
 from botservice.turns.delivery_queries import owe
 from botservice.turns.grant_queries import is_named
-from botservice.turns.question_message import ShownQuestion, show_tool_question
+from botservice.turns.tool_question_message import ShownQuestion, show_tool_question
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Turn, set_due
 from botservice.turns.waiting_calls import PendingCall

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from botservice.agent.questions import ToolQuestions
+from botservice.agent.tool_questions import ToolQuestions
 from botservice.core.messages import Author
 from botservice.core.states import PendingKind, PendingStatus
 

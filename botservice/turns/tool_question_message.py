@@ -5,7 +5,7 @@ from datetime import datetime, tzinfo
 from typing import Final
 from urllib.parse import urlsplit
 
-from botservice.agent.questions import Field, FieldKind, ToolQuestions
+from botservice.agent.tool_questions import Field, FieldKind, ToolQuestions
 from botservice.core.formatted_text import CodeBlock, FormattedText, Span
 from botservice.core.messages import Author, Button, Message, Moment, Role
 from botservice.core.quoting import shortened
@@ -13,7 +13,7 @@ from botservice.core.states import PendingStatus
 from botservice.core.visible_text import visible
 from botservice.texts import in_language
 from botservice.texts.formatted import below, bulleted, code, line, quoted, say, time
-from botservice.turns.answers import buttons_for, has_buttons, labels_of
+from botservice.turns.tool_answers import buttons_for, has_buttons, labels_of
 
 _LONGEST_NAME: Final = 80
 _ENDED: Final = {

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from botservice.agent.questions import ToolQuestions
+from botservice.agent.tool_questions import ToolQuestions
 from botservice.core.messages import Author, CommandCall, InboundMessage
 from botservice.core.states import PendingKind
 from botservice.storage.database import Connection
-from botservice.turns.answers import ANSWER, WrongAnswer, has_buttons, read_answer
 from botservice.turns.call_queries import find_call, find_open, find_sent_as, store_exchange
 from botservice.turns.decisions import is_own
+from botservice.turns.tool_answers import ANSWER, WrongAnswer, has_buttons, read_answer
 from botservice.turns.waiting_calls import WaitingCall
 
 

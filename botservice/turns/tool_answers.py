@@ -7,7 +7,7 @@ from math import isfinite
 from typing import Any, Final, NoReturn
 from urllib.parse import urlsplit
 
-from botservice.agent.questions import Field, FieldKind, Value
+from botservice.agent.tool_questions import Field, FieldKind, Value
 from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Button, ButtonStyle
 from botservice.texts import in_language
