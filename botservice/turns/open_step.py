@@ -27,7 +27,7 @@ from botservice.turns.queries import note_step
 from botservice.turns.resuming import Settled, go_on, has_open, wait_again
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import CallRunner, close_step, stopped_outcomes
-from botservice.turns.saving import Saver
+from botservice.turns.storing_answers import Saver
 from botservice.turns.suspending import Suspension
 from botservice.turns.transport import Live
 from botservice.turns.usage_recorder import UsageRecorder

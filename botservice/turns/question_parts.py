@@ -17,8 +17,8 @@ from botservice.turns.delivery_queries import is_shown
 from botservice.turns.event_queries import MAX_JOINED
 from botservice.turns.queries import join_turns
 from botservice.turns.run_options import RunOptions
-from botservice.turns.saving import Saver
 from botservice.turns.stored_turns import find_queued_turns
+from botservice.turns.storing_answers import Saver
 from botservice.turns.storing_questions import Spoken, clear_forgotten, read_spoken, store_spoken, task_of
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn

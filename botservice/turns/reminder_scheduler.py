@@ -24,7 +24,7 @@ from botservice.storage.database import Connection, Storage
 from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.queries import finish_turn, insert_turn
 from botservice.turns.run_options import RunOptions
-from botservice.turns.saving import new_answer, preview
+from botservice.turns.storing_answers import new_answer, preview
 from botservice.turns.storing_questions import store_task
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn

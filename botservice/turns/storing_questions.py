@@ -27,7 +27,7 @@ from botservice.turns.hook_events import limit_tools
 from botservice.turns.message_parts import show_earlier
 from botservice.turns.queries import begin_turns, finish_turns, insert_turns, turn_row
 from botservice.turns.run_options import RunOptions
-from botservice.turns.saving import Saver
+from botservice.turns.storing_answers import Saver
 from botservice.turns.transport import Payload, Transport
 from botservice.turns.turn import StoredEvent, Turn, tell_end
 

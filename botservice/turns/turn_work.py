@@ -21,7 +21,7 @@ from botservice.people.budgets import Standing
 from botservice.people.names import is_guest
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
-from botservice.turns import saving
+from botservice.turns import storing_answers
 from botservice.turns.agent_loop import AgentLoop, AskAgent, T
 from botservice.turns.asker_roles import find_roles
 from botservice.turns.buttons import offered_buttons
@@ -32,8 +32,8 @@ from botservice.turns.open_step import OpenStep
 from botservice.turns.queries import finish_turn, note_failure, note_step
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import files_for_answer
-from botservice.turns.saving import Saver, TurnAnswer, is_declined, new_answer, preview
 from botservice.turns.spoken_answers import speak
+from botservice.turns.storing_answers import Saver, TurnAnswer, is_declined, new_answer, preview
 from botservice.turns.sub_agents import SubAgents, SubWork
 from botservice.turns.suspending import Suspension
 from botservice.turns.transport import Live, Payload
@@ -163,7 +163,7 @@ class TurnWork(AgentLoop):
 
         def write_stopped(connection: Connection, _: Sequence[int]) -> None:
             self._bill.write(connection, now)
-            saving.write_stopped(connection, self._turn, new, payloads, now)
+            storing_answers.write_stopped(connection, self._turn, new, payloads, now)
             close_pending(connection, self._turn.id)
 
         await self._saver.save_with(write_stopped)

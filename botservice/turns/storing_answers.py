@@ -1,4 +1,4 @@
-"""Storing the changes of a turn's memory and metadata, and its answer, under its claim."""
+"""Storing answers: the steps, the metadata and the end of a turn with its deliveries, in one transaction."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
