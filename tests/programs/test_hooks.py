@@ -407,6 +407,16 @@ async def test_a_template_that_takes_long_holds_nobody_else_up(storage, tmp_path
 
 
 @pytest.mark.any_database
+async def test_json_that_curl_calls_a_form_is_json(storage, tmp_path):
+    file = write_hooks(tmp_path, ci=SAY)
+    async with serving(storage, hooks_config=file) as served:
+        form = {"content-type": "application/x-www-form-urlencoded"}
+        assert (await post(served, body=b'\n{"build": 7, "state": "a=b"}', headers=form)).status_code == 202
+        await served.messenger.shows("1", "Build 7 is a=b")
+        assert (await post(served, body=b"{no json", headers=form)).status_code == 400
+
+
+@pytest.mark.any_database
 async def test_a_form_has_so_many_fields(storage, tmp_path):
     file = write_hooks(tmp_path, ci=SAY)
     async with serving(storage, hooks_config=file) as served:

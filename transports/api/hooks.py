@@ -196,8 +196,12 @@ class HooksEndpoint:
 
 
 def _payload(headers: Mapping[str, str], body: bytes) -> Any:
-    """Return what a body says: JSON, or a form, in whose field `payload` JSON may stand."""
-    if headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+    """Return what a body says: JSON, or a form, in whose field `payload` JSON may stand.
+
+    JSON that is called a form is JSON: `curl -d` calls everything so.
+    """
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != _FORM or body.lstrip()[:1] in (b"{", b"["):
         return parse_json(body)
     try:
         parsed = parse_qs(body.decode(), strict_parsing=True, max_num_fields=_MAX_FIELDS)
