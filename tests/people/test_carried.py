@@ -37,6 +37,7 @@ async def texts(chat):
         Reference(ReferenceKind.FORWARD, HIDDEN, WORDS),
         Reference(ReferenceKind.FORWARD, BOT, ANSWER, is_of_assistant=True),
         Reference(ReferenceKind.SHARE, BOT, ANSWER, "1700.01", is_of_assistant=True),
+        Reference(ReferenceKind.REPLY, None, ANSWER, is_of_assistant=True),
     ],
 )
 async def test_what_is_carried_into_another_chat_is_forgotten_there(storage, held, whole):

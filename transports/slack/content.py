@@ -274,13 +274,17 @@ def read_shared(shared: Mapping[str, Any], said: str, workspace: Workspace) -> R
 
 
 async def read_replied(message: SlackMessage, storage: Storage | None) -> tuple[Reference, ...]:
-    """Return the bot's message that a message in a direct conversation stands below, which Slack only names."""
-    if storage is None or not message.is_direct or not message.is_reply:
+    """Return the bot's message that a message stands below, which Slack only names.
+
+    That is of another conversation where a thread begins below what the bot said in a channel.
+    """
+    if storage is None or not message.is_reply:
         return ()
     keys = ContextKeys.of(message.keys(is_thread=False))
     said = await storage.read(lambda connection: list_said_by_bot(connection, keys, message.root_ts))
+    ts = message.root_ts if message.is_direct else None  # carried over from elsewhere, it is forgotten by its words
     return tuple(
-        Reference(ReferenceKind.REPLY, None, (each or "")[:LONGEST_REFERENCE], message.root_ts, is_of_assistant=True)
+        Reference(ReferenceKind.REPLY, None, (each or "")[:LONGEST_REFERENCE], ts, is_of_assistant=True)
         for each in said[:1]
     )
 

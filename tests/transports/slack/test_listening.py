@@ -73,3 +73,16 @@ async def test_an_unasked_answer_makes_nobody_in_the_thread_one_who_has_asked(ap
         await settle(sqlite_storage, events=said)
         assert len(api.said("C0GENERAL")) == 1
     assert [str(each) for each in await decisions(sqlite_storage)] == ["no", "yes", "no", "no"]
+
+
+async def test_who_asks_in_a_thread_below_an_unasked_answer_is_understood(api: SlackApi, bot_on, sqlite_storage):
+    models, clock = TwoModels("yes", "On the third floor."), LastingMinute()
+    async with bot_on(api, models, clock=clock, manners=LISTENING, gate=gate_of(models)):
+        api.person_says("Which floor?", channel="C0GENERAL")
+        await settle(sqlite_storage, events=1, is_whole=False)
+        clock.pass_(seconds=5)
+        await settle(sqlite_storage, events=1)
+        (answer,) = api.bot_posts("C0GENERAL")
+        api.person_says("<@U0BOT> and which room?", channel="C0GENERAL", thread_ts=answer.ts, user="U0BOB")
+        await api.until(lambda: len(api.said("C0GENERAL")) == 2)
+    assert "On the third floor." in models.asked_agent[-1]
