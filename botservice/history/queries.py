@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -148,9 +148,14 @@ def insert_messages(connection: Connection, given: Sequence[tuple[int, NewMessag
     """
     if not given:
         return []
-    places = _take_positions(connection, [context_id for context_id, _ in given])
-    new = [(context_id, _storable(each), place) for (context_id, each), place in zip(given, places, strict=True)]
-    rows = [_values(connection, *each) for each in new if each[2] is not None]
+    free = _take_positions(connection, Counter(context_id for context_id, _ in given))
+    new: list[tuple[int, NewMessage, int | None]] = []
+    rows: list[dict[str, Any]] = []
+    for context_id, said in given:
+        each, place = _storable(said), next(free[context_id]) if context_id in free else None
+        new.append((context_id, each, place))
+        if place is not None:
+            rows.append(_values(connection, context_id, each, place))
     found = connection.execute(_insert(connection), rows).all() if rows else ()
     ids = {(row.context_id, row.position): row.id for row in found}
     return [
@@ -161,15 +166,14 @@ def insert_messages(connection: Connection, given: Sequence[tuple[int, NewMessag
     ]
 
 
-def _take_positions(connection: Connection, context_ids: Sequence[int]) -> list[int | None]:
-    """Return a new position at the end of its context for each; None where the context is gone."""
-    following: dict[int, Iterator[int]] = {}
-    wanted = Counter(context_ids)
+def _take_positions(connection: Connection, wanted: Mapping[int, int]) -> dict[int, Iterator[int]]:
+    """Return so many new positions at the end of each context; nothing of a context that is gone."""
+    free: dict[int, Iterator[int]] = {}
     for count in set(wanted.values()):
         same = [context_id for context_id, number in wanted.items() if number == count]
-        taken = connection.execute(_TAKE_POSITIONS, {"contexts": same, "count": count})
-        following |= {row.id: iter(range(row.last_position - count + 1, row.last_position + 1)) for row in taken}
-    return [next(following[context_id]) if context_id in following else None for context_id in context_ids]
+        for row in connection.execute(_TAKE_POSITIONS, {"contexts": same, "count": count}):
+            free[row.id] = iter(range(row.last_position - count + 1, row.last_position + 1))
+    return free
 
 
 def _storable(new: NewMessage) -> NewMessage:
@@ -183,7 +187,7 @@ def _storable(new: NewMessage) -> NewMessage:
     )
 
 
-def _values(connection: Connection, context_id: int, new: NewMessage, position: int | None) -> dict[str, Any]:
+def _values(connection: Connection, context_id: int, new: NewMessage, position: int) -> dict[str, Any]:
     """Return the columns of a message, and store its files."""
     author = new.author
     return {
