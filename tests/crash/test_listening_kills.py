@@ -24,12 +24,14 @@ class Model:
     def __init__(self, hangs_at: str) -> None:
         self.hangs_at = hangs_at
         self.asked: list[str] = []
+        self.names: set[tuple[str, str]] = set()
         self._changed = threading.Condition()
 
     def __call__(self, body: dict[str, Any]) -> Reply:
         kind = "gate" if is_of_gate(body["messages"]) else "agent"
         with self._changed:
             self.asked.append(kind)
+            self.names.add((kind, body["model"]))
             self._changed.notify_all()
         return Reply(text="yes" if kind == "gate" else ANSWER, hang_after=0 if kind == self.hangs_at else None)
 
@@ -45,6 +47,7 @@ def wires(llm: OpenAIApi, api: BotApi, path: Path) -> dict[str, str]:
         "DATABASE_URL": f"sqlite:///{path}",
         "OPENAI_BASE_URL": llm.base_url,
         "OPENAI_MODEL": "gpt-5.5",
+        "GATE_MODEL": "gpt-6-luna",
         "OBSERVE": "off",
         "GROUP_ANSWERS": "listening",
         "TELEGRAM_BOT_TOKEN": api.token,
@@ -79,6 +82,7 @@ def test_killed_between_decision_and_answer_it_answers_once_and_decides_once(tmp
         said = database.execute("SELECT text FROM messages ORDER BY position").fetchall()
     database.close()
     assert decisions(tmp_path / "bot.db") == [("yes", 1), ("yes", 1)]
+    assert model.names == {("gate", "gpt-6-luna"), ("agent", "gpt-5.5")}
     assert [text for (text,) in said] == ["Which floor is it?", ANSWER, "Thanks, which room?", ANSWER]
 
 

@@ -7,10 +7,13 @@ from standins.slack_api.world import TEAM
 from turns.group_scenes import LANGUAGES, TwoModels, decisions, gate_of, play, read_scenes, settle
 
 from botservice import Storage
+from botservice.cli.doctor import check_everything
 from botservice.config.setting_choices import SlackListen
+from botservice.config.settings import Settings
 from botservice.people.access import Access
 from botservice.texts import in_language
 from transports.slack.app import Manners
+from transports.slack.installing import bot_scopes
 
 PEOPLE = {"Ann": "U0ALICE", "Ben": "U0BOB"}
 LISTENING = Manners(listening=SlackListen.CHANNELS)
@@ -86,3 +89,12 @@ async def test_who_asks_in_a_thread_below_an_unasked_answer_is_understood(api: S
         api.person_says("<@U0BOT> and which room?", channel="C0GENERAL", thread_ts=answer.ts, user="U0BOB")
         await api.until(lambda: len(api.said("C0GENERAL")) == 2)
     assert "On the third floor." in models.asked_agent[-1]
+
+
+@pytest.mark.parametrize(("listen", "is_wrong"), [("threads", True), ("channels", False)])
+async def test_doctor_names_the_setting_without_which_channels_are_not_read(api: SlackApi, listen: str, is_wrong: bool):
+    api.world.scopes = set(bot_scopes())
+    wires = {"slack_bot_token": api.bot_token, "slack_api_url": api.url, "slack_app_token": api.app_token, "port": 0}
+    found = await check_everything(Settings.load(None, **wires, group_answers="listening", slack_listen=listen))
+    (slack,) = [each for each in found if each.name == "slack"]
+    assert (slack.is_wrong, "SLACK_LISTEN=channels" in slack.text) == (is_wrong, is_wrong)

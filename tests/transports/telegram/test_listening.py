@@ -7,6 +7,8 @@ from standins.clocks import LastingMinute
 from turns.group_scenes import LANGUAGES, TwoModels, decisions, gate_of, play, read_scenes, settle
 
 from botservice import Storage
+from botservice.cli.doctor import check_everything
+from botservice.config.settings import Settings
 from botservice.people.access import Access
 from botservice.texts import in_language
 
@@ -69,3 +71,12 @@ async def test_neither_bots_nor_forwards_nor_channels_are_answered_unasked(api: 
         clock.pass_(seconds=5)
         await api.until(lambda: bool(api.visible_texts(GROUP)))
     assert len(models.asked_gate) == 1
+
+
+@pytest.mark.parametrize("privacy", [True, False])
+async def test_doctor_says_what_privacy_mode_means_for_a_bot_that_listens(api: BotApi, privacy: bool):
+    api.privacy_mode = privacy
+    wires = {"telegram_bot_token": api.token, "telegram_api_url": api.url, "port": 0}
+    found = await check_everything(Settings.load(None, **wires, group_answers="listening"))
+    (telegram,) = [each for each in found if each.name == "telegram"]
+    assert ("GROUP_ANSWERS=listening works only" in telegram.text) is privacy
