@@ -66,17 +66,20 @@ class AskingCall:
 
         replied, notes = self.questions.replied, list[str]()
         state: Mapping[str, Any] = {} if replied is None else replied.state
-        responses = None if replied is None else {**state["given"], **_responses(state["keys"], replied)}
-        asked, request_state, known = int(state.get("asked", 0)), state.get("request_state"), Known()
+        request_state, known = state.get("request_state"), Known()
+        responses: dict[str, Any] | None = None
+        if replied is not None and "keys" in state:
+            responses = {**state["given"], **_responses(state["keys"], replied)}
+        elif replied is not None:  # it asked by a request, and has been renewed since
+            known = self._known_again(replied)
         for _ in range(_MOST_ROUNDS):
             try:
                 result = await send(input_responses=_read(responses), request_state=request_state)
             except MCPError as error:
                 if replied is None or error.code != _INVALID_PARAMS or known or not state["may_repeat"]:
                     raise
-                # Its process has begun again and knows its state no more: the same questions get the same answers.
-                known = {**state["known"], **known_results(replied.questions, replied.replies)}
-                responses = request_state = None
+                # Its process has begun again and knows its state no more.
+                known, responses, request_state = self._known_again(replied), None, None
                 continue
             if not isinstance(result, InputRequiredResult):
                 return Answered(result, notes)
@@ -84,26 +87,33 @@ class AskingCall:
             if len(request_state or "") > _LONGEST_STATE:
                 raise OutputError(f"server {self.server} gave a state of more than {_LONGEST_STATE} characters")
             responses, open_ones = await self._sort(result.input_requests or {}, known, notes)
-            asked += len(open_ones)
-            if open_ones and asked > MOST_QUESTIONS:
-                raise OutputError(_too_many(self.server))
             if open_ones:
-                answered = {} if replied is None else known_results(replied.questions, replied.replies)
-                raise QuestionsAsked(
-                    self.server,
-                    list(open_ones.values()),
-                    {
-                        "request_state": request_state,
-                        "keys": list(open_ones),
-                        "given": responses,
-                        "asked": asked,
-                        "known": {**state.get("known", {}), **answered},
-                        "may_repeat": self.may_repeat or replied is None,
-                    },
-                )
+                asked = int(state.get("asked", 0)) + len(open_ones)
+                kept = {"request_state": request_state, "keys": list(open_ones), "given": responses, "asked": asked}
+                raise self._ask(list(open_ones.values()), kept)
             if not responses:
                 await asyncio.sleep(_PAUSE_SECONDS)
         raise OutputError(f"server {self.server} did not come to an end within {_MOST_ROUNDS} rounds of this call")
+
+    def _ask(self, questions: Sequence[ToolQuestion], kept: Mapping[str, Any]) -> Exception:
+        """Return what is raised to ask the person, or where that would be too much."""
+        if kept["asked"] > MOST_QUESTIONS:
+            return OutputError(f"server {self.server} asks more than {MOST_QUESTIONS} questions in one call: given up")
+        replied = self.questions.replied
+        answered = {} if replied is None else known_results(replied.questions, replied.replies)
+        known = {**({} if replied is None else replied.state["known"]), **answered}
+        may_repeat = self.may_repeat or replied is None
+        return QuestionsAsked(self.server, questions, {**kept, "known": known, "may_repeat": may_repeat})
+
+    def _known_again(self, replied: ToolQuestions) -> Known:
+        """Return the answers for a call that begins again: the same questions get the same answers.
+
+        Raises:
+            OutputError: it is not to begin again.
+        """
+        if not replied.state["may_repeat"]:
+            raise lost(self.server, replied.replies)
+        return {**replied.state["known"], **known_results(replied.questions, replied.replies)}
 
     async def _sort(
         self, requests: Mapping[str, Any], known: Known, notes: list[str]
@@ -156,14 +166,14 @@ class AskingCall:
         state: Mapping[str, Any] = {} if replied is None else replied.state
         call: OpenCall | None = None
         step: Make | dict[str, Any] | None = None
-        if replied is not None and state["required"]:
+        if replied is not None and state.get("required"):
             if any(each.action is not ReplyAction.ACCEPT for each in replied.replies):
                 raise OutputError(f"the person did not want to open what server {self.server} needs them to open")
         elif replied is not None:
-            call = calls.take(state["open"])
+            call = calls.take(state.get("open", ""))
             step = as_result(replied.replies[0], replied.questions[0])
-            if call is None and not state["may_repeat"]:
-                raise lost(self.server, replied.replies)
+            if call is None:
+                self._known_again(replied)
         answered = {} if replied is None else known_results(replied.questions, replied.replies)
         known: Known = {**state.get("known", {}), **answered}
         if call is None or step is None:
@@ -217,7 +227,3 @@ def _read(responses: Mapping[str, Any] | None) -> Any:
         key: next(kind for name, kind in kinds.items() if name in each).model_validate(each)
         for key, each in responses.items()
     }
-
-
-def _too_many(server: str) -> str:
-    return f"server {server} asks more than {MOST_QUESTIONS} questions in one call, which was given up"

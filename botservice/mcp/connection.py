@@ -88,6 +88,11 @@ class ServerConnection:
         self._is_closing = False
         self._owner = asyncio.create_task(self._keep(), name=f"mcp-{config.prefix}")
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether a call that is open there waits for a person."""
+        return self._open_calls.are_held
+
     async def wait(self, seconds: float) -> None:
         """Wait until it has been tried once, or the time is over."""
         with contextlib.suppress(TimeoutError):

@@ -116,6 +116,11 @@ class OpenCalls:
         self._has_asked = False
         self._is_told = False
 
+    @property
+    def are_held(self) -> bool:
+        """Whether a call waits for an answer."""
+        return any(each.is_held and not each.is_over for each in self._calls.values())
+
     def take(self, key: str) -> OpenCall | None:
         """Return a call that waits for an answer, if it is still open here."""
         found = self._calls.get(key)

@@ -150,7 +150,8 @@ class PersonalServers:
 
     def _let_idle_go(self) -> None:
         for key, each in list(self._open.items()):
-            if len(self._open) > _MOST_CONNECTIONS or each.used_at < time.monotonic() - _IDLE_SECONDS:
+            is_idle = each.used_at < time.monotonic() - _IDLE_SECONDS and not each.connection.is_asking
+            if len(self._open) > _MOST_CONNECTIONS or is_idle:
                 self._drop(key)
 
     def _drop(self, key: tuple[int, str]) -> None:

@@ -13,6 +13,7 @@ from typing import Annotated, Literal
 
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, Resolve, Sample
+from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp_types import (
     CreateMessageResult,
     ElicitRequest,
@@ -100,6 +101,15 @@ async def ask_often(context: Context, times: int) -> str:
     """Ask again and again."""
     said = [(await context.elicit(f"Question {number}?", Agreement)).action for number in range(times)]
     return " ".join(said)
+
+
+@server.tool(annotations=NEVER_TWICE)
+async def read_files() -> str:
+    """Read files, once the person has connected them on a page."""
+    if not (FOLDER / "connected").exists():
+        page = ElicitRequestURLParams(message="Connect.", url="https://files.example/connect", elicitation_id="1")
+        raise UrlElicitationRequiredError([page])
+    return "the files"
 
 
 if REVISION == "new":

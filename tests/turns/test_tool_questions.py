@@ -1,6 +1,7 @@
 """Questions of MCP servers: asked in the chat, answered by the asker alone, and the call goes on with the answers."""
 
 import contextlib
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select
@@ -14,7 +15,7 @@ from botservice.storage.tables.people import model_usage
 from botservice.storage.tables.waiting import approvals, pending_calls
 from botservice.turns.inbox import Inbox
 from tests.turns.bots import call
-from tests.turns.messenger import office
+from tests.turns.messenger import SetClock, office
 from tests.turns.test_waiting import BOB, OLGA, Group, Shop
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_database]
@@ -227,6 +228,39 @@ async def test_a_call_that_was_lost_after_it_had_moved_is_not_made_again(storage
         assert "the connection was lost before they had answered" in text
         assert "accept" in text
     assert acted(tmp_path) == ["before"]
+
+
+@pytest.mark.parametrize(("says", "becomes"), [("yes", "got the files"), ("/deny", "did not want to open")])
+async def test_a_server_that_needs_a_page_opened_first_is_called_again(storage, tmp_path, says, becomes):
+    async with hotel(storage, tmp_path, "old", calling("read_files")) as bot:
+        await bot.say("go")
+        await newest(bot, "https://files.example/connect")
+        (tmp_path / "connected").touch()
+        await bot.say(says)
+        await newest(bot, becomes)
+
+
+@REVISIONS
+async def test_a_question_expires_and_the_model_is_told_so(storage, tmp_path, revision):
+    clock = SetClock(datetime(2026, 1, 1, tzinfo=UTC))
+    async with hotel(storage, tmp_path, revision, calling("book", hotel="Ritz"), clock=clock) as bot:
+        await bot.say("go")
+        await newest(bot, "Your name")
+        clock.now += timedelta(hours=25)
+        await bot.say("hello?")
+        await bot.shows(lambda texts: any("did not answer in time" in each for each in texts))
+        await bot.shows(lambda texts: any("Expired for Anna" in each for each in texts))
+        assert await statuses(bot) == ["expired"]
+    assert acted(tmp_path) == []
+
+
+@pytest.mark.parametrize("revisions", [("old", "new"), ("new", "old")])
+async def test_a_server_that_is_renewed_meanwhile_is_asked_again(storage, tmp_path, revisions):
+    for revision, says, becomes in zip(revisions, ("go", "yes"), ("Question 0?", "got a"), strict=True):
+        async with hotel(storage, tmp_path, revision, calling("ask_often", times=1)) as bot:
+            bot.order = 0 if says == "go" else 1
+            await bot.say(says)
+            await newest(bot, becomes)
 
 
 async def test_an_address_is_shown_whole_and_only_plain_https_is_passed_on(storage, tmp_path):
