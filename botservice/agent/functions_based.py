@@ -28,8 +28,8 @@ from botservice.agent.toolbox import FIND_TOOL, MOST_IN_A_REQUEST, Toolbox, Tool
 from botservice.conversation.callbacks import ShowSteps, StepCallbacks
 from botservice.conversation.context import AgentContext
 from botservice.conversation.kept_out import UNBOUNDED, KeptOut, PromptBounds
-from botservice.conversation.queries import note_told, write_kept_out
 from botservice.conversation.readable import images
+from botservice.conversation.refusal_queries import note_told, write_kept_out
 from botservice.conversation.steps import MemoryStep
 from botservice.core.arguments import adopt, check, check_can, check_listed
 from botservice.core.errors import InvalidTool, LLMError

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from botservice.conversation.queries import list_refusals, write_refusals
+from botservice.conversation.refusal_queries import list_refusals, write_refusals
 from botservice.core.errors import BotServiceError
 from botservice.llm.chat import ChatLLM
 from botservice.llm.server_limits import ServerLimits

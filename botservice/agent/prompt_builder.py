@@ -18,8 +18,8 @@ from botservice.conversation.agent_memory import RenderedStep, start_of_work
 from botservice.conversation.chat_messages import without_pictures
 from botservice.conversation.context import AgentContext
 from botservice.conversation.kept_out import NOTHING_KEPT_OUT, KeptOut
-from botservice.conversation.queries import find_known, read_kept_out
 from botservice.conversation.readable import image_url
+from botservice.conversation.refusal_queries import find_known, read_kept_out
 from botservice.conversation.steps import TaskStep
 from botservice.conversation.tool_calls import describe_waiting
 from botservice.core.messages import Author, Message, Role

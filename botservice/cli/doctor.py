@@ -19,7 +19,7 @@ from botservice.cli.doctor_agent import check_bot, check_model, check_model_of_s
 from botservice.cli.own_bot import find_own_bot
 from botservice.config.env_files import check_spelling
 from botservice.config.settings import WEB_TOOLS, Settings, reveal
-from botservice.conversation.queries import list_refusals
+from botservice.conversation.refusal_queries import list_refusals
 from botservice.core.check_result import Finding
 from botservice.core.errors import BotServiceError, SettingsError
 from botservice.core.messages import Attachment

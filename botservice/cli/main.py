@@ -230,7 +230,7 @@ def doctor(
     """Test every setting, and your own bot, against the real servers, and say what to do."""
     from botservice.app import prepare
     from botservice.cli.doctor import check_everything, read_settings
-    from botservice.conversation.queries import forget_refusals as forget
+    from botservice.conversation.refusal_queries import forget_refusals as forget
 
     if forget_refusals:
         count = with_storage(lambda storage: storage.write(forget))

@@ -9,7 +9,7 @@ from standins import openai_providers as providers
 from standins.openai_api import CHAT, RESPONSES, OpenAIApi, Recorded
 
 from botservice import AgentContext, Attachment, LLMError, OpenAIChatLLM, SteadyWindowMessageSelector
-from botservice.conversation.queries import forget_refusals, list_refusals, read_kept_out
+from botservice.conversation.refusal_queries import forget_refusals, list_refusals, read_kept_out
 from botservice.llm.openai.errors import judge, read_error
 from botservice.privacy.forgetting import forget_chat
 from botservice.storage.tables.models import model_refusals, refused_messages

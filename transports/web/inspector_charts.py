@@ -8,7 +8,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.responses import Response
 
-from botservice.conversation.queries import list_refusals
+from botservice.conversation.refusal_queries import list_refusals
 from botservice.conversation.replay import visible
 from botservice.core.policies import NANO
 from botservice.devtools.turn_queries import MOST_SUMMED, Sums, read_sums
