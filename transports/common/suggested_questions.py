@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Final
 
-from botservice.texts import LANGUAGES, in_language
+from botservice.texts import in_language
 
 MAX_STARTERS: Final = 4
 # Those of the service have questions of their own; the others are asked about by their names.
@@ -26,16 +26,3 @@ def find_starters(tools: Collection[str], language: str | None) -> list[str]:
     if _DEMO_TOOL in tools:
         return [in_language(key, language) for key in _DEMO]
     return [in_language("starters.abilities", language), *questions_about_tools(tools, language)][:MAX_STARTERS]
-
-
-def preferred_language(accepted: str) -> str | None:
-    """Return the first language of an Accept-Language header that has texts, or None."""
-    asked = []
-    for each in accepted.split(","):
-        code, _, quality = each.strip().partition(";")
-        try:
-            weight = float(quality.strip().removeprefix("q=") or 1)
-        except ValueError:
-            weight = 0.0
-        asked.append((-weight, code.strip().partition("-")[0].lower()))
-    return next((code for weight, code in sorted(asked, key=lambda one: one[0]) if weight and code in LANGUAGES), None)

@@ -1,7 +1,7 @@
-"""Links: behind words where a platform cannot follow them, and written out as Markdown for a model."""
+"""Links and marks: around words, behind them where a platform cannot follow, and as Markdown for a model."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from botservice.core.formatted_text import Inline, Span, Spans
@@ -37,6 +37,32 @@ def with_links_written(spans: Spans, address_of: Callable[[str], str | None]) ->
         if address is None and is_last and (said := _address_behind(spans, at)):
             written.append(Span(f" ({said})"))
     return tuple(written)
+
+
+def write_marked(
+    spans: Spans,
+    address_of: Callable[[str], str | None],
+    marks_of: Callable[[Span], Sequence[tuple[str, str]]],
+    write: Callable[[Inline], str],
+) -> str:
+    """Return words with marks around them; a mark that goes on is not closed between two spans.
+
+    Args:
+        address_of: As for `with_links_written`.
+        marks_of: Returns what opens and closes each mark of a span, the outermost first.
+        write: Returns the words of a span without its marks.
+    """
+    parts: list[str] = []
+    opened: list[tuple[str, str]] = []
+    for each in (*with_links_written(spans, address_of), Span("")):
+        wanted = marks_of(each) if isinstance(each, Span) else ()
+        kept = next((at for at, mark in enumerate(opened) if mark not in wanted), len(opened))
+        parts += [closing for _, closing in reversed(opened[kept:])]
+        added = [mark for mark in wanted if mark not in opened[:kept]]
+        parts += [opening for opening, _ in added]
+        opened = [*opened[:kept], *added]
+        parts.append(write(each))
+    return "".join(parts)
 
 
 def _address_behind(spans: Spans, at: int) -> str:

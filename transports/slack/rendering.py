@@ -26,7 +26,7 @@ from botservice.core.formatted_text import (
     Spans,
     Table,
 )
-from transports.markdown.links import with_links_written
+from transports.markdown.links import write_marked
 from transports.markdown.tags import ELEMENTS
 
 MENTION: Final = r"<(?:[@#][A-Z0-9]+|!(?:channel|here|everyone|subteam\^[A-Z0-9]+))(?:\|[^<>\n]*)?>"  # that may be made
@@ -197,17 +197,7 @@ def _lines(spans: Spans) -> str:
 
 def render_spans(spans: Spans) -> str:
     """Return words with the marks around them."""
-    parts: list[str] = []
-    opened: list[tuple[str, str]] = []
-    for each in (*with_links_written(spans, _checked_link), Span("")):
-        wanted = _marks(each) if isinstance(each, Span) and each.text else []
-        kept = next((at for at, mark in enumerate(opened) if mark not in wanted), len(opened))
-        parts += [closing for _, closing in reversed(opened[kept:])]
-        added = [mark for mark in wanted if mark not in opened[:kept]]
-        parts += [opening for opening, _ in added]
-        opened = [*opened[:kept], *added]
-        parts.append(_words(each))
-    return "".join(parts)
+    return write_marked(spans, _checked_link, _marks, _words)
 
 
 def _checked_link(address: str) -> str | None:
@@ -215,6 +205,8 @@ def _checked_link(address: str) -> str | None:
 
 
 def _marks(span: Span) -> list[tuple[str, str]]:
+    if not span.text:
+        return []
     styles = [(mark, mark) for name, mark in _MARKS.items() if getattr(span, name)]
     if span.link is None or span.link == span.text:
         return styles

@@ -140,10 +140,7 @@ class SlackSender:
 
     async def _respond(self, url: str, delivery: Delivery) -> bool:
         """Answer where only the asker sees it; return whether that was possible."""
-        text = str(delivery.payload["text"])
-        blocks = [_rich(delivery) or markdown(read_page(text).words), *_below(delivery)]
-        form = {"text": _as_text(delivery), "blocks": blocks}
-        body = {"response_type": "ephemeral", "replace_original": False, **form, **self._looks}
+        body = {"response_type": "ephemeral", "replace_original": False, **_as_blocks(delivery), **self._looks}
         if "response_thread_ts" in delivery.payload:
             body["thread_ts"] = delivery.payload["response_thread_ts"]
         try:
@@ -159,14 +156,11 @@ class SlackSender:
         """Answer in a channel so that only the asker sees it; return whether that was possible."""
         if not await self._refusals.takes(workspace.team_id, Feature.EPHEMERAL):
             return False
-        text = str(delivery.payload["text"])
         await self._pace.turn(place["channel"], delivery.turn_id)
         await delivery.confirm()
-        blocks = [_rich(delivery) or markdown(read_page(text).words), *_below(delivery)]
-        form = {"text": _as_text(delivery), "blocks": blocks}
-        user = delivery.payload["only_for"]
+        shown = {**place, "user": delivery.payload["only_for"], **_as_blocks(delivery)}
         try:
-            await self._client.call(workspace.token, "chat.postEphemeral", **place, user=user, **form)
+            await self._client.call(workspace.token, "chat.postEphemeral", **shown)
         except SlackFailure as failure:
             if failure.is_later or failure.code in _QUESTION_GONE:
                 raise
@@ -294,6 +288,12 @@ def _rich(delivery: Delivery) -> dict[str, Any] | None:
     """Return what the service itself says as a block; None for an answer in Markdown."""
     elements = delivery.payload.get("rich")
     return rich_text(elements) if isinstance(elements, list) else None
+
+
+def _as_blocks(delivery: Delivery) -> dict[str, Any]:
+    """Return a delivery that one person alone sees: as blocks in which no figure is drawn."""
+    words = _rich(delivery) or markdown(read_page(str(delivery.payload["text"])).words)
+    return {"text": _as_text(delivery), "blocks": [words, *_below(delivery)]}
 
 
 def _as_text(delivery: Delivery) -> str:

@@ -13,7 +13,7 @@ from starlette.types import Send
 from botservice.core.messages import Attachment, Author
 from botservice.texts import DEFAULT_LANGUAGE
 from botservice.turns.turn import InboundEvent
-from transports.common.suggested_questions import find_starters, preferred_language
+from transports.common.suggested_questions import find_starters
 from transports.web import inbound_events
 from transports.web.backend import Backend, Refusal
 from transports.web.conversations import find_mine
@@ -26,6 +26,7 @@ from transports.web.requests import (
     chat_of_fields,
     chat_of_request,
     path_number,
+    preferred_language,
     read_fields,
     read_json,
     row_number,

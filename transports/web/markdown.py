@@ -27,7 +27,7 @@ from botservice.core.formatted_text import (
     Table,
 )
 from transports.common.too_long_messages import is_too_intricate
-from transports.markdown.links import with_links_written
+from transports.markdown.links import write_marked
 from transports.markdown.mathml import show_formula
 from transports.markdown.reading import EVERY_NAME, References, read_markdown, used_names
 from transports.markdown.sections import split_sections
@@ -168,24 +168,16 @@ def _table(rows: Sequence[Sequence[Spans]], aligned: Sequence[str]) -> Iterator[
 
 
 def _show_spans(spans: Spans) -> str:
-    """Return words with the elements around them; one that goes on is not closed between two spans."""
-    parts: list[str] = []
-    opened: list[tuple[str, str]] = []
-    for each in (*with_links_written(spans, _checked_link), Span("")):
-        wanted = _elements(each) if isinstance(each, Span) else []
-        kept = next((at for at, element in enumerate(opened) if element not in wanted), len(opened))
-        parts += [f"</{name}>" for name, _ in reversed(opened[kept:])]
-        added = [each for each in wanted if each not in opened[:kept]]
-        parts += [f"<{name}{attributes}>" for name, attributes in added]
-        opened = [*opened[:kept], *added]
-        parts.append(_words(each))
-    return "".join(parts)
+    """Return words with the elements around them."""
+    return write_marked(spans, _checked_link, _elements, _words)
 
 
 def _elements(span: Span) -> list[tuple[str, str]]:
-    link = [] if span.link is None else [("a", _LINK.format(escapeHtml(span.link)))]
-    time = [] if span.at is None else [("time", f' datetime="{escapeHtml(span.at)}"')]
-    return link + time + [(element, "") for name, element in _STYLES.items() if getattr(span, name)]
+    """Return what opens and closes each element around a span."""
+    link = [] if span.link is None else [(f"<a{_LINK.format(escapeHtml(span.link))}>", "</a>")]
+    time = [] if span.at is None else [(f'<time datetime="{escapeHtml(span.at)}">', "</time>")]
+    styles = [element for name, element in _STYLES.items() if getattr(span, name)]
+    return link + time + [(f"<{element}>", f"</{element}>") for element in styles]
 
 
 def _words(inline: Span | Formula) -> str:

@@ -6,6 +6,7 @@ from urllib.parse import parse_qs
 
 from starlette.requests import Request
 
+from botservice.texts import DEFAULT_LANGUAGE, LANGUAGES
 from transports.common.request_bodies import TooLargeError, read_body
 from transports.web.backend import Refusal
 from transports.web.inbound_events import FIRST, chat_of, parse_fields
@@ -84,7 +85,18 @@ def path_number(request: Request, name: str) -> int:
 
 
 def language_of(request: Request) -> str:
-    """Return the language that a browser asks for first, such as "de"."""
-    first = request.headers.get("accept-language", "").partition(",")[0].partition(";")[0].strip()
-    code = first.partition("-")[0].lower()
-    return code if code.isascii() and code.isalpha() and len(code) <= 3 else "en"
+    """Return the first language of the texts that a browser asks for, such as "de"."""
+    return preferred_language(request.headers.get("accept-language", "")) or DEFAULT_LANGUAGE
+
+
+def preferred_language(accepted: str) -> str | None:
+    """Return the first language of an Accept-Language header that has texts, or None."""
+    asked = []
+    for each in accepted.split(","):
+        code, _, quality = each.strip().partition(";")
+        try:
+            weight = float(quality.strip().removeprefix("q=") or 1)
+        except ValueError:
+            weight = 0.0
+        asked.append((-weight, code.strip().partition("-")[0].lower()))
+    return next((code for weight, code in sorted(asked, key=lambda one: one[0]) if weight and code in LANGUAGES), None)
