@@ -273,7 +273,8 @@ async def test_what_comes_while_a_question_is_tried_again_that_was_shown_cuts_no
         typist.write("Money.")
         typist.finish()
         await api.until(lambda: "Money." in api.visible_texts(GROUP)[0])
-    assert len(typist.prompts) == 2
+    # What came meanwhile may be asked about by now, behind the answer.
+    assert all("Money." in str(prompt) for prompt in typist.prompts[2:])
 
 
 async def test_files_of_further_parts_count_against_the_limits_of_their_author(
