@@ -1,22 +1,26 @@
 """Questions of MCP servers: asked in the chat, answered by the asker alone, and the call goes on with the answers."""
 
 import contextlib
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import select
 from standins.mcp_servers import asking
 
-from botservice import FunctionsBasedAgent, MCPServers, ScriptedChatLLM
+from botservice import Attachment, FunctionsBasedAgent, InboundMessage, MCPServers, ScriptedChatLLM
 from botservice.agent.agent import AgentTool
 from botservice.commands.standard import standard_commands
+from botservice.core.references import Reference, ReferenceKind
 from botservice.people.access import Access
+from botservice.storage.tables.conversations import deliveries
 from botservice.storage.tables.people import model_usage
 from botservice.storage.tables.waiting import approvals, pending_calls
 from botservice.turns.inbox import Inbox
+from botservice.turns.open_tool_questions import as_answer
 from tests.turns.bots import call
 from tests.turns.messenger import SetClock, office
-from tests.turns.test_waiting import BOB, OLGA, Group, Shop
+from tests.turns.test_waiting import ANNA, BOB, OLGA, Group, Shop
 
 pytestmark = [pytest.mark.slow, pytest.mark.any_database]
 REVISIONS = pytest.mark.parametrize("revision", ["new", "old"])
@@ -263,6 +267,39 @@ async def test_a_server_that_is_renewed_meanwhile_is_asked_again(storage, tmp_pa
             await newest(bot, becomes)
 
 
+async def test_only_own_words_of_the_asker_that_mean_the_question_are_an_answer(storage, tmp_path):
+    async with hotel(storage, tmp_path, "new", calling("book", hotel="Ritz")) as bot:
+        await bot.say("go")
+        await newest(bot, "Your name")
+        now = storage.now()
+        [asked] = await bot.read(select(pending_calls.c.context_id, pending_calls.c.told_at))
+        await bot.say("hello", who="bob")
+        await newest(bot, "re hello")  # by now, the platform's id of the question is stored
+        sent = select(deliveries.c.external_id).join(pending_calls, pending_calls.c.delivery_id == deliveries.c.id)
+        [shown] = await bot.read(sent)
+        plain = InboundMessage("Carol", ANNA, is_private=False)
+        forward = Reference(ReferenceKind.FORWARD, BOB, "Carol")
+
+        def takes(at=now, **changes):
+            def read(connection):
+                return as_answer(connection, asked.context_id, replace(plain, **changes), at).command is not None
+
+            return storage.read(read)
+
+        assert await takes()
+        assert await takes(replies_to=shown.external_id)
+        assert not await takes(replies_to="another message")
+        assert not await takes(is_addressed=False)
+        assert not await takes(author=BOB)
+        assert not await takes(author=OLGA)
+        assert not await takes(references=(forward,), is_all_own=False)
+        assert not await takes(attachments=(Attachment("image/png", "a.png", b""),), is_all_own=False)
+        assert not await takes(text=" ")
+        assert not await takes(only_tools=frozenset())
+        assert not await takes(at=asked.told_at - timedelta(seconds=1))
+        assert not await takes(at=now + timedelta(hours=25))
+
+
 async def test_an_address_is_shown_whole_and_only_plain_https_is_passed_on(storage, tmp_path):
     async with hotel(storage, tmp_path, "new", calling("pay", url="https://pay.example/42")) as bot:
         await bot.say("go")
@@ -306,3 +343,33 @@ async def test_no_other_server_asks_the_model(storage, tmp_path, revision):
         await bot.say("go")
         text = await newest(bot, "got ")
         assert "ampling" in text
+
+
+async def test_questions_of_calls_side_by_side_reach_the_chats_of_their_calls(storage, tmp_path):
+    def answer(prompt):
+        results = [each["content"] for each in prompt if each["role"] == "tool"]
+        hotel = [each["content"] for each in prompt if each["role"] == "user"][-1].rpartition(": ")[2]
+        return f"got {results[-1]}" if results else call("hotel__book", hotel=hotel)
+
+    async def see(chat, words):
+        await bot.shows(lambda texts: texts and words in texts[-1], chat)
+
+    async with hotel(storage, tmp_path, "old", answer) as bot:
+        await bot.say("Ritz", chat="1")
+        await see("1", "Your name")
+        for chat, name in (("2", "Savoy"), ("3", "Plaza")):  # while the first call waits
+            await bot.say(name, chat=chat)
+            await see(chat, "Your name")
+        for chat in ("3", "1", "2"):
+            for says, words in (
+                ("Anna", "Age"),
+                ("37", "Room"),
+                ("single", "Breakfast"),
+                ("no", "Email"),
+                ("-", "got"),
+            ):
+                await bot.say(says, chat=chat)
+                await see(chat, words)
+        for chat, name in (("1", "Ritz"), ("2", "Savoy"), ("3", "Plaza")):
+            assert f"booked {name}" in bot.platform.visible[chat][-1]
+    assert len(acted(tmp_path)) == 3
