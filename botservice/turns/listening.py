@@ -11,7 +11,7 @@ from typing import Final
 
 from botservice.agent.side_model import SideModel
 from botservice.conversation.context import AgentContext
-from botservice.conversation.pausing import Pause
+from botservice.conversation.pausing import Pause, read_pause
 from botservice.core.errors import BudgetExceeded, LLMError
 from botservice.core.messages import Author, InboundMessage, Message, Role
 from botservice.core.quoting import quote_name, shortened
@@ -25,7 +25,7 @@ from botservice.people.usage import ModelCall, Payer
 from botservice.people.usage_queries import lock_budgets
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
-from botservice.turns.listening_queries import GateDecision, begin_decision, count_unasked, read_decision, set_decision
+from botservice.turns.listening_queries import GateDecision, begin_decision, is_at_limit, read_decision, set_decision
 from botservice.turns.queries import defer_turn
 from botservice.turns.run_options import RunOptions
 from botservice.turns.storing_questions import Inbound
@@ -83,7 +83,7 @@ class Gate:
 
     async def is_listening(self, storage: Storage, chat: str) -> bool:
         """Return whether it decides in a group."""
-        return await storage.read(lambda connection: self._listens(connection, chat), is_short=True)
+        return await storage.read(lambda connection: self.listens_in(connection, chat), is_short=True)
 
     async def decide(
         self, inbound: Sequence[Inbound], turn: Turn, context: AgentContext, claim: Claim, options: RunOptions
@@ -94,7 +94,7 @@ class Gate:
             return False
 
         def look(connection: Connection) -> tuple[bool, GateDecision | None]:
-            return self._listens(connection, chat), read_decision(connection, turn.id)
+            return self.listens_in(connection, chat), read_decision(connection, turn.id)
 
         listens, decision = await context.storage.read(look, is_short=True)
         if decision is not None or not listens or not turn.is_alone:  # who spoke last is decided about
@@ -114,7 +114,8 @@ class Gate:
         """Close the connections of its model."""
         await self.model.close()
 
-    def _listens(self, connection: Connection, chat: str) -> bool:
+    def listens_in(self, connection: Connection, chat: str) -> bool:
+        """Return whether it decides in a group."""
         said = read_listening(connection, chat)
         return self.listens if said is None else said
 
@@ -169,14 +170,20 @@ class _Asking:
 
         def write(connection: Connection) -> GateDecision:
             lock_budgets(connection)
-            is_beyond = decision is GateDecision.YES and count_unasked(connection, chat, now) >= gate.per_hour
-            stored = GateDecision.LIMIT if is_beyond else decision
+            stored = decision
+            if decision is GateDecision.YES and is_at_limit(connection, chat, now, per_hour=gate.per_hour):
+                stored = GateDecision.LIMIT
+            elif decision is GateDecision.YES and not self._may_still_speak(connection, chat, now):
+                stored = GateDecision.SILENCED
             set_decision(connection, turn_id, stored, now)
             if call is not None:
                 gate.budgets.settle(connection, turn_id, payer, replace(call, model=GATE), now)
             return stored
 
         return await self.context.storage.write(write, fence=self.claim, sort_key=SORT_KEY)
+
+    def _may_still_speak(self, connection: Connection, chat: str, now: datetime) -> bool:
+        return self.gate.listens_in(connection, chat) and read_pause(connection, self.context.id, now) is None
 
 
 def read_answer(text: str) -> GateDecision:

@@ -12,7 +12,10 @@ from botservice.storage.statements import of_each_database
 from botservice.storage.tables.people import gate_decisions
 
 _HOUR: Final = timedelta(hours=1)
+_MINUTE: Final = timedelta(minutes=1)
 _MOST_TRIES: Final = 2  # after a kill, a model is asked once more
+_MOST_A_MINUTE: Final = 20  # decisions in a chat, with all of its threads: in one alone, there is no time for more
+_YES_PER_ANSWER: Final = 3  # an agent that has nothing to say after a yes costs as much as one that has
 
 
 class GateDecision(StrEnum):
@@ -23,7 +26,8 @@ class GateDecision(StrEnum):
     UNCLEAR = "unclear"  # the model said something else than yes or no
     FAILED = "failed"  # the model did not answer, or its process ended twice
     OVER_BUDGET = "over_budget"
-    LIMIT = "limit"  # there were enough unasked answers within the hour
+    LIMIT = "limit"  # there were enough unasked answers within the hour, or decisions within the minute
+    SILENCED = "silenced"  # it was yes, and meanwhile somebody had paused the chat or turned this off
     DECLINED = "declined"  # it was yes, and then the agent had nothing to say
 
 
@@ -31,12 +35,10 @@ _DECISION = select(gate_decisions.c.decision).where(gate_decisions.c.turn_id == 
 _COUNT = (
     select(func.count())
     .select_from(gate_decisions)
-    .where(
-        gate_decisions.c.chat == bindparam("chat"),
-        gate_decisions.c.decided_at > bindparam("after"),
-        gate_decisions.c.decision == GateDecision.YES.value,
-    )
+    .where(gate_decisions.c.chat == bindparam("chat"), gate_decisions.c.decided_at > bindparam("after"))
 )
+_COUNT_OF = _COUNT.where(gate_decisions.c.decision.in_(bindparam("decisions", expanding=True)))
+_COUNT_ASKED = _COUNT.where(gate_decisions.c.decision.is_distinct_from(GateDecision.LIMIT.value))
 _DECIDE = update(gate_decisions).where(gate_decisions.c.turn_id == bindparam("turn"))
 
 
@@ -56,17 +58,32 @@ def read_decision(connection: Connection, turn_id: int) -> GateDecision | None:
 
 def count_unasked(connection: Connection, chat: str, now: datetime) -> int:
     """Return how many unasked answers a chat was given within the hour."""
-    return int(connection.execute(_COUNT, {"chat": chat, "after": now - _HOUR}).scalar_one())
+    return _count(connection, chat, now, GateDecision.YES)
+
+
+def is_at_limit(connection: Connection, chat: str, now: datetime, *, per_hour: int) -> bool:
+    """Return whether a chat got all of its unasked answers within the hour, or cost too much without getting any."""
+    most = per_hour * _YES_PER_ANSWER
+    return (
+        count_unasked(connection, chat, now) >= per_hour
+        or _count(connection, chat, now, GateDecision.YES, GateDecision.DECLINED) >= most
+    )
+
+
+def _count(connection: Connection, chat: str, now: datetime, *decisions: GateDecision) -> int:
+    values = {"chat": chat, "after": now - _HOUR, "decisions": decisions}
+    return int(connection.execute(_COUNT_OF, values).scalar_one())
 
 
 def begin_decision(
     connection: Connection, turn_id: int, chat: str, now: datetime, *, per_hour: int
 ) -> GateDecision | None:
     """Take note that a model is about to be asked about a turn; return what is decided without it, or None."""
+    asked = connection.execute(_COUNT_ASKED, {"chat": chat, "after": now - _MINUTE}).scalar_one()
     values = {"turn_id": turn_id, "chat": chat, "tries": 1, "decided_at": now}
     tries = connection.execute(_try(connection), values).scalar_one()
     decided = GateDecision.FAILED if tries > _MOST_TRIES else None
-    if count_unasked(connection, chat, now) >= per_hour:
+    if asked >= _MOST_A_MINUTE or is_at_limit(connection, chat, now, per_hour=per_hour):
         decided = GateDecision.LIMIT
     if decided is not None:
         set_decision(connection, turn_id, decided, now)

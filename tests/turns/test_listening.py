@@ -256,6 +256,57 @@ async def test_the_limit_of_a_chat_is_exact_in_all_of_its_threads_and_processes(
 
 
 @pytest.mark.any_database
+async def test_an_agent_that_never_has_anything_to_say_is_not_asked_without_end(storage: Storage):
+    models = TwoModels("yes", "NOTHING")
+    async with group_with(storage, models, gate=gate_of(models, per_hour=1)) as bot:
+        for order in range(1, 6):
+            await say(bot, f"ben: say nothing, number {order}", order=order)
+        assert len(models.asked_agent) == len(models.asked_gate) == 3
+        bot.clock.pass_(minutes=61)
+        await say(bot, "ben: which floor?", order=6)
+    assert len(models.asked_agent) == 4
+
+
+@pytest.mark.any_database
+async def test_a_flood_in_many_threads_is_decided_about_so_many_times_a_minute(storage: Storage):
+    models = TwoModels("no")
+    async with group_with(storage, models) as bot:
+        for number in range(60):
+            event = InboundEvent(f"e{number}", {**GROUP, "thread_id": str(number)}, 1, b"which floor?")
+            await bot.inbox.accept("messenger", [event])
+        bot.clock.pass_(seconds=5)
+        await settle(storage, events=60)
+        assert sorted(set(await decisions(storage))) == [GateDecision.LIMIT, GateDecision.NO]
+        assert len(models.asked_gate) < 60
+        bot.clock.pass_(minutes=2)
+        await say(bot, "which floor?", order=2)
+        assert json.loads(models.asked_gate[-1]) == [{"Ann": "which floor?"}]
+    assert (await decisions(storage)).count(GateDecision.NO) == len(models.asked_gate)
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("by", ["a pause", "/listen off"])
+async def test_who_silences_the_bot_while_it_decides_hears_nothing(storage: Storage, by: str):
+    models = TwoModels("yes")
+    context = await AgentContext.get_or_create(storage, GROUP)
+
+    def silence(connection):
+        if by == "a pause":
+            set_pause(connection, context.id, Pause(storage.now()))
+        else:
+            set_listening(connection, CHAT, storage.now(), is_on=False)
+
+    async def decide(prompt):
+        await storage.write(silence)
+        return models(prompt)
+
+    async with group_with(storage, models, gate=gate_of(decide)) as bot:
+        await say(bot, "which floor?")
+        assert shown(bot) == []
+    assert await decisions(storage) == [GateDecision.SILENCED]
+
+
+@pytest.mark.any_database
 async def test_a_model_is_asked_at_most_twice_about_a_turn(storage: Storage):
     models = TwoModels("no")
     async with group_with(storage, models) as bot:

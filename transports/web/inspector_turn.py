@@ -52,7 +52,8 @@ _UNASKED: Final = {
     GateDecision.UNCLEAR: "the gate said neither yes nor no",
     GateDecision.FAILED: "the gate did not answer",
     GateDecision.OVER_BUDGET: "no budget was left for the gate",
-    GateDecision.LIMIT: "the limit of the hour was reached",
+    GateDecision.LIMIT: "the limit of the hour or of the minute was reached",
+    GateDecision.SILENCED: "the gate said yes, and the chat was paused or listening turned off meanwhile",
     GateDecision.DECLINED: "the gate said yes, and the agent had nothing to say",
 }
 _WIDTH: Final = 1_000  # of a bar's picture, in its own units
