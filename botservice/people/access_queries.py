@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from sqlalchemy import and_, bindparam, delete, insert, or_, select, true, tuple_, update
+from sqlalchemy import and_, bindparam, delete, func, insert, or_, select, true, tuple_, update
 
 from botservice.core.messages import Author
 from botservice.people.access_values import AccessEntry, AccessRole, Subject, SubjectKind
@@ -65,6 +65,9 @@ _ROLE_HOLDERS = (
     .join(identities, identities.c.id == person_roles.c.identity_id)
     .order_by(identities.c.id, person_roles.c.role)
 )
+_DECIDED_AT = select(func.max(access_roles.c.granted_at)).where(
+    access_roles.c.kind == SubjectKind.PERSON.value, access_roles.c.subject.in_(bindparam("persons", expanding=True))
+)
 _INVITER = select(access_invitations.c.person).where(access_invitations.c.chat == bindparam("chat"))
 _ANYBODY_BLOCKED = select(access_roles.c.subject).where(access_roles.c.role == AccessRole.BLOCKED.value).limit(1)
 _tell = of_each_database(
@@ -92,6 +95,14 @@ def read_roles(connection: Connection, persons: Sequence[str], chat: str) -> tup
     rows = connection.execute(_ROLES, {"persons": list(persons) or [""], "chat": chat}).all()
     of_chat = next((AccessRole(row.role) for row in rows if row.kind == SubjectKind.CHAT), None)
     return {AccessRole(row.role) for row in rows if row.kind == SubjectKind.PERSON}, of_chat
+
+
+def read_decided_at(connection: Connection, person: str) -> datetime | None:
+    """Return when somebody last gave a person roles or access, by any of their accounts; None for never."""
+    decided: datetime | None = connection.execute(
+        _DECIDED_AT, {"persons": read_names(connection, person) or [""]}
+    ).scalar_one_or_none()
+    return decided
 
 
 def read_inviter(connection: Connection, chat: str) -> str | None:

@@ -9,6 +9,8 @@ from sqlalchemy import bindparam, delete, insert, select
 
 from botservice.core.messages import Author
 from botservice.core.states import TurnStatus
+from botservice.people.access_queries import read_decided_at
+from botservice.people.names import person_name
 from botservice.storage.database import Connection
 from botservice.storage.references import decode_references
 from botservice.storage.tables.conditions import MESSAGE_IS_OF_A_PERSON
@@ -92,11 +94,17 @@ def revoke_grants(connection: Connection, context_id: int, author: Author, tools
 
 
 def find_grants(connection: Connection, context_id: int, author: Author | None) -> list[ToolGrant]:
-    """Return the tools that need not ask for a person in a conversation, each once."""
+    """Return the tools that need not ask for a person in a conversation, each once.
+
+    What was allowed before somebody last gave the person roles or access was allowed to somebody of another standing.
+    """
     if author is None or author.id is None:
         return []
     rows = connection.execute(_OF_CONTEXT, {"context": context_id}).all()
     own = [row for row in rows if (row.author_platform, row.author_id) == (author.platform, author.id)]
+    decided_at = read_decided_at(connection, person_name(author)) if own else None
+    if decided_at is not None:
+        own = [row for row in own if row.created_at >= decided_at]
     return list({row.tool: ToolGrant(row.tool, row.created_at, row.tool_digest) for row in reversed(own)}.values())[
         ::-1
     ]

@@ -169,6 +169,21 @@ async def test_always_is_not_a_right(storage):
         assert (await bot.ask("anna", "use wipe 3")).startswith(REFUSED)
 
 
+@pytest.mark.any_database
+@pytest.mark.parametrize("taken", [role("anna", "guest"), "/revoke messenger:anna"])
+async def test_always_ends_with_the_right_and_does_not_come_back_with_it(storage, taken):
+    async with team(storage) as bot:
+        await bot.ask("olga", role("anna", "oncall"))
+        await bot.ask("anna", "use wipe 1")
+        count = len(bot.shown())
+        assert await bot.press("anna", bot.asked()[2])
+        await bot.next(count)
+        for given in (taken, "/approve messenger:anna", role("anna", "oncall")):
+            await bot.ask("olga", given)
+        assert (await bot.ask("anna", "use wipe 2")).startswith("May I")
+        assert bot.ran == [("wipe", 1)]
+
+
 async def test_a_blocked_person_has_no_role_and_gets_none_back_with_access(storage):
     async with team(storage) as bot:
         await bot.ask("olga", role("anna", "deployer"))
