@@ -46,8 +46,11 @@ class TransportSetup:
 
     @property
     def commands(self) -> "Sequence[Command] | None":
-        """The commands of chats that may be listed on a platform."""
-        return None if self.service is None else self.service.commands.offered(self.service.agent.tools)
+        """The commands of chats: those that menus show, and those that are typed alone."""
+        if self.service is None:
+            return None
+        offered = self.service.commands.offered(self.service.agent.tools)
+        return [each for each in self.service.commands if each in offered or not each.is_listed]
 
     @property
     def bot_name(self) -> str | None:

@@ -6,11 +6,12 @@ from standins.bot_api.chats import Person
 from standins.clocks import LastingMinute
 from turns.group_scenes import LANGUAGES, TwoModels, decisions, gate_of, play, read_scenes, settle
 
-from botservice import Storage
+from botservice import AgentService, FunctionsBasedAgent, ScriptedChatLLM, Storage
 from botservice.cli.doctor import check_everything
 from botservice.config.settings import Settings
 from botservice.people.access import Access
 from botservice.texts import in_language
+from botservice.transport_plugins import TransportSetup
 
 GROUP = -1001000000001
 PEOPLE = {"Ann": Person(42, "Ann"), "Ben": Person(43, "Ben")}
@@ -80,3 +81,15 @@ async def test_doctor_says_what_privacy_mode_means_for_a_bot_that_listens(api: B
     found = await check_everything(Settings.load(None, **wires, group_answers="listening"))
     (telegram,) = [each for each in found if each.name == "telegram"]
     assert ("GROUP_ANSWERS=listening works only" in telegram.text) is privacy
+
+
+@pytest.mark.parametrize("command", ["/listen on", "/pause", "/access", "/roles"])
+async def test_a_served_bot_takes_the_commands_of_owners_in_a_group(api: BotApi, bot_on, command: str):
+    say, service = in_group(api), AgentService(FunctionsBasedAgent(llm=ScriptedChatLLM("Fine.")))
+    commands = TransportSetup(Settings.load(None), service).commands
+    async with bot_on(api, access=OWNED, commands=commands, gate=gate_of("no")):
+        say("Ben", "/ban somebody")  # a command of another bot
+        say("Ann", command)
+        await api.until(lambda: bool(api.visible_texts(GROUP)))
+        assert "/ban" not in str(api.visible_texts(GROUP))
+    assert {each.name for each in service.commands.offered(service.agent.tools)} < {each.name for each in commands}
