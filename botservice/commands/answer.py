@@ -7,8 +7,17 @@ from botservice.commands.command import Command
 from botservice.texts.formatted import below
 from botservice.turns.call_queries import find_call
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
-from botservice.turns.open_tool_questions import choose_question, find_questions, store_answer
-from botservice.turns.tool_answers import ANSWER, CANCEL, WrongAnswer, parse_answer, read_answer, read_choice
+from botservice.turns.tool_answers import (
+    ANSWER,
+    CANCEL,
+    WrongAnswer,
+    choose_question,
+    find_questions,
+    parse_answer,
+    read_answer,
+    read_choice,
+    store_answer,
+)
 
 
 async def _answer(request: CommandRequest) -> CommandAnswer:

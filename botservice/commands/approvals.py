@@ -14,9 +14,8 @@ from botservice.texts.formatted import below, bulleted, code, line
 from botservice.turns.approval_message import readable
 from botservice.turns.call_queries import find_open
 from botservice.turns.command_parsing import CommandAnswer, CommandRequest
-from botservice.turns.decisions import CallSelection, Decider, choose, decide_now, is_own
+from botservice.turns.decisions import ALLOW, DENY, CallSelection, Decider, choose, decide_now, is_own, parse_order
 from botservice.turns.grant_queries import ToolGrant, find_grants, revoke_grants
-from botservice.turns.parsing_decisions import ALLOW, DENY, parse_order
 from botservice.turns.waiting_calls import WaitingCall
 
 

@@ -16,8 +16,7 @@ from botservice.core.states import PendingStatus
 from botservice.core.visible_text import shown_beginning, visible
 from botservice.texts import in_language
 from botservice.texts.formatted import below, code, quoted, say, time
-from botservice.turns.parsing_decisions import ALLOW, DENY
-from botservice.turns.parsing_decisions import say as say_order
+from botservice.turns.decisions import ALLOW, DENY, say_order
 
 MOST_MESSAGES: Final = 5  # calls of a step that are asked about in messages of their own
 _ROOM: Final = 2_400  # characters for all calls of one message: it has to stay one message everywhere

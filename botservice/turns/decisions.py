@@ -1,7 +1,8 @@
-"""Decisions about calls that wait: who may decide which, storing them, and the results that programs hand in."""
+"""Decisions about calls that wait: what people say (/allow, /deny), who may decide which, and how it is stored."""
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -12,7 +13,7 @@ from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import read_is_shared
 from botservice.core.errors import BotServiceError, InvalidField
 from botservice.core.formatted_text import FormattedText
-from botservice.core.messages import Author
+from botservice.core.messages import Author, Button, CommandCall
 from botservice.core.states import EventKind, PendingKind, PendingStatus
 from botservice.people.access_queries import read_names
 from botservice.people.names import person_name
@@ -21,11 +22,73 @@ from botservice.storage.database import Connection, Storage
 from botservice.texts.formatted import below, code, say
 from botservice.turns import call_queries
 from botservice.turns.call_queries import decide_call, find_call, find_of_context, find_open
+from botservice.turns.command_parsing import parse_command
 from botservice.turns.grant_queries import grant_tool, is_named
-from botservice.turns.parsing_decisions import DecisionRequest
 from botservice.turns.stored_turns import find_running_turn
 from botservice.turns.waiting_calls import WaitingCall
 from botservice.turns.wakeups import Wakeup, notify_replicas
+
+ALLOW: Final = "allow"
+DENY: Final = "deny"
+_ALL: Final = "all"
+_ALWAYS: Final = "always"
+_SHOW: Final = "show"
+_NUMBER: Final = re.compile(r"#?(\d{1,18})")
+_MOST_NUMBERS: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionRequest:
+    """A person's order about calls that wait.
+
+    Attributes:
+        is_allowing: Whether they may run.
+        numbers: Which; none for the newest of the person who says it.
+        is_all: All of the person who says it.
+        is_always: From now on without being asked about.
+        is_showing: Only to be seen, with all their arguments.
+    """
+
+    is_allowing: bool
+    numbers: tuple[int, ...] = ()
+    is_all: bool = False
+    is_always: bool = False
+    is_showing: bool = False
+
+
+def parse_order(command: CommandCall | None) -> DecisionRequest | None:
+    """Return what a command wants to become of calls; None if it is about something else, or not understood."""
+    if command is None or command.name not in (ALLOW, DENY):
+        return None
+    words = command.arguments.lower().replace(",", " ").split()
+    numbers = [found[1] for word in words if (found := _NUMBER.fullmatch(word))]
+    others = {word for word in words if not _NUMBER.fullmatch(word)}
+    is_allowing = command.name == ALLOW
+    known = {_ALL, _SHOW, _ALWAYS} if is_allowing else {_ALL, _SHOW}
+    if not others <= known or len(numbers) > _MOST_NUMBERS:
+        return None
+    return DecisionRequest(
+        is_allowing,
+        tuple(dict.fromkeys(map(int, numbers))),
+        is_all=_ALL in others,
+        is_always=_ALWAYS in others,
+        is_showing=_SHOW in others,
+    )
+
+
+def order_of(says: str) -> DecisionRequest | None:
+    """Return what a button wants to become of calls; None if it says something else."""
+    return parse_order(parse_command(says))
+
+
+def say_order(word: str, numbers: Iterable[int], more: str = "") -> str:
+    """Return the text of a button that gives an order about calls."""
+    return " ".join([f"/{word}", *map(str, numbers), *([more] if more else [])])
+
+
+def is_question(buttons: Iterable[Button]) -> bool:
+    """Return whether a message with these buttons asks for a decision about calls of tools."""
+    return any(order_of(each.says) is not None for each in buttons if each.url is None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,10 @@ from botservice.turns.event_queries import mark_handled
 from botservice.turns.hook_events import limit_tools
 from botservice.turns.listening import as_unasked
 from botservice.turns.message_parts import find_earlier, read_meant
-from botservice.turns.open_tool_questions import as_answer
 from botservice.turns.queries import finish_turn, mark_running
 from botservice.turns.run_options import RunOptions
 from botservice.turns.storing_questions import Inbound, Said, language_of, store_question
+from botservice.turns.tool_answers import as_answer
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn, tell_end
 from botservice.turns.turn_admission import AdmittedMessages, TurnAdmission, Write, all_of

@@ -10,7 +10,7 @@ from botservice.core.states import PendingStatus
 from botservice.texts import LANGUAGES
 from botservice.turns.approval_message import ApprovalRequest, has_masked, readable, show_question
 from botservice.turns.command_parsing import parse_command
-from botservice.turns.parsing_decisions import order_of, parse_order
+from botservice.turns.decisions import order_of, parse_order
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ALICE = Author("telegram", "1", "Alice")

@@ -17,7 +17,7 @@ from botservice.storage.tables.conversations import deliveries
 from botservice.storage.tables.people import model_usage
 from botservice.storage.tables.waiting import approvals, pending_calls
 from botservice.turns.inbox import Inbox
-from botservice.turns.open_tool_questions import as_answer
+from botservice.turns.tool_answers import as_answer
 from tests.turns.bots import call
 from tests.turns.messenger import SetClock, office
 from tests.turns.test_waiting import ANNA, BOB, OLGA, Group, Shop

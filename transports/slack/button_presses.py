@@ -12,9 +12,9 @@ from botservice.storage.database import Storage
 from botservice.texts import in_language
 from botservice.texts.formatted import with_commands
 from botservice.turns.decisions import Decision
+from botservice.turns.decisions import order_of as decision_of
 from botservice.turns.event_queries import find_raw_event
 from botservice.turns.inbox import Inbox
-from botservice.turns.parsing_decisions import order_of as decision_of
 from botservice.turns.turn import InboundEvent
 from transports.common.background_tasks import BackgroundTasks
 from transports.common.connected_transport import read_when_known

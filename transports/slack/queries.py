@@ -26,7 +26,7 @@ from botservice.storage.tables.platforms import (
     slack_titles,
 )
 from botservice.storage.tables.waiting import pending_calls
-from botservice.turns.button_queries import are_owed, find_offered, has_arrived
+from botservice.turns.buttons import are_owed, find_offered, has_arrived
 from transports.slack.inbound_events import SlackMessage, asker_of, stored_message
 from transports.slack.workspaces import StoredInstallation
 

@@ -15,7 +15,7 @@ from botservice.core.states import EventKind
 from botservice.storage.database import Storage
 from botservice.texts import in_language
 from botservice.turns.command_parsing import parse_command
-from botservice.turns.parsing_decisions import order_of
+from botservice.turns.decisions import order_of
 from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import PAUSES_SECONDS, read_when_known
 from transports.telegram.client import BotClient

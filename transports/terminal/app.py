@@ -18,9 +18,9 @@ from botservice.core.states import EventKind
 from botservice.storage.database import Storage
 from botservice.turns.buttons import read_buttons, write_buttons
 from botservice.turns.command_parsing import parse_command
+from botservice.turns.decisions import order_of
 from botservice.turns.event_queries import goes_on, has_question, is_over
 from botservice.turns.inbox import Inbox
-from botservice.turns.parsing_decisions import order_of
 from botservice.turns.transport import Live, Payload, StreamRecord, Transport
 from botservice.turns.turn import Delivery, InboundEvent, StoredEvent
 from transports.terminal.lines import LineSource, PlainLines

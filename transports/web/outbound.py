@@ -13,8 +13,8 @@ from botservice.storage.database import Connection
 from botservice.storage.references import full_text_of
 from botservice.turns.approval_message import readable
 from botservice.turns.buttons import read_buttons, write_buttons
+from botservice.turns.decisions import order_of
 from botservice.turns.page_queries import ASIDE
-from botservice.turns.parsing_decisions import order_of
 from botservice.turns.transport import BUTTONS, Payload
 from transports.common.growing_answer import Step
 from transports.web.files import without_contents
