@@ -179,6 +179,8 @@ _reserve = upserting(budget_reservations, "turn_id")
 
 HOOK_RATE: Final = "hook"
 """The scope of the events that a hook takes, whose name is their subject."""
+HAND_OVER_RATE: Final = "hand_over"
+"""The scope of the calls of the owners for a person, in an hour."""
 
 
 @of_each_database
@@ -278,7 +280,8 @@ def count_message(connection: Connection, scope: str, subject: str, minute: str)
     """Count one more message in a minute, and return how many they are.
 
     Args:
-        scope: What a `Scope` has, or `HOOK_RATE` for an event of a hook.
+        scope: What a `Scope` has, `HOOK_RATE` for an event of a hook, or `HAND_OVER_RATE`.
+        minute: Or the hour.
     """
     values = {"scope": str(scope), "subject": subject, "minute": minute, "messages": 1}
     return int(connection.execute(_count(connection), values).scalar_one())

@@ -16,7 +16,7 @@ from botservice.people.fact_queries import facts_of
 from botservice.people.identities import Identity
 from botservice.people.names import chat_name, person_name
 from botservice.people.queries import find_identity, identities_of
-from botservice.people.usage_queries import forget_usage
+from botservice.people.usage_queries import HAND_OVER_RATE, forget_usage
 from botservice.privacy.forgotten_counts import Forgotten
 from botservice.privacy.note_queries import IS_NEEDED
 from botservice.privacy.queries import contexts_of
@@ -85,7 +85,8 @@ def _forget_accounts(connection: Connection, accounts: Sequence[Author], person_
         forget_usage(connection, [name], now)
         connection.execute(delete(access_codes).where(access_codes.c.person == name))
         connection.execute(delete(access_refusals).where(access_refusals.c.subject == name, not_(IS_NEEDED)))
-        forget_notices(connection, "person", name)
+        for scope in ("person", HAND_OVER_RATE):
+            forget_notices(connection, scope, name)
         _forget_personas(connection, name, now)
         is_own = (feedback.c.platform == account.platform) & (feedback.c.person_id == account.id)
         connection.execute(delete(feedback).where(is_own))

@@ -9,7 +9,7 @@ from commands.test_conversations import CHAT, Commanded
 from turns.bots import call
 from turns.messenger import SetClock, office
 
-from botservice import AgentContext, SteadyWindowMessageSelector
+from botservice import AgentContext, Author, SteadyWindowMessageSelector
 from botservice.agent.reminding import Reminders
 from botservice.commands.standard import standard_commands
 from botservice.config.settings import Settings
@@ -279,6 +279,26 @@ async def test_a_call_that_is_made_again_tells_the_owners_once(storage):
     answers = [await tool.hand_over(context, "help") for _ in range(2)]
     assert answers[0] == answers[1]
     assert len(await owners.chat_history.messages()) == 1
+
+
+@pytest.mark.any_database
+async def test_one_person_has_the_owners_called_so_many_times_an_hour(storage, monkeypatch):
+    clock = SetClock(datetime(2026, 11, 27, 12, tzinfo=UTC))
+    monkeypatch.setattr(storage, "now", clock)
+    owners = await AgentContext.get_or_create(storage, {"transport": "messenger", "chat_id": "77"})
+    tool = HandOver(OWNERS, ChatAddress(owners.id, {}), "https://bot.example")
+
+    async def call_from(chat: str, who: str) -> str:
+        context = await AgentContext.get_or_create(storage, {**CHAT, "chat_id": chat})
+        await context.chat_history.append_user_message("a human please", author=Author("messenger", who))
+        return await tool.hand_over(context, "help")
+
+    said = [await call_from(chat, "bob") for chat in ("1", "2", "3", "4", "4", "3")]
+    assert ["too often" in each for each in said] == [False, False, False, True, True, False], "the last is paused"
+    assert "too often" not in await call_from("5", "eve")
+    assert len(await owners.chat_history.messages()) == 4
+    clock.now += timedelta(hours=1)
+    assert "too often" not in await call_from("4", "bob")
 
 
 async def test_a_conversation_of_a_program_is_handed_to_nobody(storage):

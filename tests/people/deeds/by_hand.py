@@ -8,6 +8,7 @@ from sqlalchemy import Connection, insert, select, update
 from botservice.core.messages import Author
 from botservice.people.link_queries import offer_browser, open_browser
 from botservice.people.queries import find_identity
+from botservice.people.usage_queries import HAND_OVER_RATE
 from botservice.search.block_format import BLOCKS, FORMAT
 from botservice.storage.tables.conversations import (
     contexts,
@@ -54,7 +55,8 @@ def _plant(connection, now, later) -> None:
     code = {"code": "ABCD-EFGH", "name": MARK, "welcome": [{"text": MARK}], "expires_at": later}
     connection.execute(insert(access_codes).values(**one, **code))
     connection.execute(insert(access_refusals).values(kind="person", subject=NAME, told_at=now))
-    connection.execute(insert(budget_rates).values(scope="person", subject=NAME, minute="1", messages=1))
+    for scope in ("person", HAND_OVER_RATE):
+        connection.execute(insert(budget_rates).values(scope=scope, subject=NAME, minute="1", messages=1))
     connection.execute(insert(budget_notices).values(notice=f"person {NAME} day", told_at=now))
     role = {"kind": "person", "subject": NAME, "role": "member", "granted_by": NAME, "granted_at": now}
     connection.execute(insert(access_roles).values(role))
