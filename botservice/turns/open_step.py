@@ -1,7 +1,7 @@
 """The open step of a turn: its calls are asked about, waited with and run; it is closed with their results."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import NoReturn
 
@@ -24,7 +24,7 @@ from botservice.turns.grant_queries import is_named
 from botservice.turns.ledger_queries import complete_step
 from botservice.turns.model_calls import Interruption, WorkCut, describe_answer, describe_prompt
 from botservice.turns.queries import note_step
-from botservice.turns.resuming import Settled, go_on, has_open, wait_again
+from botservice.turns.resuming import Settled, go_on, has_open, read_replied, wait_again
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import CallRunner, close_step, stopped_outcomes
 from botservice.turns.storing_answers import Saver
@@ -125,7 +125,11 @@ class OpenStep:
             self._is_waiting = await self._wait_again()
         if self._is_waiting:
             return await self._go_on()
-        return None if self.step is None else await self._run_calls(self.step, is_resumed=True)
+        if self.step is None:
+            return None
+        storage, turn_id, row_id = self._context.storage, self._turn.id, self._row_id(self.step)
+        replied = await storage.read(lambda connection: read_replied(connection, turn_id, row_id), is_short=True)
+        return await self._run_calls(self.step, replied=replied, is_resumed=True)
 
     async def stop(self) -> None:
         """Close the step, where one is open, at which the turn is stopped."""
@@ -203,6 +207,7 @@ class OpenStep:
         try:
             if judged is None:
                 self.tools = await self._interruption.guard(self._options.agent.tools_for(self._context))
+                ended = self._without_repeatable(step, ended, replied or {})
                 ended = {**ended, **await self._refuse_unapproved(step, ended, is_resumed=is_resumed)}
             else:
                 self.tools = judged
@@ -215,6 +220,19 @@ class OpenStep:
             await self._expect(step, outcomes)
         await self._close(step, outcomes)
         return step
+
+    def _without_repeatable(
+        self, step: ActionStep, ended: Mapping[int, ToolOutcome], replied: Collection[int]
+    ) -> Mapping[int, ToolOutcome]:
+        """Return results without those of answered calls that count as interrupted by now, and may run again."""
+        calls = step.tool_calls or ()
+        again = {
+            index
+            for index in replied
+            if index in ended and ended[index].error_type == "Interrupted"
+            if (tool := self.tools.get(calls[index].name)) is not None and tool.idempotent
+        }
+        return {index: each for index, each in ended.items() if index not in again}
 
     async def _refuse_unapproved(
         self, step: ActionStep, ended: Mapping[int, ToolOutcome], *, is_resumed: bool

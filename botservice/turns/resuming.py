@@ -85,6 +85,11 @@ def find_replied(calls: Sequence[WaitingCall]) -> dict[int, ToolQuestions]:
     return found
 
 
+def read_replied(connection: Connection, turn_id: int, step_id: int) -> dict[int, ToolQuestions]:
+    """Return what a person has answered to calls of a step whose turn goes on, by their place."""
+    return find_replied([each for each in find_of_turn(connection, turn_id) if each.step_id == step_id])
+
+
 def has_open(connection: Connection, turn_id: int) -> bool:
     """Return whether a turn has calls that it waits with."""
     return bool(_open(connection, turn_id))

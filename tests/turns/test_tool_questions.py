@@ -1,5 +1,6 @@
 """Questions of MCP servers: asked in the chat, answered by the asker alone, and the call goes on with the answers."""
 
+import asyncio
 import contextlib
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -8,8 +9,9 @@ import pytest
 from sqlalchemy import select
 from standins.mcp_servers import asking
 
-from botservice import Attachment, FunctionsBasedAgent, InboundMessage, MCPServers, ScriptedChatLLM
+from botservice import Attachment, FunctionsBasedAgent, InboundMessage, MCPServers, ScriptedChatLLM, Tool
 from botservice.agent.agent import AgentTool
+from botservice.agent.tool_questions import QuestionsAsked, ToolQuestion, questions_of_call
 from botservice.commands.standard import standard_commands
 from botservice.core.references import Reference, ReferenceKind
 from botservice.people.access import Access
@@ -373,3 +375,34 @@ async def test_questions_of_calls_side_by_side_reach_the_chats_of_their_calls(st
         for chat, name in (("1", "Ritz"), ("2", "Savoy"), ("3", "Plaza")):
             assert f"booked {name}" in bot.platform.visible[chat][-1]
     assert len(acted(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("is_idempotent", [True, False])
+async def test_an_answered_call_that_is_cut_off_runs_again_only_where_it_may(storage, is_idempotent):
+    runs, began = [], asyncio.Event()
+
+    async def ask() -> str:
+        """Ask."""
+        replied = questions_of_call().replied
+        runs.append(None if replied is None else replied.replies[0].action.value)
+        if replied is None:
+            raise QuestionsAsked("asker", [ToolQuestion("Go on?")], {})
+        if len(runs) == 2:
+            began.set()
+            await asyncio.Event().wait()
+        return "asked"
+
+    def answer(prompt):
+        results = [each["content"] for each in prompt if each["role"] == "tool"]
+        return f"got {results[-1]}" if results else call("ask")
+
+    options = {"tools": [Tool(ask, idempotent=is_idempotent)], "commands": standard_commands()}
+    async with office(storage, answer, messenger=Group(), **options) as opened:
+        bot = Shop(opened, [], None)
+        await bot.say("go")
+        await newest(bot, "Go on?")
+        await bot.say("yes")
+        await began.wait()
+    async with office(storage, answer, messenger=Group(), **options) as opened:
+        await newest(Shop(opened, [], None), "got asked" if is_idempotent else "got Interrupted")
+    assert runs == [None, "accept", *["accept"] * is_idempotent]
