@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from crash.served import WarmBot
+from crash.watching import rows
 from standins.bot_api import BotApi
 from standins.patience import PATIENT
 
@@ -79,3 +80,57 @@ def test_kills_lose_nothing_that_is_said_in_a_pause_and_answer_none_of_it(tmp_pa
         )
         assert told.fetchone() == (len(CHATS),), "each is told once"
     database.close()
+
+
+def test_replicas_that_are_killed_answer_nothing_of_a_pause_and_tell_of_it_once(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    asyncio.run(switch(postgres_url, is_on=True))
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+
+    def stored() -> Counter[str]:
+        return Counter(text for (text,) in rows(postgres_url, "SELECT text FROM messages WHERE role = 'user'"))
+
+    def say(api: BotApi, what: str) -> list[str]:
+        texts = [f"{what} {chat}" for chat in CHATS]
+        for chat, text in zip(CHATS, texts, strict=True):
+            api.person_says(text, chat_id=chat)
+        return texts
+
+    with BotApi.running() as api:
+        shared = {"DATABASE_URL": postgres_url, "TELEGRAM_BOT_TOKEN": api.token, "TELEGRAM_API_URL": api.url}
+        shared["PUBLIC_URL"] = "https://bot.example"
+        for chat in CHATS:
+            api.add_private_chat(chat)
+        said = list[str]()
+        with WarmBot(folders[0], **shared) as one, WarmBot(folders[1], **shared) as two:
+            one.start()
+            two.start()
+            for kill in range(KILLS):
+                killed, other = (one, two) if kill % 2 == 0 else (two, one)
+                api.reach_webhooks_at(killed.url)
+                least = len(stored()) + 1 + kill
+                said += say(api, f"kept {kill}")
+                api.wait_until(lambda least=least: len(stored()) >= least, timeout=60, what="something is kept")
+                killed.kill()
+                api.reach_webhooks_at(other.url)
+                total = len(CHATS) * (kill + 1)
+                api.wait_until(lambda total=total: len(stored()) == total, timeout=60, what="the other keeps the rest")
+                killed.start()
+            api.wait_until(
+                lambda: all(TOLD in api.visible_texts(chat) for chat in CHATS), timeout=60, what="everybody is told"
+            )
+            asyncio.run(switch(postgres_url, is_on=False))
+            said += say(api, "asked")
+            two.kill()
+            api.reach_webhooks_at(one.url)
+            api.wait_until(
+                lambda: all(set(api.visible_texts(chat)) - {TOLD} for chat in CHATS), timeout=60, what="answers"
+            )
+    assert stored() == Counter(said)
+    answers = rows(postgres_url, "SELECT count(*) FROM messages WHERE role = 'assistant' GROUP BY context_id")
+    assert answers == [(1,)] * len(CHATS)
+    listened = "SELECT count(*) FROM deliveries d JOIN turns t ON t.id = d.turn_id WHERE t.outcome = 'listened'"
+    assert rows(postgres_url, listened) == [(len(CHATS),)], "each is told once"
