@@ -120,9 +120,9 @@ async def _set_roles(request: CommandRequest) -> CommandAnswer:
 
 
 def _find_replied_to(request: CommandRequest) -> str:
-    """Return the person whose message a command replies to, or an empty name."""
-    replies = (each for each in request.message.references if each.kind is ReferenceKind.REPLY)
-    return next((person_name(each.author) for each in replies if not each.is_of_assistant), "")
+    """Return the person who sent the message of this chat to which a command replies, or an empty name."""
+    replies = (each for each in request.message.references if each.kind is ReferenceKind.REPLY and each.external_id)
+    return next((person_name(each.author) for each in replies if not each.is_of_assistant and not each.is_sent_on), "")
 
 
 async def _list_roles(request: CommandRequest) -> CommandAnswer:

@@ -38,6 +38,7 @@ class Reference:
         is_of_assistant: Whether the bot wrote it.
         file_count: How many files of the message belong to the other one. They follow the author's own files, in the
             order of the references.
+        is_sent_on: Whether somebody else sent it on, so that its author is not its sender. It is not kept.
     """
 
     kind: ReferenceKind
@@ -46,6 +47,7 @@ class Reference:
     external_id: str | None = None
     is_of_assistant: bool = False
     file_count: int = 0
+    is_sent_on: bool = False
 
     @property
     def is_erased(self) -> bool:

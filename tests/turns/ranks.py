@@ -32,7 +32,7 @@ class Group(Messenger):
 
     async def read(self, event):
         said = json.loads(event.raw)
-        held = tuple(Reference(ReferenceKind(kind), person(who), text) for kind, who, text in said["held"])
+        held = tuple(Reference(ReferenceKind(kind), person(who), text, "m0") for kind, who, text in said["held"])
         author = person(said["who"]) if said["who"] else None
         return InboundMessage(
             said["text"],

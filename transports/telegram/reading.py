@@ -341,8 +341,10 @@ def _references(message: Body, replied: Body | None, text: str, bot: BotIdentity
     if replied is not None and _is_said(replied):
         said = quoted if quoted is not None else _text(replied, _written(replied, bot), _files(replied))
         # The author of a forwarded message is its first sender.
-        author = _origin(replied["forward_origin"]) if _is_forwarded(replied) else _author(replied)
-        yield _reference(ReferenceKind.REPLY, author, _cut(said or ""), str(replied["message_id"]), bot)
+        is_sent_on = _is_forwarded(replied)
+        author = _origin(replied["forward_origin"]) if is_sent_on else _author(replied)
+        found = _reference(ReferenceKind.REPLY, author, _cut(said or ""), str(replied["message_id"]), bot)
+        yield replace(found, is_sent_on=is_sent_on)
     elif isinstance(outside, Mapping):
         author = _origin(outside.get("origin"))
         yield _reference(ReferenceKind.REPLY, author, _cut(quoted or describe(outside) or ""), None, bot)

@@ -63,6 +63,17 @@ async def test_who_writes_as_the_group_is_a_guest_and_gets_no_role(api, bot_on) 
     assert ran == []
 
 
+async def test_a_reply_to_what_somebody_passes_on_gives_its_first_author_no_role(api, bot_on) -> None:
+    api.add_group(GROUP)
+    elsewhere = {"external_reply": {"origin": origin(ANNA)["forward_origin"]}}
+    async with bot_on(api, obeying, tools=rank_tools([]), access=OWNERS):
+        said = api.person_says("hello", chat_id=GROUP, user=Person(1004, first_name="Eve"), extra=origin(ANNA))
+        role = api.person_says("/role deployer", chat_id=GROUP, user=OLGA, reply_to=said.message_id)
+        answer = await api.message(GROUP, "Who gets which role?", after=role.message_id)
+        role = api.person_says("/role deployer", chat_id=GROUP, user=OLGA, extra=elsewhere)
+        await api.message(GROUP, "Who gets which role?", after=max(role.message_id, answer.message_id))
+
+
 async def test_a_forwarded_or_quoted_command_gives_nobody_a_role(api, bot_on) -> None:
     api.add_private_chat(OLGA.id)
     async with bot_on(api, obeying, tools=rank_tools([]), access=OWNERS):
