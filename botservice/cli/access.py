@@ -69,7 +69,7 @@ def revoke(
 ) -> None:
     """Block a person or a group."""
     gate = _access()
-    gate.check_revocable(who)
+    with_storage(lambda storage: storage.read(lambda connection: gate.check_revocable(connection, who)))
     is_heard_of = _check_platform(who)
     with_storage(
         lambda storage: storage.write(

@@ -71,7 +71,7 @@ async def _revoke(request: CommandRequest) -> CommandAnswer:
         return CommandAnswer(request.say("revoke.how"))
     access, by = request.access, person_name(request.message.author)
     try:
-        access.check_revocable(name)
+        await request.context.storage.read(lambda connection: access.check_revocable(connection, name))
     except BotServiceError:
         return CommandAnswer(request.say("revoke.by_setting", name=name))
     return CommandAnswer(

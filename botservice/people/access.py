@@ -230,7 +230,7 @@ class Access:
         Raises:
             BotServiceError: the settings say otherwise, or that is no name.
         """
-        self.check_revocable(name)
+        self.check_revocable(connection, name)
         subject = Subject.of(name, kind)
         if subject.kind is SubjectKind.PERSON:
             take_roles(connection, name)
@@ -238,13 +238,13 @@ class Access:
         self._looked_at = float("-inf")
         return AccessEntry(subject, AccessRole.BLOCKED, source=by)
 
-    def check_revocable(self, name: str) -> None:
+    def check_revocable(self, connection: Connection, name: str) -> None:
         """Check that a person or a chat can be blocked.
 
         Raises:
             BotServiceError: the setting OWNERS says otherwise, or that is no name.
         """
-        if name in self._owners:
+        if {name, *read_names(connection, name)} & self._owners:
             raise BotServiceError(f"{name} is an owner by the setting OWNERS: take them out there")
         if not is_identity(name):
             raise BotServiceError(f"{name!r} names nobody: say platform:id, such as telegram:42")

@@ -344,6 +344,22 @@ async def test_a_role_goes_with_the_person_when_accounts_are_linked_and_stays_wi
 
 
 @pytest.mark.any_database
+async def test_an_owner_by_the_settings_is_not_blocked_by_a_linked_account_either(storage):
+    other = Author("slack", "T1:U1", "Olga")
+
+    def link(connection):
+        for each in (person("olga"), other):
+            ensure_identity(connection, each, storage.now())
+        join_identities(connection, find_identity(connection, person("olga")), find_identity(connection, other))
+
+    await storage.write(link)
+    async with team(storage) as bot:
+        await bot.ask("olga", role("anna", "owner"))
+        said = await bot.ask("anna", "/revoke slack:T1:U1")
+        assert said == in_language("revoke.by_setting", "en", name="slack:T1:U1")
+
+
+@pytest.mark.any_database
 async def test_a_new_role_takes_those_of_linked_accounts_as_well(storage):
     now, other, access = storage.now(), Author("slack", "T1:U1", "Anna"), Access()
 
