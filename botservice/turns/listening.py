@@ -25,7 +25,14 @@ from botservice.people.usage import ModelCall, Payer
 from botservice.people.usage_queries import lock_budgets
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
-from botservice.turns.listening_queries import GateDecision, begin_decision, is_at_limit, read_decision, set_decision
+from botservice.turns.listening_queries import (
+    GateDecision,
+    begin_decision,
+    is_at_limit,
+    is_more_said,
+    read_decision,
+    set_decision,
+)
 from botservice.turns.queries import defer_turn
 from botservice.turns.run_options import RunOptions
 from botservice.turns.storing_questions import Inbound
@@ -183,7 +190,9 @@ class _Asking:
         return await self.context.storage.write(write, fence=self.claim, sort_key=SORT_KEY)
 
     def _may_still_speak(self, connection: Connection, chat: str, now: datetime) -> bool:
-        return self.gate.listens_in(connection, chat) and read_pause(connection, self.context.id, now) is None
+        context_id = self.context.id
+        is_silent = read_pause(connection, context_id, now) is not None or not self.gate.listens_in(connection, chat)
+        return not (is_silent or is_more_said(connection, context_id, self.turn.id))
 
 
 def read_answer(text: str) -> GateDecision:

@@ -9,6 +9,8 @@ from sqlalchemy import bindparam, func, select, update
 
 from botservice.storage.database import Connection
 from botservice.storage.statements import of_each_database
+from botservice.storage.tables.conditions import TURN_IS_OPEN, TURN_IS_QUEUED
+from botservice.storage.tables.conversations import turns
 from botservice.storage.tables.people import gate_decisions
 
 _HOUR: Final = timedelta(hours=1)
@@ -27,7 +29,7 @@ class GateDecision(StrEnum):
     FAILED = "failed"  # the model did not answer, or its process ended twice
     OVER_BUDGET = "over_budget"
     LIMIT = "limit"  # there were enough unasked answers within the hour, or decisions within the minute
-    SILENCED = "silenced"  # it was yes, and meanwhile somebody had paused the chat or turned this off
+    SILENCED = "silenced"  # it was yes, and meanwhile somebody said more, paused the chat or turned this off
     DECLINED = "declined"  # it was yes, and then the agent had nothing to say
 
 
@@ -39,6 +41,9 @@ _COUNT = (
 )
 _COUNT_OF = _COUNT.where(gate_decisions.c.decision.in_(bindparam("decisions", expanding=True)))
 _COUNT_ASKED = _COUNT.where(gate_decisions.c.decision.is_distinct_from(GateDecision.LIMIT.value))
+_WAITING_AFTER = select(turns.c.id).where(
+    TURN_IS_OPEN, TURN_IS_QUEUED, turns.c.context_id == bindparam("context"), turns.c.id != bindparam("turn")
+)
 _DECIDE = update(gate_decisions).where(gate_decisions.c.turn_id == bindparam("turn"))
 
 
@@ -73,6 +78,11 @@ def is_at_limit(connection: Connection, chat: str, now: datetime, *, per_hour: i
 def _count(connection: Connection, chat: str, now: datetime, *decisions: GateDecision) -> int:
     values = {"chat": chat, "after": now - _HOUR, "decisions": decisions}
     return int(connection.execute(_COUNT_OF, values).scalar_one())
+
+
+def is_more_said(connection: Connection, context_id: int, turn_id: int) -> bool:
+    """Return whether something else waits in the conversation of a turn: who spoke last is decided about."""
+    return connection.execute(_WAITING_AFTER.limit(1), {"context": context_id, "turn": turn_id}).first() is not None
 
 
 def begin_decision(

@@ -307,6 +307,28 @@ async def test_who_silences_the_bot_while_it_decides_hears_nothing(storage: Stor
 
 
 @pytest.mark.any_database
+async def test_who_addresses_the_bot_while_it_decides_is_answered_and_nobody_else(storage: Storage):
+    models, asked, go_on = TwoModels("yes"), asyncio.Event(), asyncio.Event()
+
+    async def decide(prompt):
+        asked.set()
+        await go_on.wait()
+        return models(prompt)
+
+    async with group_with(storage, models, gate=gate_of(decide)) as bot:
+        await bot.write("which floor?", order=1)
+        await settle(storage, events=1, is_whole=False)
+        bot.clock.pass_(seconds=5)
+        await asked.wait()
+        await bot.write("ben: @ which floor?", order=2)
+        go_on.set()
+        await settle(storage, events=2)
+        assert shown(bot) == ["An answer."]
+    assert await decisions(storage) == [GateDecision.SILENCED]
+    assert await history(storage) == ["which floor?", "which floor?", "An answer."]
+
+
+@pytest.mark.any_database
 async def test_a_model_is_asked_at_most_twice_about_a_turn(storage: Storage):
     models = TwoModels("no")
     async with group_with(storage, models) as bot:
