@@ -17,7 +17,7 @@ from botservice.conversation.reminder_queries import (
     read_waiting,
     resume_schedule,
 )
-from botservice.conversation.schedule import ScheduleWish, is_too_often, next_by_rule, read_schedule
+from botservice.conversation.schedule_rules import ScheduleWish, is_too_often, next_by_rule, read_schedule
 from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Button, Moment
 from botservice.core.quoting import shortened

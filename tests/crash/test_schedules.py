@@ -17,7 +17,7 @@ from standins.patience import PATIENT
 
 from botservice import AgentContext, Storage
 from botservice.conversation.reminder_queries import NewReminder, insert_reminder
-from botservice.conversation.schedule import next_by_rule
+from botservice.conversation.schedule_rules import next_by_rule
 from botservice.storage.tables.conversations import reminders
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]

@@ -9,7 +9,7 @@ from turns.messenger import Messenger, echo, office
 from botservice import AgentContext, Author, InboundMessage
 from botservice.commands.standard import standard_commands
 from botservice.conversation.reminder_queries import read_schedules, read_waiting
-from botservice.conversation.schedule import is_too_often, next_by_rule, read_schedule
+from botservice.conversation.schedule_rules import is_too_often, next_by_rule, read_schedule
 from botservice.core.states import TurnStatus
 from botservice.people.access_values import AccessRole
 from botservice.storage.tables.conversations import reminders

@@ -1,4 +1,4 @@
-"""When a schedule is due: its rule as people write it, as cron knows it, and the times that come of it.
+"""The rules of schedules: how people write them, as cron knows them, and the next time of each.
 
 Times of day are those of a place. Where its clocks are changed, cronsim does as Debian's cron does: a time that is left
 out comes right after the change, one that comes twice counts once.
