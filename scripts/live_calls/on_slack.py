@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from probes import Differs, Finding, Probe, Refused, Room, expect_refusal, try_all
 
+from transports.slack.answer_blocks import markdown, read_page
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.figures import markdown, read_page
 
 NOT_TRIED: Final = {
     "apps.connections.open": "it would open a socket beside that of a running bot",

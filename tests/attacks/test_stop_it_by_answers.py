@@ -10,7 +10,7 @@ from standins.bot_api import BotApi
 from botservice.core.messages import Message
 from transports.common.too_long_messages import MAX_MESSAGES, is_too_intricate, note
 from transports.markdown.reading import read_markdown
-from transports.slack.figures import as_page
+from transports.slack.answer_blocks import as_page
 from transports.slack.formatting import Pings, settled_text, without_pings
 from transports.slack.planning import plan_answer as plan_for_slack
 from transports.slack.reading import readable

@@ -31,7 +31,7 @@ from botservice.core.formatted_text import (
     Table,
 )
 from transports.markdown.reading import read_markdown
-from transports.slack.figures import read_page
+from transports.slack.answer_blocks import read_page
 from transports.slack.formatting import Pings, as_text, format_answer
 from transports.telegram.formatting import format_blocks, format_markdown
 from transports.telegram.rich import as_rich

@@ -18,8 +18,8 @@ from botservice.turns.inbox import Inbox
 from botservice.turns.turn import InboundEvent
 from transports.common.background_tasks import BackgroundTasks
 from transports.common.connected_transport import read_when_known
+from transports.slack.answer_blocks import markdown, read_page
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.figures import markdown, read_page
 from transports.slack.formatting import BUTTON, escape_words, find_address
 from transports.slack.inbound_events import (
     COMMAND_PREFIX,

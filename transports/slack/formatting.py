@@ -14,7 +14,7 @@ from botservice.turns.turn import Delivery
 from transports.common.too_long_messages import is_too_intricate
 from transports.markdown.reading import read_whole
 from transports.markdown.splitting import in_pieces
-from transports.slack.figures import read_page
+from transports.slack.answer_blocks import read_page
 from transports.slack.rendering import MENTION, render_blocks, settled_source
 
 # Markdown blocks take 12,000 characters. Source: docs.slack.dev, chat.postMessage and reference/block-kit/blocks.

@@ -13,8 +13,8 @@ from botservice.turns.transport import Live, StreamRecord
 from botservice.turns.turn import Delivery, StoredEvent
 from transports.common.growing_answer import GrowingAnswer, Step, Surface
 from transports.markdown.reading import read_markdown
+from transports.slack.answer_blocks import SlackPage, as_page, read_page, suspect
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.figures import SlackPage, as_page, read_page, suspect
 from transports.slack.formatting import MAX_CHARACTERS, Pings, find_address, format_answer, settled_text
 from transports.slack.inbound_events import EventSource, field, read_message, stored, timestamp, word
 from transports.slack.refusals import Feature, SlackRefusals

@@ -12,8 +12,8 @@ from botservice.storage.database import Storage
 from botservice.turns.turn import Delivery
 from transports.common.pacing import Pace
 from transports.common.stored_files import ending_of, read_stored_file
+from transports.slack.answer_blocks import SlackPage, markdown, read_page, suspect
 from transports.slack.client import NotInstalled, SlackClient, SlackFailure, as_delivery_error
-from transports.slack.figures import SlackPage, markdown, read_page, suspect
 from transports.slack.formatting import (
     as_text,
     button_row,

@@ -9,8 +9,8 @@ from cachetools import FIFOCache
 
 from botservice.core.messages import ToolCall
 from transports.common.growing_answer import Step
+from transports.slack.answer_blocks import SlackPage, suspect
 from transports.slack.client import SlackClient, SlackFailure
-from transports.slack.figures import SlackPage, suspect
 from transports.slack.formatting import Pings, without_pings
 from transports.slack.refusals import Feature, SlackRefusals
 from transports.slack.sessions import Idle

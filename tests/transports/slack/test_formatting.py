@@ -13,7 +13,7 @@ from botservice.core.messages import is_blank
 from botservice.texts.formatted import line, words
 from transports.markdown.reading import read_markdown
 from transports.markdown.splitting import in_pieces
-from transports.slack.figures import as_page, read_page
+from transports.slack.answer_blocks import as_page, read_page
 from transports.slack.formatting import (
     MAX_CHARACTERS,
     Pings,

@@ -8,7 +8,7 @@ from standins.slack_api import LoseAnswer, Refuse, SlackApi, limited
 
 from botservice import Storage
 from transports.markdown.reading import read_markdown
-from transports.slack.figures import as_page, read_page
+from transports.slack.answer_blocks import as_page, read_page
 from transports.slack.formatting import Pings, settled_text
 from transports.slack.refusals import Feature
 

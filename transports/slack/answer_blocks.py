@@ -1,4 +1,4 @@
-"""Tables and charts of an answer: blocks of their own between its words, or words where a workspace draws none.
+"""The blocks of an answer: its tables and charts between its words, or words where a workspace draws none.
 
 People can sort and page through such a block. A table that would lose something, such as its links, stays words. A
 chart is a block of code that is called "chart", with a line that says which, and a table with the numbers:
