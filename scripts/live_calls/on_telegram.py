@@ -10,10 +10,10 @@ from telegram.error import InvalidToken, TelegramError
 from botservice.core.messages import Attachment, Button, Message, Moment, Role
 from transports.telegram.button_presses import TelegramChoice
 from transports.telegram.client import BotClient, InputFile, as_media
-from transports.telegram.forms import as_parameters
 from transports.telegram.inbound_events import UNSEEN
 from transports.telegram.keyboards import make_chosen, make_disabled
 from transports.telegram.planning import plan_answer
+from transports.telegram.refused_forms import as_parameters
 
 NOT_TRIED: Final = {
     "getUpdates": "it would take updates away from a running bot",

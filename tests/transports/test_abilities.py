@@ -22,7 +22,7 @@ PROOFS: Final = {
     "telegram": """
         streaming: test_streaming.test_a_private_answer_grows_in_a_draft_and_ends_as_one_message
         thinking: test_streaming.test_a_first_sign_of_life_comes_within_a_second
-        tools: test_forms.test_what_a_tool_does_is_a_thought_in_a_draft_and_a_line_where_a_chat_takes_none
+        tools: test_refused_forms.test_what_a_tool_does_is_a_thought_in_a_draft_and_a_line_where_a_chat_takes_none
         approval: test_approval.test_a_press_decides_and_the_question_says_so
         buttons: test_buttons.test_pressing_says_what_stands_behind_and_leaves_the_choice
         files_in: test_documents.test_a_pdf_is_read_page_by_page
@@ -31,7 +31,7 @@ PROOFS: Final = {
         edits: test_edits.test_the_history_says_what_an_answered_message_says_now
         stops: test_streaming.test_a_stop_cuts_the_model_off_and_keeps_what_was_said
         errors: test_delivery.test_an_apology_reaches_the_person_and_names_an_id
-        personal: test_forms.test_usage_in_a_group_is_seen_by_whoever_asked_alone
+        personal: test_refused_forms.test_usage_in_a_group_is_seen_by_whoever_asked_alone
         voice: test_speaking.test_a_spoken_question_is_answered_by_voice_with_the_words_below
         feedback: test_reactions.test_a_thumb_at_an_answer_is_kept_changed_and_taken_back
         conversations: test_topics.test_each_topic_of_a_private_chat_is_answered_in_it_and_knows_no_other
@@ -44,7 +44,7 @@ PROOFS: Final = {
         buttons: test_buttons.test_the_first_press_counts_and_shows_what_was_chosen
         files_in: test_files.test_a_picture_is_seen
         files_out: test_delivery.test_files_go_out_after_the_words
-        tables: test_figures.test_a_table_comes_as_one_that_people_can_sort
+        tables: test_answer_blocks.test_a_table_comes_as_one_that_people_can_sort
         edits: test_intake.test_edits_and_deletions_change_the_history
         deletions: test_deleted_questions.test_a_question_that_was_deleted_is_not_answered
         stops: test_intake.test_the_stop_button_ends_an_answer_and_keeps_what_was_said

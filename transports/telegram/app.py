@@ -24,7 +24,6 @@ from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
 from transports.telegram.failures import reason_of
 from transports.telegram.files import TelegramFiles
-from transports.telegram.forms import Forms
 from transports.telegram.guests import Guests, plan_guest
 from transports.telegram.inbound_events import BotIdentity, allowed_updates, asked_as_guest, identified, was_spoken
 from transports.telegram.intake import TelegramIntake
@@ -32,6 +31,7 @@ from transports.telegram.live import TelegramLiveAnswers, TelegramTempo
 from transports.telegram.planning import plan_answer
 from transports.telegram.question_parts import belong_together
 from transports.telegram.reading import TelegramReader
+from transports.telegram.refused_forms import Forms
 from transports.telegram.sending import TelegramSender, Topics
 from transports.telegram.updates import PATH, Poller, WebhookEndpoint, WebhookKeeper, derive_secret, keep_from_polling
 

@@ -20,10 +20,10 @@ from botservice.turns.turn import InboundEvent
 from transports.common.connected_transport import PAUSES_SECONDS, read_when_known
 from transports.telegram.client import BotClient
 from transports.telegram.failures import is_not_editable, is_not_modified
-from transports.telegram.forms import Forms
 from transports.telegram.inbound_events import UNSEEN, BotIdentity, field, integer, language_of, shown_id, string
 from transports.telegram.keyboards import in_topic, make_chosen, make_disabled, parse_data
 from transports.telegram.queries import find_keyboard
+from transports.telegram.refused_forms import Forms
 
 logger = logging.getLogger(__name__)
 

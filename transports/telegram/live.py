@@ -22,7 +22,6 @@ from transports.markdown.sections import readable_so_far
 from transports.telegram.client import BotClient
 from transports.telegram.failures import wait_of
 from transports.telegram.formatting import Rich, as_wire, format_markdown
-from transports.telegram.forms import THINKING, Forms
 from transports.telegram.inbound_events import (
     BotIdentity,
     is_press,
@@ -32,6 +31,7 @@ from transports.telegram.inbound_events import (
     stored_update,
 )
 from transports.telegram.reading import listen
+from transports.telegram.refused_forms import THINKING, Forms
 
 logger = logging.getLogger(__name__)
 

@@ -22,9 +22,9 @@ from transports.telegram.formatting import (
     format_formatted,
     format_markdown,
 )
-from transports.telegram.forms import RICH, receiver_of
 from transports.telegram.inbound_events import is_comment, reply_target
 from transports.telegram.keyboards import MAX_BUTTONS, make_keyboard
+from transports.telegram.refused_forms import RICH, receiver_of
 from transports.telegram.rich import as_rich
 
 VOICE = "voice"

@@ -30,9 +30,9 @@ from transports.telegram.failures import (
     wait_of,
 )
 from transports.telegram.formatting import DATE_TIME
-from transports.telegram.forms import Extras, Forms
 from transports.telegram.inbound_events import BotIdentity, send_parameters, shown_id
 from transports.telegram.keyboards import in_topic
+from transports.telegram.refused_forms import Extras, Forms
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What a message may have besides its words, and forms that not every chat takes: what one refuses is not tried again.
+"""Forms that not every chat takes: what a chat has refused is left out of its messages and not tried there again.
 
 Newer than the client library: to be seen by one person alone (Bot API 10.3), coloured buttons (9.4), times as each
 reader's own (9.5). A bot that is no administrator may write to one member alone only within 15 seconds of a press, or
