@@ -1,7 +1,7 @@
-"""From a tree of Markdown to texts with entities that Telegram takes: their form on the wire, addresses, and times."""
+"""The formatting of messages: from a tree of Markdown to a text with entities, with its addresses and times."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -10,7 +10,6 @@ from botservice.core.formatted_text import (
     Block,
     Blocks,
     CodeBlock,
-    FormattedText,
     Formula,
     FormulaBlock,
     Heading,
@@ -23,12 +22,9 @@ from botservice.core.formatted_text import (
     Spans,
     Table,
 )
-from botservice.core.messages import Moment, storable
-from transports.common.too_long_messages import MAX_CHARACTERS
+from botservice.core.messages import Moment
 from transports.markdown.formulas import formula_words
 from transports.markdown.links import with_links_written
-from transports.markdown.reading import read_whole
-from transports.markdown.splitting import in_pieces
 from transports.markdown.text_tables import as_columns, as_lists, width_of
 
 _HOST = re.compile(r"(?:[^\s<>\"'\\^`{|}.]+\.)+[^\W\d][^\s<>\"'\\^`{|}.]+")
@@ -37,7 +33,6 @@ _OTHER_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!//|\d)")
 _APP_SCHEMES = ("tg", "ton", "tonsite")
 DATE_TIME = "date_time"  # a time as each reader's own. Source: core.telegram.org/bots/api#date-time-entity-formatting
 _DATE_FORMAT: Final = "dt"  # the date and the time of day, both short
-BLANKS: Final = " \n\t\u00a0\u00ad\u180e\u200b\u200c\u200d\u200e\u200f\u2060\u2800\u3164\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,58 +117,14 @@ def _allows(entity: Entity, begin: int, end: int) -> bool:
     return entity.kind not in ("code", "pre", "text_link", DATE_TIME) and entity.begin <= begin and end <= entity.end
 
 
-# Source: core.telegram.org/bots/api, sendMessage; an entity beyond the hundredth is silently dropped.
-MAX_TEXT_UNITS: Final = 4096
-MAX_CAPTION_UNITS: Final = 1024
-MAX_ENTITIES: Final = 100
 _MAX_TABLE_WIDTH: Final = 42  # what fits on a line of a phone, in letters of one width
 _LEAST_SOURCES: Final = 3  # fewer are no burden
 _STYLES: Final = ("bold", "italic", "underline", "strike", "spoiler")
 _QUOTES: Final = ("blockquote", "expandable_blockquote")
 _KINDS: Final = {"strike": "strikethrough"}
 _TITLES: Final = (("bold", "underline"),) * 2 + (("bold",),) * 2 + (("italic",),) * 2
-# What reads the same whether it is taken for markdown or not: no marks, and no line that may begin anything.
-_LONGEST_PLAIN: Final = 2_000
-_MARKS: Final = r"*_`~\[\]<>|$#!\\&\x00-\x1f"
-_LINE: Final = rf"(?![\s+=:-]|\d+[.)])[^{_MARKS}]*[^{_MARKS}\s]"
-_PLAIN: Final = re.compile(rf"{_LINE}(?:\n{{1,2}}{_LINE})*")
-
 Kind = tuple[str, str | None]
 """An entity's type, with its address or language."""
-
-
-def format_markdown(markdown: str, *, max_units: int = MAX_TEXT_UNITS, moments: Sequence[Moment] = ()) -> list[Rich]:
-    """Return the messages that markdown makes, in order; none if there is nothing to read."""
-    if is_plain(markdown) and not moments and 2 * len(markdown) <= max_units:  # a character is two units at most
-        return [Rich(storable(markdown))]
-    if not markdown.strip(BLANKS):
-        return []
-    written = storable(markdown)
-    pieces = format_blocks(read_whole(written), max_units=max_units, moments=moments)
-    # Markup without words stays as it is.
-    return pieces or format_blocks((Paragraph((Span(written),)),), max_units=max_units)
-
-
-def format_formatted(
-    text: FormattedText, *, max_units: int = MAX_TEXT_UNITS, moments: Sequence[Moment] = ()
-) -> list[Rich]:
-    """Return the messages that a formatted text makes, in order; of a very long one those of its beginning."""
-    return format_blocks(next(in_pieces(text.blocks, MAX_CHARACTERS), ()), max_units=max_units, moments=moments)
-
-
-def format_blocks(blocks: Blocks, *, max_units: int = MAX_TEXT_UNITS, moments: Sequence[Moment] = ()) -> list[Rich]:
-    """Return the messages that a tree makes, in order, without those that would show nothing: they are refused."""
-
-    def size(each: Blocks) -> int:
-        shown = render_blocks(each, moments)
-        return max(units(shown.text), len(shown.entities) * max_units // MAX_ENTITIES)
-
-    whole = render_blocks(blocks, moments)
-    if units(whole.text) <= max_units and len(whole.entities) <= MAX_ENTITIES:
-        pieces: Iterable[Rich] = [whole]
-    else:
-        pieces = (render_blocks(each, moments) for each in in_pieces(blocks, max_units, size))
-    return [each for each in pieces if each.text.strip(BLANKS)]
 
 
 def render_blocks(blocks: Blocks, moments: Sequence[Moment] = ()) -> Rich:
@@ -182,11 +133,6 @@ def render_blocks(blocks: Blocks, moments: Sequence[Moment] = ()) -> Rich:
     page.write_blocks(blocks)
     rich = page.finished()
     return with_moments(rich, moments) if moments else rich
-
-
-def is_plain(text: str) -> bool:
-    """Return whether a text, as short as most are, holds nothing that markdown would make something of."""
-    return len(text) <= _LONGEST_PLAIN and _PLAIN.fullmatch(text) is not None
 
 
 def is_list_of_sources(block: Block) -> bool:

@@ -21,7 +21,7 @@ from transports.common.pacing import Pace
 from transports.markdown.sections import readable_so_far
 from transports.telegram.client import BotClient
 from transports.telegram.failures import wait_of
-from transports.telegram.formatting import Rich, as_wire, format_markdown
+from transports.telegram.formatting import Rich, as_wire
 from transports.telegram.inbound_events import (
     BotIdentity,
     is_press,
@@ -30,6 +30,7 @@ from transports.telegram.inbound_events import (
     send_parameters,
     stored_update,
 )
+from transports.telegram.message_splitting import format_markdown
 from transports.telegram.reading import listen
 from transports.telegram.refused_forms import THINKING, Forms
 
