@@ -232,9 +232,8 @@ def _tries(sources: Sources) -> Iterator[str]:
 
 def _made_of(say: Say, sources: Sources, *, may_see: bool) -> Iterator[FormattedText]:
     """Yield the points of what an answer was made of."""
-    yield say("why.window", count=sources.window)
-    if sources.notes:
-        yield say("why.notes", count=sources.notes)
+    counts = {"why.window": sources.window, "why.notes": sources.notes}
+    yield from (say(key, count=count) for key, count in counts.items() if count)
     if sources.persona:
         yield line(say("why.persona"), " ", words(_cut(sources.persona, _LONGEST)))
     if sources.found:

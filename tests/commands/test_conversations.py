@@ -176,6 +176,14 @@ async def test_why_says_what_the_last_answer_was_made_of(storage):
     assert "/why" not in await history(storage)
 
 
+async def test_why_says_nothing_of_the_newest_messages_where_a_question_was_the_first(storage):
+    async with chatting(storage, ["Nice."]) as (bot, _):
+        await answer_to(bot, "good morning", 1)
+        why = await answer_to(bot, "/why", 2)
+        assert "newest" not in why
+        assert "the model scripted: 1 call" in why
+
+
 class Alike:
     """An embedder to which all texts mean the same."""
 
