@@ -249,7 +249,8 @@ def _may_be_answered(inbound: Sequence[Inbound], turn: Turn, context: AgentConte
 def _is_own(message: InboundMessage) -> bool:
     own = (message.text if message.own_text is None else message.own_text).strip()
     name = person_name(message.author)
-    return bool(own) and not own.startswith("/") and bool(name) and not is_chat_name(name)
+    is_command = own.startswith("/") or (own.startswith("!") and own[1:2].isalpha())
+    return bool(own) and not is_command and bool(name) and not is_chat_name(name)
 
 
 def _speaker(inbound: Sequence[Inbound]) -> InboundMessage:

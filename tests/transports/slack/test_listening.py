@@ -98,3 +98,12 @@ async def test_doctor_names_the_setting_without_which_channels_are_not_read(api:
     found = await check_everything(Settings.load(None, **wires, group_answers="listening", slack_listen=listen))
     (slack,) = [each for each in found if each.name == "slack"]
     assert (slack.is_wrong, "SLACK_LISTEN=channels" in slack.text) == (is_wrong, is_wrong)
+
+
+async def test_a_command_of_another_bot_or_without_a_mention_leads_to_no_decision(api, bot_on, sqlite_storage: Storage):
+    models, clock = TwoModels("yes"), LastingMinute()
+    async with bot_on(api, models, clock=clock, manners=LISTENING, gate=gate_of(models)):
+        for text in ("!listen off", "!deploy now"):
+            api.person_says(text, channel="C0GENERAL", user="U0BOB")
+        await settle(sqlite_storage, events=2)
+        assert models.asked_gate == []
