@@ -16,9 +16,9 @@ from botservice.conversation.steps import ActionStep, FailedStep, FinalAnswerSte
 from botservice.core.errors import LLMError
 from botservice.telemetry.logs import redact
 from botservice.texts import in_language
+from botservice.turns.answer_message import as_text, is_declined
 from botservice.turns.model_calls import Interruption
 from botservice.turns.running_calls import final_answer
-from botservice.turns.storing_answers import as_text, is_declined
 
 T = TypeVar("T", bound=ModelReply)
 AskAgent = Callable[[AgentContext], Coroutine[Any, Any, T]]

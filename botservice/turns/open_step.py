@@ -27,9 +27,9 @@ from botservice.turns.queries import note_step
 from botservice.turns.resuming import Settled, go_on, has_open, read_replied, wait_again
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import CallRunner, close_step, stopped_outcomes
-from botservice.turns.storing_answers import Saver
 from botservice.turns.suspending import Suspension
 from botservice.turns.transport import Live
+from botservice.turns.turn_saver import TurnSaver
 from botservice.turns.usage_recorder import UsageRecorder
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class OpenStep:
         options: RunOptions,
         suspension: Suspension,
         claim: Claim,
-        saver: Saver,
+        saver: TurnSaver,
         bill: UsageRecorder,
         interruption: Interruption,
         call_back: Callable[[MemoryStep], Awaitable[None]],

@@ -18,11 +18,11 @@ from botservice.turns.event_queries import MAX_JOINED
 from botservice.turns.queries import join_turns
 from botservice.turns.run_options import RunOptions
 from botservice.turns.stored_turns import find_queued_turns
-from botservice.turns.storing_answers import Saver
 from botservice.turns.storing_questions import Spoken, clear_forgotten, read_spoken, store_spoken, task_of
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn
 from botservice.turns.turn_admission import TurnAdmission
+from botservice.turns.turn_saver import TurnSaver
 from botservice.turns.unanswered_turns import FailedTurns
 
 logger = logging.getLogger(__name__)
@@ -152,7 +152,7 @@ async def join_running(
         return bool(notes) and erase_returning(connection, context.id, spoken.heard, stored, notes, now)
 
     gone: list[bool] = []
-    await Saver(context, claim).save_with(write, gone.append)
+    await TurnSaver(context, claim).save_with(write, gone.append)
     if any(gone):
         await clear_forgotten(context, turn.id)
 

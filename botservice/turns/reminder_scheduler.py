@@ -21,10 +21,10 @@ from botservice.people.budgets import Standing
 from botservice.people.usage import Payer
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
+from botservice.turns.answer_message import new_answer, preview
 from botservice.turns.delivery_queries import write_deliveries
 from botservice.turns.queries import finish_turn, insert_turn
 from botservice.turns.run_options import RunOptions
-from botservice.turns.storing_answers import new_answer, preview
 from botservice.turns.storing_questions import store_task
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn

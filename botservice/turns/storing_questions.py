@@ -27,9 +27,9 @@ from botservice.turns.hook_events import limit_tools
 from botservice.turns.message_parts import show_earlier
 from botservice.turns.queries import begin_turns, finish_turns, insert_turns, turn_row
 from botservice.turns.run_options import RunOptions
-from botservice.turns.storing_answers import Saver
 from botservice.turns.transport import Payload, Transport
 from botservice.turns.turn import StoredEvent, Turn, tell_end
+from botservice.turns.turn_saver import TurnSaver
 
 Inbound = tuple[StoredEvent | None, InboundMessage]
 
@@ -165,7 +165,7 @@ async def _save(
     _remember(context, spoken, stored)
     await _check_forgotten(context, claim, turn_id, spoken, stored)
     if put_in or context.changed_metadata() is not None:  # after the turn's own task, which is known by coming first
-        await Saver(context, claim).save()
+        await TurnSaver(context, claim).save()
     return turn_id
 
 
@@ -333,7 +333,7 @@ async def _go_on_without_forgotten(context: AgentContext, claim: Claim, turn_id:
     if context.task is not None:
         left = task_of(heard)
         context.task.task, context.task.task_images = left.task, left.task_images
-        await Saver(context, claim).save()
+        await TurnSaver(context, claim).save()
 
     def erase(connection: Connection) -> None:
         erase_event(connection, turn_id)

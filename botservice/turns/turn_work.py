@@ -21,8 +21,9 @@ from botservice.people.budgets import Standing
 from botservice.people.names import is_guest
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
-from botservice.turns import storing_answers
+from botservice.turns import turn_saver
 from botservice.turns.agent_loop import AgentLoop, AskAgent, T
+from botservice.turns.answer_message import is_declined, new_answer, preview
 from botservice.turns.asker_roles import find_roles
 from botservice.turns.buttons import offered_buttons
 from botservice.turns.call_queries import close_pending
@@ -33,11 +34,11 @@ from botservice.turns.queries import finish_turn, note_failure, note_step
 from botservice.turns.run_options import RunOptions
 from botservice.turns.running_calls import files_for_answer
 from botservice.turns.spoken_answers import speak
-from botservice.turns.storing_answers import Saver, TurnAnswer, is_declined, new_answer, preview
 from botservice.turns.sub_agents import SubAgents, SubWork
 from botservice.turns.suspending import Suspension
 from botservice.turns.transport import Live, Payload
 from botservice.turns.turn import Delivery, Turn
+from botservice.turns.turn_saver import TurnAnswer, TurnSaver
 from botservice.turns.usage_recorder import UsageRecorder
 
 logger = logging.getLogger(__name__)
@@ -85,7 +86,7 @@ class TurnWork(AgentLoop):
         self._plan_deliveries = plan_deliveries
         self._live = live
         self._has_buttons = has_buttons
-        self._saver = Saver(context, claim)
+        self._saver = TurnSaver(context, claim)
         self._bill = UsageRecorder(options, context, turn)
         self._sub_agents: SubAgents | None = None
         self._checks = options.agent.final_answer_checks
@@ -163,7 +164,7 @@ class TurnWork(AgentLoop):
 
         def write_stopped(connection: Connection, _: Sequence[int]) -> None:
             self._bill.write(connection, now)
-            storing_answers.write_stopped(connection, self._turn, new, payloads, now)
+            turn_saver.write_stopped(connection, self._turn, new, payloads, now)
             close_pending(connection, self._turn.id)
 
         await self._saver.save_with(write_stopped)

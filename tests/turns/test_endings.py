@@ -4,7 +4,7 @@ import pytest
 
 from botservice import ChatResponse, PlanningStep
 from botservice.texts import LANGUAGES
-from botservice.turns.storing_answers import with_ending
+from botservice.turns.answer_message import with_ending
 from botservice.turns.turn_work import thinking_about
 from tests.turns.bots import make_service
 

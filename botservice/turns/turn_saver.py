@@ -1,37 +1,28 @@
-"""Storing answers: the steps, the metadata and the end of a turn with its deliveries, in one transaction."""
+"""The saver of a turn: every step, and the answer with the end of its turn, in one transaction with all it owes."""
 
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
-from botservice.agent.agent import FinishAction
 from botservice.conversation.context import AgentContext
 from botservice.conversation.items import MemoryItem
 from botservice.conversation.metadata_changes import MetadataChanges
 from botservice.conversation.queries import write_metadata
-from botservice.conversation.readable import readable
 from botservice.conversation.step_records import StepChanges, apply_all
 from botservice.core.errors import ClaimLost
-from botservice.core.messages import Button, Message, Role, is_blank
-from botservice.core.quoting import quote_in_markdown
+from botservice.core.messages import Message
 from botservice.core.states import Outcome
-from botservice.history.chat_history import count_text
 from botservice.history.queries import insert_message, insert_messages
 from botservice.history.rows import NewMessage
-from botservice.llm.chat import FinishReason
 from botservice.storage.claims import Claim
 from botservice.storage.database import Connection
-from botservice.texts import in_language
 from botservice.turns.delivery_queries import begin_deliveries, write_deliveries
 from botservice.turns.queries import finish_turn, finish_turns, lock_turns
 from botservice.turns.transport import Payload
 from botservice.turns.turn import Delivery, Turn
 from botservice.turns.usage_recorder import PaidCall, write_usage
-
-_NOTHING: Final = ("", "nothing")
-_AROUND_NOTHING: Final = " \t\r\n.*_`\"'[]()"
 
 T = TypeVar("T")
 Also = Callable[[Connection, Sequence[int]], T]
@@ -66,7 +57,7 @@ class _Save:
     answer: TurnAnswer | None
 
 
-class Saver:
+class TurnSaver:
     """Stores the changed steps and metadata of one context."""
 
     def __init__(self, context: AgentContext, claim: Claim) -> None:
@@ -161,33 +152,6 @@ def _check_turns(connection: Connection, turn_ids: Collection[int]) -> None:
         raise ClaimLost(f"turn {', '.join(map(str, gone))} was forgotten while it was worked on")
 
 
-async def new_answer(turn_id: int, action: FinishAction, now: datetime, language: str | None = None) -> NewMessage:
-    """Return the assistant's message that answers a turn; one that was cut off says so."""
-    text = with_ending(as_text(action.output), action.finish_reason, language)
-    if action.not_seen:
-        picture = in_language("answer.picture", language)
-        names = ", ".join(quote_in_markdown(name, picture) for name in action.not_seen)
-        text = "\n\n".join((text, in_language("answer.not_seen", language, names=names)))
-    if action.is_without_earlier:
-        text = "\n\n".join((text, in_language("answer.without_earlier", language)))
-    counter, count = await count_text(text)
-    return NewMessage(
-        role=Role.ASSISTANT,
-        text=text,
-        created_at=now,
-        attachments=tuple(action.attachments),
-        token_count=count,
-        token_encoding=counter.name,
-        answers_turn_id=turn_id,
-    )
-
-
-def preview(new: NewMessage, buttons: Sequence[Button] = (), language: str | None = None) -> Message:
-    """Return the message as it will be once it is stored, for a transport to plan with."""
-    said = (None, new.role, new.text, new.attachments, new.author, new.created_at)
-    return Message(*said, buttons=tuple(buttons), language=language)
-
-
 def _finish_turns(connection: Connection, answers: Sequence[TurnAnswer]) -> None:
     """End the turns of answers, before anything else is written of them.
 
@@ -219,28 +183,3 @@ def write_stopped(
         insert_message(connection, turn.context_id, new)
     write_deliveries(connection, turn, payloads, now)
     finish_turn(connection, turn.id, now, Outcome.STOPPED)
-
-
-def as_text(output: object) -> str:
-    """Return the output of an agent or a final tool as text; a text stays as it is."""
-    if isinstance(output, str):
-        return output
-    return "" if output is None else readable(output)
-
-
-def is_declined(context: AgentContext, action: FinishAction) -> bool:
-    """Return whether an agent that nobody has asked has nothing to say."""
-    return context.is_unasked and as_text(action.output).strip(_AROUND_NOTHING).lower() in _NOTHING
-
-
-def with_ending(text: str, finish_reason: str | None, language: str | None) -> str:
-    """Return an answer with a line about its end, where it is not whole."""
-    has_text = not is_blank(text)
-    if finish_reason == FinishReason.LENGTH:
-        line = in_language("answer.cut" if has_text else "answer.nothing_left", language)
-        return f"{text}\n\n{line}" if has_text else line
-    if finish_reason in (FinishReason.REFUSAL, FinishReason.FILTERED) and not has_text:
-        return in_language("answer.refused", language)
-    if finish_reason == FinishReason.FILTERED:
-        return "\n\n".join((text, in_language("answer.filtered", language)))
-    return text
