@@ -33,6 +33,16 @@ def test_a_file_that_is_named_is_there(path):
     assert stands(path)
 
 
+def test_a_file_that_a_comment_names_is_there():
+    named = {
+        (file, name)
+        for file in FILES
+        for name in re.findall(r"`([\w./]+\.py)`", (ROOT / file.removeprefix("/")).read_text())
+    }
+    assert named
+    assert sorted(each for each in named if not stands(each[1])) == []
+
+
 def test_files_are_named_at_all():
     assert len(NAMED) > 50
 

@@ -6,7 +6,7 @@
 | unset       | loopback, and PUBLIC_URL is unset | answer to a loopback Host, and to nothing that was forwarded |
 | unset       | any other                         | are off                                                      |
 
-Where WEB_ACCESS is link, people come in as well, each to their own chat: see `sessions.py`.
+Where WEB_ACCESS is link, people come in as well, each to their own chat: see `links.py`.
 """
 
 import hashlib
