@@ -4,10 +4,9 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from botservice.conversation.context import AgentContext
-from botservice.conversation.pausing import Pause, note_told
+from botservice.conversation.pausing import Pause
 from botservice.conversation.reminder import known_zone
 from botservice.conversation.reminder_queries import find_time_zone
 from botservice.core.errors import CommandFailed
@@ -25,6 +24,7 @@ from botservice.turns.event_queries import mark_handled
 from botservice.turns.hook_events import limit_tools
 from botservice.turns.listening import as_unasked
 from botservice.turns.message_parts import find_earlier, read_meant
+from botservice.turns.paused_messages import keep_paused
 from botservice.turns.queries import finish_turn, mark_running
 from botservice.turns.run_options import RunOptions
 from botservice.turns.storing_questions import Inbound, Said, language_of, store_question
@@ -32,11 +32,8 @@ from botservice.turns.tool_answers import as_answer
 from botservice.turns.transport import Transport
 from botservice.turns.turn import Turn, tell_end
 from botservice.turns.turn_admission import AdmittedMessages, TurnAdmission, Write, all_of
-from botservice.turns.unanswered_turns import plan_notice
 
 logger = logging.getLogger(__name__)
-
-_SWITCHES: Final = frozenset({"pause", "resume"})
 
 
 class TurnStarter:
@@ -112,8 +109,8 @@ class TurnStarter:
         rest.extend((event, replace(answer.ask, is_whole=True)) for event, answer in answers if answer.ask is not None)
         rest, slowed = await self._admission.slow_down(rest, turn, context, transport)
         rest = await self._admission.complete(rest, heard, controls, transport)
-        switches = [event.id for event, each in commands if each.command and each.command.name in _SWITCHES]
-        rest, kept = self._keep(rest, turn, context, transport, before, min(switches, default=0))
+        now = self._options.clock()
+        rest, kept = keep_paused(rest, turn, context, transport, now, before=before, commands=commands)
         unread = self._admission.tell_unread(rest, turn, context, transport)
         obeyed = self._commit([answer for _, answer in answers], changes, turn, transport)
         away = self._admission.turn_away(heard, turn, controls, transport)
@@ -175,44 +172,6 @@ class TurnStarter:
         judged, tell = await self._admission.slow_down(counted, turn, context, transport)
         beyond = {event.id for event, message in judged if event is not None and not message.is_addressed}
         return [each for each in commands if each[0].id not in beyond], tell
-
-    def _keep(
-        self,
-        inbound: list[Inbound],
-        turn: Turn,
-        context: AgentContext,
-        transport: Transport,
-        before: Pause | None,
-        switch: int,
-    ) -> tuple[list[Inbound], Write | None]:
-        """Return the messages, those of a pause as not addressed, and the write that tells of it once.
-
-        Args:
-            before: The pause before the commands of the turn.
-            switch: The first event whose command has changed that; 0 for none.
-        """
-        pause, now = Pause.of(context.metadata), self._options.clock()
-        if pause is None and before is None:
-            return inbound, None
-        is_held = [
-            there is not None and there.holds(now if event is None else event.received_at)
-            for event, _ in inbound
-            for there in [before if event is not None and event.id < switch else pause]
-        ]
-        is_asked = any(held and each.is_addressed for held, (_, each) in zip(is_held, inbound, strict=True))
-        kept: list[Inbound] = [
-            (event, replace(message, is_addressed=False) if held else message)
-            for held, (event, message) in zip(is_held, inbound, strict=True)
-        ]
-        if not is_asked or pause is None or pause.is_told or turn.is_of_hook:
-            return kept, None
-        payloads = plan_notice(transport, turn, say("pause.told", context.language), now, is_personal=False)
-
-        def tell(connection: Connection) -> None:
-            if note_told(connection, context.id, pause):
-                write_deliveries(connection, turn, payloads, now)
-
-        return kept, tell
 
     def _is_command(self, message: InboundMessage) -> bool:
         return message.is_addressed and self._commands.takes(message)
