@@ -40,7 +40,8 @@ class Metrics:
         gauge("botservice_info", "1, with the running version.", ["version"]).labels(version).set(1)
         self._waiting = gauge(
             "botservice_waiting",
-            "Open work: turns_queued, turns_running, deliveries; oldest_queued_seconds: its greatest age.",
+            "Open work by kind: turns_queued, turns_running and deliveries; oldest_queued_seconds is the age of the "
+            "oldest queued turn.",
             ["kind"],
         )
         self._turns = counter(
@@ -57,21 +58,21 @@ class Metrics:
         )
         for model, kind in itertools.product(models, _TOKENS):
             self._tokens.labels(model, kind)
-        self._cost = counter("botservice_model_cost", "Cost of model calls, in the currency of PRICES.", ["model"])
+        self._cost = counter("botservice_model_cost", "Cost of model calls, in CURRENCY.", ["model"])
         self._turn_seconds = histogram(
             "botservice_turn_duration_seconds",
-            "From the arrival of a question to its stored answer.",
+            "Time from the arrival of a question to its stored answer.",
             ["transport"],
             buckets=_TURN_SECONDS,
         )
         self._calls = call_histogram(
             "gen_ai_client_operation_duration_seconds",
-            "Model calls, each attempt; the purpose is answer, observe or gate.",
+            "Attempts of model calls; the purpose is answer, observe (notes and facts) or gate (answer unasked?).",
             ["gen_ai_request_model", "botservice_purpose", "error_type"],
         )
         self._first = call_histogram(
             "gen_ai_client_operation_time_to_first_chunk_seconds",
-            "From a model call to the first piece of its text.",
+            "Time from a model call to the first piece of its text.",
             ["gen_ai_request_model"],
         )
         self._tools = call_histogram("botservice_tool_duration_seconds", "Tool calls.", ["tool", "error_type"])

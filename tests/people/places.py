@@ -42,8 +42,8 @@ PLACES: Final = (
         "messages",
         ("text", "own_text", "said_by_others", "attachments", *_AUTHOR, "external_id"),
         "texts and their authors; words of others that they quote, forward or share",
-        "with the message, the chat or the person; words of others with those people; answers that repeat "
-        "the words, too",
+        "with the message, the chat or the person. Words of others are deleted with those people, and so are "
+        "answers that repeat the words",
         _PLANTED,
     ),
     Place(
@@ -67,23 +67,30 @@ PLACES: Final = (
         "turns",
         ("error", "system_prompt"),
         "the error and the system prompt of a turn",
-        "with the message that began it; later turns of the chat lose both",
+        "with the message that began the turn; later turns of the chat lose error and system prompt as well",
         _PLANTED,
     ),
     Place(
         "events",
         ("key", "raw", "external_id", "group_key"),
         "events of the platform; who pressed a button; keys of programs' messages; words of a deleted fact",
-        "raw: with the message, or after 7 days. Words of a fact: when the records are clean. The key: after "
-        "7 days, without the person's number",
+        "raw: with the message, or after 7 days. Words of a fact: when they are deleted from all records. The key "
+        "loses the person's number with the person, and is deleted after 7 days",
         f"{_NUMBERS}::test_the_name_of_a_press_names_nobody_who_is_forgotten",
     ),
-    Place("steps", ("data",), "the agent's work", "all from the message on, of others too, or after 30 days", _PLANTED),
+    Place(
+        "steps",
+        ("data",),
+        "the agent's work: model calls and tool calls",
+        "with a forgotten message: all steps in the chat from that message on, also for other people. Otherwise "
+        "after 30 days",
+        _PLANTED,
+    ),
     Place("tool_calls", ("result",), "results of tools", "with the step", _PLANTED),
     Place(
         "pending_calls",
         ("call_id", "tool", "name", "question", *_AUTHOR),
-        "calls that await or awaited approval, a result or an answer, the asker, and what they answered",
+        "calls that await or awaited approval, a result or an answer; the asker and the asker's answer",
         "with the turn or the person, or as steps",
         _PLANTED,
     ),
@@ -97,7 +104,7 @@ PLACES: Final = (
     Place(
         "tool_grants",
         ("author_platform", "author_id"),
-        "for whom a tool does not ask",
+        "people for whom a tool runs without asking",
         "with the chat or the person",
         _PLANTED,
     ),
@@ -106,14 +113,15 @@ PLACES: Final = (
         "deliveries",
         ("payload", "buttons", "external_id", "error"),
         "sent and pending messages",
-        "sent: as steps. Pending: after sending; one that repeats forgotten words is generated again",
+        "sent messages: as steps. Pending messages: after sending; an answer that repeats forgotten words is "
+        "generated again",
         f"{_RACES}::test_an_answer_to_another_that_is_still_owed_is_given_anew_without_what_is_forgotten",
     ),
     Place(
         "reminders",
         ("text", "key", *_AUTHOR),
         "reminders and schedules",
-        "with the chat or the person, or as steps",
+        "with the chat or the person; after they ended, as steps",
         _PLANTED,
     ),
     Place(
@@ -128,7 +136,8 @@ PLACES: Final = (
         "notes",
         ("text",),
         "notes of a chat",
-        "with the chat, by /memory delete, or with any message behind it; the rest is read again",
+        "with the chat, by /memory delete, or with any message behind the note; the observer then reads the other "
+        "messages again",
         "observer/test_forgetting.py",
     ),
     Place(
@@ -146,7 +155,7 @@ PLACES: Final = (
         "observer/test_correcting.py",
     ),
     Place("identities", ("platform", "platform_id", "name"), "accounts and names", "with the person", _PLANTED),
-    Place("link_codes", ("code_hash",), "that two accounts are to be linked", "after 10 minutes", _PLANTED),
+    Place("link_codes", ("code_hash",), "codes that link two accounts", "after 10 minutes", _PLANTED),
     Place(
         "web_links", ("digest",), "links that open chats in browsers", "with the person, or after 10 minutes", _PLANTED
     ),
@@ -161,15 +170,15 @@ PLACES: Final = (
         "contexts",
         ("key_hash", "context_keys", "metadata"),
         "keys of a chat (in private, the person's number), its title and its persona",
-        "with the person; up to four hours later for the chat in which they ask. A group keeps its keys, and "
-        "a program's metadata",
+        "with the person; the chat in which they ask, up to four hours later. A group keeps its keys, and metadata "
+        "that a program set",
         f"{_NUMBERS}::test_a_private_chat_loses_its_name_once_everything_is_said_there",
     ),
     Place(
         "tool_sign_ins",
         ("data",),
         "a person's sign-ins to MCP servers, encrypted",
-        "with the person, at the next sign-in, or when the server ends it",
+        "with the person, at the next sign-in, or when the server ends the sign-in",
         _PLANTED,
     ),
     Place(
@@ -184,15 +193,15 @@ PLACES: Final = (
         "model_usage",
         ("person", "chat"),
         "tokens that somebody used, by day",
-        "the name with the person; for the current month when it is over",
+        "the name is deleted with the person; for the current month, when the month is over",
         f"{_FORGETTING}::test_forgetting_refills_no_budget_and_the_name_goes_when_the_month_is_over",
     ),
     Place("budget_reservations", ("person", "chat"), "whose model call is running", "when the call ends", _PLANTED),
     Place(
         "observer_reservations",
         ("person", "chat"),
-        "whose chat is being read",
-        "when that ends; after a kill by maintenance",
+        "whose chat the observer is reading",
+        "when the reading ends; after a kill, by maintenance",
         _PLANTED,
     ),
     Place("budget_rates", ("subject",), "how much somebody wrote in a minute", "with the person", _PLANTED),
@@ -200,9 +209,9 @@ PLACES: Final = (
     Place(
         "access_refusals",
         ("kind", "subject"),
-        "who was told that they have no access, or used a right without it; who was forgotten before all "
-        "events that name them were read",
-        "with the person; a used right after a day; who was forgotten, an hour after the last event",
+        "people who were told that they have no access, or who used /export or /forget me without access; "
+        "forgotten people whom unread events still name",
+        "with the person; the use of a command after a day; forgotten people an hour after the last such event",
         "people/test_late_messages.py::test_a_quote_that_waits_is_not_kept_and_its_question_is_answered",
     ),
     Place(
@@ -222,8 +231,8 @@ PLACES: Final = (
     Place(
         "person_roles",
         ("role",),
-        "the roles of the owner's own naming that a person has",
-        "with the person, or when an owner gives them others",
+        "a person's roles besides owner, member and guest",
+        "with the person, or when an owner gives the person other roles",
         _PLANTED,
     ),
     Place(
@@ -272,14 +281,14 @@ PLACES: Final = (
         "the files of Postgres, and its log",
         (),
         "deleted rows",
-        "at the next VACUUM, also by autovacuum; the log when it is recycled",
+        "at the next VACUUM, also by autovacuum; the log when Postgres recycles it",
         "storage/test_scrubbing.py::test_postgres_is_never_said_to_be_clean",
     ),
     Place(
         "files of botservice backup and botservice export --archive",
         (),
-        "everything that was there when they were made",
-        "by the owner, to whom they belong",
+        "everything that was stored when the file was made",
+        "by the owner of the file",
         "cli/test_people.py",
     ),
     Place(
@@ -300,7 +309,7 @@ PLACES: Final = (
         "memory of the process",
         (),
         "search indexes, vectors of questions, names from Slack, what somebody has open",
-        "indexes: at the next look at the chat; the rest is replaced by newer data, and is in no prompt of "
+        "indexes: at the next search of the chat; newer data replaces the rest, which never enters a prompt for "
         "anybody else",
         "history/test_search.py::test_a_forgotten_context_leaves_memory",
     ),
