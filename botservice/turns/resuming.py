@@ -3,29 +3,21 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Final
 
 from botservice.agent.tool_executor import ToolOutcome
 from botservice.agent.tool_questions import ReplyAction, ToolQuestions
 from botservice.conversation.context import AgentContext
-from botservice.conversation.tool_calls import DENIED, EXPIRED
+from botservice.conversation.tool_calls import DENIED
 from botservice.core.errors import ClaimLost
 from botservice.core.messages import ToolCall
 from botservice.core.states import API, PendingKind, PendingStatus
 from botservice.storage.database import Connection
 from botservice.turns import call_queries
 from botservice.turns.call_queries import find_of_turn, find_open, lock_turn, put_off_waiting, resume_turn
+from botservice.turns.expired_approvals import expire, expired_outcome
 from botservice.turns.queries import set_waiting
-from botservice.turns.suspended_turns import expire
 from botservice.turns.suspending import waiting_of
 from botservice.turns.waiting_calls import PendingCall, WaitingCall
-
-_NOTHING_CAME: Final = "Error: no result came in time. Whether the call took effect is not known."
-
-_NOT_ANSWERED: Final = (
-    "Error: the tool asked the person something, and they did not answer in time. The call was given up; whether any "
-    "of it took effect is not known."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +135,8 @@ def _open(connection: Connection, turn_id: int) -> list[WaitingCall]:
 
 def _outcome(call: WaitingCall) -> ToolOutcome | None:
     """Return what the model sees of a call that is not made, or of which nothing came; None for the others."""
-    if call.kind is PendingKind.QUESTION:
-        late = ToolOutcome(_NOT_ANSWERED, error_type="QuestionExpired")
-        return late if call.status is PendingStatus.EXPIRED else None
-    if call.status is PendingStatus.DENIED:
-        return ToolOutcome(DENIED, error_type="Denied")
-    if call.status is PendingStatus.EXPIRED and call.kind is PendingKind.APPROVAL:
-        return ToolOutcome(EXPIRED, error_type="ApprovalExpired")
     if call.status is PendingStatus.EXPIRED:
-        return ToolOutcome(_NOTHING_CAME, error_type="ResultExpired")
+        return expired_outcome(call)
+    if call.status is PendingStatus.DENIED and call.kind is not PendingKind.QUESTION:
+        return ToolOutcome(DENIED, error_type="Denied")
     return None

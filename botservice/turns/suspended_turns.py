@@ -1,4 +1,4 @@
-"""Attending to waiting turns: decisions are shown in the message that asked, and expired calls end."""
+"""Attending to waiting turns: what was decided is shown in the message that asked, and expired calls end."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,6 @@ from botservice.storage.claims import Claim
 from botservice.storage.database import Connection, Storage
 from botservice.turns.approval_message import ApprovalRequest, show_question
 from botservice.turns.call_queries import (
-    decide_call,
     find_of_turn,
     find_open,
     lock_turn,
@@ -28,6 +27,7 @@ from botservice.turns.call_queries import (
 )
 from botservice.turns.delivery_queries import owe, owe_in_place
 from botservice.turns.edits_and_deletions import PendingControl
+from botservice.turns.expired_approvals import expire
 from botservice.turns.grant_queries import is_named
 from botservice.turns.run_options import RunOptions
 from botservice.turns.stored_turns import find_turn
@@ -37,15 +37,6 @@ from botservice.turns.turn import Turn
 from botservice.turns.waiting_calls import WaitingCall
 
 logger = logging.getLogger(__name__)
-
-
-def expire(connection: Connection, calls: Sequence[WaitingCall], now: datetime) -> list[int]:
-    """Take note of the calls whose time is over, and return them."""
-    return [
-        each.id
-        for each in calls
-        if each.is_waiting and each.expires_at <= now and decide_call(connection, each, PendingStatus.EXPIRED, now)
-    ]
 
 
 class SuspendedTurns:

@@ -19,10 +19,11 @@ from botservice.texts.formatted import code, say
 from botservice.turns.approval_message import ApprovalRequest, group, show_question
 from botservice.turns.call_queries import insert_pending, set_delivery, suspend_turn
 from botservice.turns.delivery_queries import owe
+from botservice.turns.expired_approvals import expire_at
 from botservice.turns.grant_queries import is_named
 from botservice.turns.tool_question_message import ShownQuestion, show_tool_question
 from botservice.turns.transport import Payload
-from botservice.turns.turn import Turn, set_due
+from botservice.turns.turn import Turn
 from botservice.turns.waiting_calls import PendingCall
 
 Plan = Callable[[Message], Sequence[Payload]]
@@ -52,7 +53,7 @@ class Suspension:
         lasts: timedelta,
     ) -> ApprovalPending:
         """Suspend the turn with calls, by their index in the step, and ask for a decision about them."""
-        values = {"kind": PendingKind.APPROVAL.value, "expires_at": now + lasts, **set_due(now + lasts, now)}
+        values = {"kind": PendingKind.APPROVAL.value, **expire_at(now + lasts, now)}
         numbers = {
             index: self._insert(
                 connection, step_id, index, call, {**values, "tool_digest": tools[call.name].digest}, now
@@ -104,7 +105,7 @@ class Suspension:
                 pending.append(PendingCall(call.id, call.name, call.arguments, number))
                 continue
             until = now + timedelta(hours=later.hours)
-            values = {"kind": PendingKind.LATER.value, "expires_at": until, **set_due(until, now)}
+            values = {"kind": PendingKind.LATER.value, **expire_at(until, now)}
             values["name"] = storable(later.name)
             number = self._insert(connection, step_id, index, call, values, now)
             pending.append(PendingCall(later.name, call.name, call.arguments, number))
@@ -128,7 +129,7 @@ class Suspension:
     ) -> int:
         """Store what a tool asks, and ask the person the first of it."""
         until, asker = now + lasts, self.context.asker
-        values = {"kind": PendingKind.LATER.value, "expires_at": until, **set_due(until, now)}
+        values = {"kind": PendingKind.LATER.value, **expire_at(until, now)}
         values |= {"question": exchange.to_json(), "tool_digest": digest, "told_at": now}
         number = self._insert(connection, step_id, index, call, values, now)
         shown = show_tool_question(
