@@ -27,7 +27,7 @@ from botservice.people.budgets import Budgets
 from botservice.service import AgentService
 from botservice.storage.database import Storage
 from botservice.turns.handing_over import HandOver
-from botservice.turns.listening import Gate
+from botservice.turns.listening import ListeningGate
 from botservice.turns.usage_recorder import models_of
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ def build_observer(settings: Settings, service: AgentService, storage: Storage) 
     )
 
 
-def build_gate(settings: Settings, service: AgentService, budgets: Budgets) -> Gate | None:
+def build_gate(settings: Settings, service: AgentService, budgets: Budgets) -> ListeningGate | None:
     """Return what decides when to speak in groups, or None without a model.
 
     Raises:
@@ -169,7 +169,7 @@ def build_gate(settings: Settings, service: AgentService, budgets: Budgets) -> G
     for name in llm.models:
         budgets.check_model(name)
     listens = settings.group_answers is GroupAnswers.LISTENING
-    return Gate.of(llm, budgets, listens=listens, per_hour=settings.unasked_per_hour)
+    return ListeningGate.of(llm, budgets, listens=listens, per_hour=settings.unasked_per_hour)
 
 
 def build_retention(settings: Settings) -> Retention:

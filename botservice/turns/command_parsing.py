@@ -20,7 +20,7 @@ from botservice.texts.formatted import Value, say, time
 from botservice.turns.turn import Turn
 
 if TYPE_CHECKING:
-    from botservice.turns.listening import Gate
+    from botservice.turns.listening import ListeningGate
 
 # \s is every whitespace of Unicode: a line break, a tab or a no-break space ends a command's name as a space does.
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@([A-Za-z0-9_]{1,64}))?(?:\s+(.*))?", re.DOTALL)
@@ -57,7 +57,7 @@ class CommandRequest:
     open_topic: Callable[[str], Awaitable[bool]] | None = None
     capabilities: Capabilities | None = None
     zone: tzinfo | None = None
-    gate: "Gate | None" = None
+    gate: "ListeningGate | None" = None
     unheard: str = ""
 
     def has_tool(self, name: str) -> bool:

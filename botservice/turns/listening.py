@@ -67,7 +67,7 @@ Answer with one word: yes or no."""
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class ListeningGate:
     """Decides about messages of groups that do not address the bot.
 
     Attributes:
@@ -83,7 +83,9 @@ class Gate:
     quiet: timedelta = QUIET
 
     @classmethod
-    def of(cls, llm: ChatLLM, budgets: Budgets, *, listens: bool, per_hour: int, quiet: timedelta = QUIET) -> "Gate":
+    def of(
+        cls, llm: ChatLLM, budgets: Budgets, *, listens: bool, per_hour: int, quiet: timedelta = QUIET
+    ) -> "ListeningGate":
         """Make one that asks a model."""
         model = SideModel(llm, budgets, purpose="gate", patience_seconds=_PATIENCE_SECONDS)
         return cls(model, budgets, listens, per_hour, quiet)
@@ -131,7 +133,7 @@ class Gate:
 class _Asking:
     """The question to the model about the messages of one turn."""
 
-    gate: Gate
+    gate: ListeningGate
     turn: Turn
     context: AgentContext
     claim: Claim

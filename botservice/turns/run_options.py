@@ -13,7 +13,7 @@ from botservice.storage.database import Storage
 from botservice.turns.retry_policies import MODEL_RETRIES, RetryPolicy
 
 if TYPE_CHECKING:
-    from botservice.turns.listening import Gate
+    from botservice.turns.listening import ListeningGate
     from botservice.turns.spoken_answers import Speaker
 
 Clock = Callable[[], datetime]
@@ -42,4 +42,4 @@ class RunOptions:
     access: Access = field(default_factory=Access)
     approval_lasts: timedelta = timedelta(hours=24)
     speaker: "Speaker | None" = None
-    gate: "Gate | None" = None
+    gate: "ListeningGate | None" = None

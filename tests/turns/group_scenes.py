@@ -15,7 +15,7 @@ from botservice import ScriptedChatLLM, Storage
 from botservice.people.budgets import GATE, Budgets
 from botservice.people.usage import UsageBy
 from botservice.people.usage_queries import list_usage
-from botservice.turns.listening import QUIET, Gate
+from botservice.turns.listening import QUIET, ListeningGate
 
 LANGUAGES = ("en", "de", "es")
 PER_HOUR = 3
@@ -77,10 +77,12 @@ class TwoModels:
         return self.agent
 
 
-def gate_of(script: Any, *, budgets: Budgets | None = None, **options: Any) -> Gate:
+def gate_of(script: Any, *, budgets: Budgets | None = None, **options: Any) -> ListeningGate:
     """Return a gate that asks a script, and listens in every group."""
     options = {"listens": True, "per_hour": PER_HOUR, **options}
-    return Gate.of(script if hasattr(script, "chat") else ScriptedChatLLM(script), budgets or Budgets(), **options)
+    return ListeningGate.of(
+        script if hasattr(script, "chat") else ScriptedChatLLM(script), budgets or Budgets(), **options
+    )
 
 
 async def settle(storage: Storage, *, events: int | None = None, is_whole: bool = True) -> None:
