@@ -1,4 +1,8 @@
-"""The outbox: deliveries in order, once if the platform confirms them, again if it did not take them."""
+"""The outbox: deliveries in order, once if the platform confirms them, again if it did not take them.
+
+A message that a platform refuses for now, such as with a 429, is stored with the time of its next try, which
+`retry_policies.py` tells. How fast a process sends is up to its transports.
+"""
 
 import json
 import logging
@@ -146,7 +150,7 @@ class Outbox:
                 extra={"delivery": delivery.id, "turn": delivery.turn_id, "reason": str(error), "wait_seconds": wait},
             )
             if wait is not None:
-                await self._put_off(delivery, claim, timedelta(seconds=wait), str(error))
+                await self._store_next_try(delivery, claim, timedelta(seconds=wait), str(error))
                 return SendResult.LATER
             await self._set(delivery, claim, status=DeliveryStatus.FAILED, finished_at=now(), error=str(error))
         except Exception as error:
@@ -210,8 +214,8 @@ class Outbox:
         again = {**content, "attempts": 0, **set_due(now, now), **also}
         await self._set(delivery, claim, status=DeliveryStatus.PENDING, **again)
 
-    async def _put_off(self, delivery: Delivery, claim: Claim, wait: timedelta, error: str) -> None:
-        """Put a delivery off until its next try, and with it everything that its context has to do after it."""
+    async def _store_next_try(self, delivery: Delivery, claim: Claim, wait: timedelta, error: str) -> None:
+        """Store when a refused message is sent again, and put off what its context has to do after it."""
         now = self._clock()
         again = {"row": delivery.id, "status": DeliveryStatus.PENDING.value, "error": error, **set_due(now + wait, now)}
 

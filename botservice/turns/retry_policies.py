@@ -1,4 +1,7 @@
-"""When a failed model call, turn or delivery is tried again: pure functions of what went wrong and for how long."""
+"""When a failed model call, turn or delivery is tried again, and when it is given up: how long a 429 lets it wait.
+
+Pure functions of what went wrong and for how long.
+"""
 
 import math
 from dataclasses import dataclass

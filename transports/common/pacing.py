@@ -1,4 +1,6 @@
-"""How fast a chat may be written to: published limits, and what a platform says when they were too much.
+"""How fast one process writes to a chat: it keeps to published limits, and slows down after a 429.
+
+The message that got the 429 is tried again by the outbox (`botservice/turns/outbox.py`).
 
 Source: core.telegram.org/bots/faq, "My bot is hitting limits": one message a second in a chat with short bursts
 allowed, 20 a minute in a group, 30 a second over all. docs.slack.dev/apis/web-api/rate-limits, "Posting
@@ -77,7 +79,7 @@ class Pace:
         return True
 
     def refused(self, chat_id: str, seconds: float) -> None:
-        """Take note of a 429."""
+        """Take note of a 429: the next messages to the chat wait, and those to all chats keep to the strict limits."""
         now = self._clock()
         self._not_before[chat_id] = max(self._not_before.get(chat_id, 0.0), now + seconds)
         self._careful_until = now + seconds + _CAREFUL_SECONDS
