@@ -25,7 +25,8 @@ _FORMATS: Final = frozenset({"email", "uri", "date", "date-time"})
 _SECRET: Final = re.compile(
     r"pass[ _-]?(?:word|wd|phrase|code)|\bpwd\b|passwort|kennwort|contrase\wa|\bde passe\b|senha"
     r"|secret(?!ar)|token|(?:api|access|private|signing|encryption)[ _-]?key|credential"
-    r"|\bcv[vc]2?\b|\b(?:otp|totp|2fa|mfa|pin)\b|(?:one[ _-]?time|verification|security)[ _-]?code",
+    r"|\bcv[vc]2?\b|\b(?:otp|totp|2fa|mfa|pin)\b|(?:one[ _-]?time|verification|security)[ _-]?code"
+    r"|(?:credit|debit|bank|payment)[ _-]?card|card[ _-]?number",
     re.IGNORECASE,
 )
 
@@ -102,7 +103,7 @@ def _read_field(name: str, schema: Any, *, is_required: bool) -> Field:
     kind, options = _read_kind(schema, shown)
     title = _clean(schema.get("title") or name, _LONGEST_LABEL)
     description = _clean(schema.get("description") or "", _LONGEST_DESCRIPTION)
-    if kind is FieldKind.TEXT and _is_of_secret(schema, name, title, description):
+    if _is_of_secret(schema, kind, name, title, description):
         raise QuestionRefused(
             f"its form asks for a secret, in the field {shown!r}: secrets are never asked for in a chat"
         )
@@ -123,12 +124,22 @@ def _read_field(name: str, schema: Any, *, is_required: bool) -> Field:
     )
 
 
-def _is_of_secret(schema: Mapping[str, Any], *words: str) -> bool:
+def _is_of_secret(schema: Mapping[str, Any], kind: FieldKind, *words: str) -> bool:
+    if kind not in (FieldKind.TEXT, FieldKind.INTEGER, FieldKind.NUMBER):
+        return False
     if schema.get("format") == "password" or schema.get("writeOnly") is True:
         return True
     plain = (unicodedata.normalize("NFKC", each) for each in words)
-    seen = ("".join(sign for sign in each if unicodedata.category(sign) != "Cf") for each in plain)
+    seen = ["".join(_plain_sign(sign) for sign in each) for each in plain]
+    if kind is not FieldKind.TEXT:  # how many tokens is no secret
+        seen = [re.sub("tokens", "", each, flags=re.IGNORECASE) for each in seen]
     return any(_SECRET.search(each) or _SECRET.search(each.replace("_", " ")) for each in seen)
+
+
+def _plain_sign(sign: str) -> str:
+    """Return a hyphen for every dash, and nothing for what cannot be seen."""
+    category = unicodedata.category(sign)
+    return "" if category == "Cf" else "-" if category == "Pd" else sign
 
 
 def _read_kind(schema: Mapping[str, Any], shown: str) -> tuple[FieldKind, tuple[tuple[str, str], ...]]:

@@ -25,7 +25,9 @@ LEFT_OUT: Final = "-"
 """What a person writes to give nothing for a field."""
 _LONGEST: Final = 4_000
 _MOST_BUTTONS: Final = 8
-_NUMBER: Final = re.compile(r"[+-]?\d{1,15}(?:[.,]\d{1,15})?")
+_INTEGER: Final = re.compile(r"[+-]?\d{1,15}")
+# Three digits after a comma may be a thousand or a thousandth.
+_NUMBER: Final = re.compile(r"[+-]?\d{1,15}(?:\.\d{1,15}|,(?!\d{3}$)\d{1,15})?")
 _EMAIL: Final = re.compile(r"[^\s@]{1,64}@[^\s@.]{1,63}(?:\.[^\s@.]{1,63}){1,8}")
 _SAID: Final = re.compile(r"(?:#?(\d{1,18})(?:\.(\d{1,4}))?\s+)?(?:(#)(\d{1,3})|(=)?(.*))", re.DOTALL)
 
@@ -178,8 +180,9 @@ def _read_boolean(_: Field, said: str, language: str | None) -> bool:
 
 def _read_number(field: Field, said: str, language: str | None) -> int | float:
     is_whole = field.kind is FieldKind.INTEGER
-    value = float(said.replace(",", ".")) if _NUMBER.fullmatch(said) else None
-    if value is None or not isfinite(value) or (is_whole and not value.is_integer()):
+    pattern = _INTEGER if is_whole else _NUMBER
+    value = float(said.replace(",", ".")) if pattern.fullmatch(said) else None
+    if value is None or not isfinite(value):
         _fail("asking.wrong_integer" if is_whole else "asking.wrong_number", language)
     if (field.least is not None and value < field.least) or (field.most is not None and value > field.most):
         least, most = (Span("…" if each is None else f"{each:g}") for each in (field.least, field.most))

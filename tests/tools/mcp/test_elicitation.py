@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from botservice.agent.tool_questions import FieldKind, ToolQuestions
+from botservice.agent.tool_questions import Field, FieldKind, ToolQuestions
 from botservice.mcp.elicitation import QuestionRefused, read_form, read_url
+from botservice.turns.tool_answers import WrongAnswer, read_answer
 
 TEXT = {"type": "string"}
 
@@ -54,6 +55,11 @@ def test_a_form_that_is_not_flat_or_too_large_is_refused(schema: Any) -> None:
         ("\uff50assword", TEXT),
         ("one_time_code", TEXT),
         ("client_secret", TEXT),
+        ("pass\u2011word", TEXT),
+        ("card number", TEXT),
+        ("creditCard", TEXT),
+        ("pin", {"type": "integer"}),
+        ("a", {"type": "number", "title": "Your one-time code"}),
     ],
 )
 def test_a_form_that_asks_for_a_secret_is_refused(name: str, field: dict[str, Any]) -> None:
@@ -105,3 +111,13 @@ def test_questions_are_stored_and_read_as_they_were() -> None:
     assert ToolQuestions.of_json(asked.to_json()) == asked
     assert (asked.place, asked.step, asked.is_over) == (2, 2, False)
     assert asked.with_value(["a"]).replies[0].content == {"size": "s", "tags": ["a"]}
+
+
+@pytest.mark.parametrize(("kind", "said"), [("integer", "1,000"), ("integer", "1.000"), ("number", "1,000")])
+def test_a_number_that_may_be_another_one_is_asked_for_again(kind: str, said: str) -> None:
+    with pytest.raises(WrongAnswer):
+        read_answer(Field("n", FieldKind(kind), "n"), said, "en")
+
+
+def test_a_decimal_comma_is_read() -> None:
+    assert read_answer(Field("n", FieldKind.NUMBER, "n"), "1,5", "en") == 1.5
