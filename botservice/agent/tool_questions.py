@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
+from weakref import WeakValueDictionary
 
 from botservice.agent.tool import Later
 from botservice.llm.chat import ChatLLM
@@ -176,6 +177,24 @@ class CallQuestions:
     can_ask: bool = False
     replied: ToolQuestions | None = None
     llm: ChatLLM | None = None
+
+
+class HeldCall(Protocol):
+    """A call that is kept open in this process until the person has answered."""
+
+    def drop(self) -> None:
+        """End it."""
+
+
+held_calls: Final[WeakValueDictionary[str, HeldCall]] = WeakValueDictionary()
+"""The calls that are kept open here, by what the state of their questions names as `open`."""
+
+
+def let_go(questions: ToolQuestions) -> None:
+    """End the call that is kept open for questions, if it is: nobody answers them any more."""
+    held = held_calls.pop(str(questions.state.get("open", "")), None)
+    if held is not None:
+        held.drop()
 
 
 _NONE: Final = CallQuestions()

@@ -82,7 +82,7 @@ class ServerConnection:
         self._line = ConnectionState()
         self._tries = 0
         self._client: Client | None = None
-        self._open_calls = OpenCalls()
+        self._open_calls = OpenCalls(self._renew)
         self._is_up = asyncio.Event()
         self._is_stale = asyncio.Event()
         self._is_closing = False
@@ -130,8 +130,7 @@ class ServerConnection:
             return await self._ask(client, tool, arguments, call)
         except _SessionLost:  # it knows this connection no more: of the call that is likely, and not certain
             if client is self._client:
-                self._line.is_lost.set()
-                self._let_go()
+                self._leave()
             if not may_repeat:
                 raise
             return await self._ask(await self._wait_for_client(is_patient=True), tool, arguments, call)
@@ -204,6 +203,8 @@ class ServerConnection:
             self._line = line
             try:
                 await self._live(line)
+                if line.is_renewed and not self._is_closing:
+                    continue
                 self._note_down(line.problem or "it has ended")
             except (Exception, asyncio.CancelledError, BaseExceptionGroup) as error:
                 if self._is_closing or _is_cancelled():
@@ -239,7 +240,7 @@ class ServerConnection:
         from_package = await asyncio.to_thread(_load)  # takes a second, in which others go on
         way = connected(self.config, self._children, line, self._auth)
         async with asyncio.timeout(CONNECT_SECONDS) as limit, way as transport:
-            self._open_calls = OpenCalls()
+            self._open_calls = OpenCalls(self._renew, has_asked=self._open_calls.has_asked)
             client = from_package.Client(
                 transport,
                 read_timeout_seconds=_LIST_SECONDS,
@@ -319,6 +320,15 @@ class ServerConnection:
         self._is_up.set()
         self.is_tried.set()
         logger.info("mcp.up", extra={"server": self.config.prefix, "tools": len(self.listing)})
+
+    def _renew(self) -> None:
+        """Connect again, so that nothing of a call that was cut off can still come."""
+        self._line.is_renewed = True
+        self._leave()
+
+    def _leave(self) -> None:
+        self._line.is_lost.set()
+        self._let_go()
 
     def _let_go(self) -> None:
         self._client = None

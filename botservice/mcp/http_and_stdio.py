@@ -30,6 +30,7 @@ class ConnectionState:
 
     Attributes:
         is_lost: Set when nothing more comes.
+        is_renewed: Whether it was left on purpose, to connect again at once.
         refused_with: The status with which an HTTP server refused the last request, or None if it did not.
         problem: What the server did for which it is not listened to any more, or None.
         wants_sign_in: Whether it refused because it wants a token, as OAuth has them.
@@ -37,6 +38,7 @@ class ConnectionState:
 
     def __init__(self) -> None:
         self.is_lost = asyncio.Event()
+        self.is_renewed = False
         self.refused_with: int | None = None
         self.problem: str | None = None
         self.wants_sign_in = False

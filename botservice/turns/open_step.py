@@ -8,7 +8,7 @@ from typing import NoReturn
 from botservice.agent.agent import Action, rests_on_others
 from botservice.agent.tool import Tool
 from botservice.agent.tool_executor import ToolOutcome, find_too_many
-from botservice.agent.tool_questions import ToolQuestions
+from botservice.agent.tool_questions import ToolQuestions, let_go
 from botservice.conversation.field_values import Timing
 from botservice.conversation.queries import note_untrusted
 from botservice.conversation.steps import ActionStep, MemoryStep
@@ -133,8 +133,14 @@ class OpenStep:
 
     async def stop(self) -> None:
         """Close the step, where one is open, at which the turn is stopped."""
-        if self.step is not None:
-            await self._close(self.step, await self._stopped_outcomes(self.step))
+        if self.step is None:
+            return
+        turn_id, outcomes = self._turn.id, await self._stopped_outcomes(self.step)
+        waiting = await self._context.storage.read(lambda connection: call_queries.find_of_turn(connection, turn_id))
+        await self._close(self.step, outcomes)
+        for each in waiting:
+            if each.exchange is not None:
+                let_go(each.exchange)
 
     async def _find_to_ask(self, tools: Mapping[str, Tool], calls: Sequence[ToolCall]) -> dict[int, ToolCall]:
         """Return the indices of the calls that a person is asked about, after ending the live display."""

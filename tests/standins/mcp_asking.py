@@ -4,6 +4,7 @@ As "old" it refuses the handshake of revision 2026-07-28, as servers before it d
 Each line of FOLDER/acted.txt is something that a tool did.
 """
 
+import asyncio
 import json
 import os
 import sys
@@ -11,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import Annotated, Literal
 
+import anyio
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.resolve import Elicit, Resolve, Sample
 from mcp.shared.exceptions import UrlElicitationRequiredError
@@ -112,8 +114,48 @@ async def read_files() -> str:
     return "the files"
 
 
+@server.tool(annotations=NEVER_TWICE)
+async def ask_twice_at_once(context: Context, word: str) -> str:
+    """Ask two questions about a word; the second comes as soon as FOLDER/second is there."""
+
+    async def ask_later() -> str:
+        while not (FOLDER / "second").exists():  # noqa: ASYNC110 - the test writes it
+            await anyio.sleep(0.01)
+        said = await context.elicit(f"Second about {word}?", Agreement)
+        act(f"second {said.action}")
+        return said.action
+
+    async with asyncio.TaskGroup() as group:
+        second = group.create_task(ask_later())
+        first = group.create_task(context.elicit(f"First about {word}?", Agreement))
+    act(f"{word}: {first.result().action} {second.result()}")
+    return f"{word}: {first.result().action} {second.result()}"
+
+
+@server.tool(annotations=NEVER_TWICE)
+async def work(context: Context, word: str) -> str:
+    """Work until FOLDER/done is there, and never mind being cancelled."""
+    act(f"working on {word}")
+    while not (FOLDER / "done").exists():  # noqa: ASYNC110 - the test writes it
+        await anyio.sleep(0.01)
+    return f"worked on {word}"
+
+
+@server.tool(annotations=NEVER_TWICE)
+async def linger(context: Context, word: str) -> str:
+    """Ask about a word from what goes on after the call was cancelled."""
+    act(f"lingering over {word}")
+    with anyio.CancelScope(shield=True):
+        while not (FOLDER / "late").exists():  # noqa: ASYNC110 - the test writes it
+            await anyio.sleep(0.01)
+        said = await context.elicit(f"Late about {word}?", Agreement)
+    act(f"late {said.action}")
+    return f"late {said.action}"
+
+
 if REVISION == "new":
-    del server._tool_manager._tools["act_and_ask"], server._tool_manager._tools["ask_often"]
+    for name in ("act_and_ask", "ask_often", "ask_twice_at_once", "work", "linger"):
+        del server._tool_manager._tools[name]
 
     @server.tool(annotations=NEVER_TWICE, name="ask_often")
     async def ask_in_rounds(context: Context, times: int) -> str | InputRequiredResult:

@@ -347,34 +347,82 @@ async def test_no_other_server_asks_the_model(storage, tmp_path, revision):
         assert "ampling" in text
 
 
-async def test_questions_of_calls_side_by_side_reach_the_chats_of_their_calls(storage, tmp_path):
-    def answer(prompt):
-        results = [each["content"] for each in prompt if each["role"] == "tool"]
-        hotel = [each["content"] for each in prompt if each["role"] == "user"][-1].rpartition(": ")[2]
-        return f"got {results[-1]}" if results else call("hotel__book", hotel=hotel)
+def by_word(prompt):
+    """Call the tool that is named first with the word that comes after it."""
+    results = [each["content"] for each in prompt if each["role"] == "tool"]
+    said = [each["content"] for each in prompt if each["role"] == "user"][-1].rpartition(": ")[2]
+    name, _, word = said.partition(" ")
+    if name not in ("ask_twice_at_once", "work", "linger", "act_and_ask", "ask_often"):
+        return f"re {said}"
+    return f"got {results[-1]}" if results else call(f"hotel__{name}", **({"word": word} if word else {}))
 
-    async def see(chat, words):
-        await bot.shows(lambda texts: texts and words in texts[-1], chat)
 
-    async with hotel(storage, tmp_path, "old", answer) as bot:
-        await bot.say("Ritz", chat="1")
-        await see("1", "Your name")
-        for chat, name in (("2", "Savoy"), ("3", "Plaza")):  # while the first call waits
-            await bot.say(name, chat=chat)
-            await see(chat, "Your name")
-        for chat in ("3", "1", "2"):
-            for says, words in (
-                ("Anna", "Age"),
-                ("37", "Room"),
-                ("single", "Breakfast"),
-                ("no", "Email"),
-                ("-", "got"),
-            ):
-                await bot.say(says, chat=chat)
-                await see(chat, words)
-        for chat, name in (("1", "Ritz"), ("2", "Savoy"), ("3", "Plaza")):
-            assert f"booked {name}" in bot.platform.visible[chat][-1]
-    assert len(acted(tmp_path)) == 3
+async def see(bot, chat, words):
+    await bot.shows(lambda texts: texts and words in texts[-1], chat)
+
+
+async def until_acted(folder, line):
+    async with asyncio.timeout(30):
+        while line not in acted(folder):  # noqa: ASYNC110 - another process writes the file
+            await asyncio.sleep(0.01)
+
+
+async def test_a_second_question_of_a_call_never_reaches_the_chat_of_another_call(storage, tmp_path):
+    async with hotel(storage, tmp_path, "old", by_word) as bot:
+        await bot.say("ask_twice_at_once Anna's", chat="1")
+        await see(bot, "1", "First about Anna's?")
+        await bot.say("work Bob's", chat="2")
+        await until_acted(tmp_path, "working on Bob's")
+        (tmp_path / "second").touch()
+        await until_acted(tmp_path, "second cancel")
+        (tmp_path / "done").touch()
+        await see(bot, "2", "worked on Bob's")
+        await bot.say("yes", chat="1")
+        await see(bot, "1", "got Anna's: accept cancel")
+        assert not any("Anna" in each for each in bot.platform.visible["2"])
+
+
+async def test_a_question_while_another_chat_has_an_open_one_reaches_nobody(storage, tmp_path):
+    async with hotel(storage, tmp_path, "old", by_word) as bot:
+        await bot.say("act_and_ask", chat="1")
+        await see(bot, "1", "Go on?")
+        await bot.say("act_and_ask", chat="2")
+        await see(bot, "2", "nobody was asked")
+        await bot.say("yes", chat="1")
+        await see(bot, "1", "got the person: accept")
+        await bot.say("act_and_ask", chat="2")
+        await see(bot, "2", "Go on?")
+
+
+async def test_stop_ends_a_call_that_is_held_and_the_server_can_ask_again(storage, tmp_path):
+    async with hotel(storage, tmp_path, "old", by_word) as bot:
+        await bot.say("act_and_ask")
+        await newest(bot, "Go on?")
+        await bot.stop()
+        await newest(bot, "topped")
+        await bot.say("act_and_ask", chat="2")
+        await see(bot, "2", "Go on?")
+        await bot.say("yes", chat="2")
+        await see(bot, "2", "got the person: accept")
+    assert acted(tmp_path) == ["before", "before", "after accept"]
+
+
+async def test_a_question_of_a_call_that_was_stopped_never_reaches_another_chat(storage, tmp_path):
+    async with hotel(storage, tmp_path, "old", by_word) as bot:
+        await bot.say("linger Anna's", chat="1")
+        await until_acted(tmp_path, "lingering over Anna's")
+        await bot.say("work Bob's", chat="2")
+        await until_acted(tmp_path, "working on Bob's")
+        await bot.stop()
+        await bot.say("hello", chat="1")
+        await see(bot, "1", "re hello")
+        (tmp_path / "late").touch()
+        await until_acted(tmp_path, "late cancel")
+        (tmp_path / "done").touch()
+        await see(bot, "2", "worked on Bob's")
+        assert not any("Anna" in each for each in bot.platform.visible["2"])
+        await bot.say("ask_twice_at_once Bob's", chat="2")
+        await see(bot, "2", "First about Bob's?")
 
 
 @pytest.mark.parametrize("is_idempotent", [True, False])
