@@ -3,6 +3,7 @@
 There are a few archives a day, each kept until it has arrived or something in it is forgotten.
 """
 
+import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -27,6 +28,7 @@ from botservice.storage.tables.columns import metadata
 from botservice.storage.tables.conversations import contexts, messages
 from botservice.storage.tables.people import exports, identities, model_usage, person_roles
 from botservice.storage.tables.platforms import feedback
+from botservice.storage.tables.waiting import pending_calls
 
 # Archives
 
@@ -147,7 +149,7 @@ def read_others(connection: Connection, accounts: Sequence[Author]) -> dict[str,
     def rows(query: Select[*tuple[Any, ...]], *which: ColumnElement[bool]) -> list[dict[str, Any]]:
         """Return what a query gives for each of some conditions, as JSON values."""
         found = [row for each in which for row in connection.execute(query.where(each)).mappings()]
-        return [{str(name): _json_value(value) for name, value in row.items()} for row in found]
+        return [{str(name): _json_value(name, value) for name, value in row.items()} for row in found]
 
     found: dict[str, list[dict[str, Any]]] = {}
     for table in metadata.sorted_tables:
@@ -167,7 +169,9 @@ def read_others(connection: Connection, accounts: Sequence[Author]) -> dict[str,
     return {name: values for name, values in found.items() if values}
 
 
-def _json_value(value: Any) -> Any:
+def _json_value(name: str, value: Any) -> Any:
+    if name == pending_calls.c.question.name and value is not None:  # without the state, which only its server reads
+        return {key: each for key, each in json.loads(value).items() if key != "state"}
     return value.isoformat() if isinstance(value, datetime) else value
 
 

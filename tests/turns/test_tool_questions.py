@@ -15,6 +15,7 @@ from botservice.agent.tool_questions import QuestionsAsked, ToolQuestion, questi
 from botservice.commands.standard import standard_commands
 from botservice.core.references import Reference, ReferenceKind
 from botservice.people.access import Access
+from botservice.privacy.export_queries import read_others
 from botservice.storage.tables.conversations import deliveries
 from botservice.storage.tables.people import model_usage
 from botservice.storage.tables.waiting import approvals, pending_calls
@@ -166,6 +167,15 @@ async def test_an_agent_that_works_for_another_has_nobody_to_ask(storage, tmp_pa
     finally:
         await toolset.close()
     assert acted(tmp_path) == []
+
+
+async def test_an_archive_holds_a_question_without_the_state_of_the_server(storage, tmp_path):
+    async with hotel(storage, tmp_path, "new", calling("book", hotel="Ritz")) as bot:
+        await bot.say("go")
+        await newest(bot, "Your name")
+        [kept] = (await storage.read(lambda connection: read_others(connection, [ANNA])))["pending_calls"]
+        assert kept["question"]["asker"] == "hotel"
+        assert "state" not in kept["question"]
 
 
 @REVISIONS
