@@ -136,8 +136,8 @@ PLACES: Final = (
         "notes",
         ("text",),
         "notes of a chat",
-        "with the chat, by /memory delete, or with any message behind the note; the observer then reads the other "
-        "messages again",
+        "with the chat, by /memory delete, or with any message behind the note; a new note may be written from the "
+        "other messages",
         "observer/test_forgetting.py",
     ),
     Place(
@@ -200,7 +200,7 @@ PLACES: Final = (
     Place(
         "observer_reservations",
         ("person", "chat"),
-        "whose chat the observer is reading",
+        "people whose chat is being read for notes and facts",
         "when the reading ends; after a kill, by maintenance",
         _PLANTED,
     ),
