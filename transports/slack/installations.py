@@ -20,7 +20,7 @@ from botservice.core.errors import StorageUnavailable
 from botservice.storage.database import Storage
 from botservice.storage.encryption import Cipher
 from botservice.telemetry.logs import register_secret
-from transports.slack.queries import (
+from transports.slack.installation_queries import (
     add_oauth_state,
     delete_installation,
     find_installation,
