@@ -24,7 +24,7 @@ def chat(
     *,
     history: Annotated[bool, typer.Option("--history/--no-history", help="Whether to store what you type.")] = True,
 ) -> None:
-    """Talk to the same service on the terminal. Piped input is answered line by line.
+    """Talk to the same service on the terminal.
 
     If `botservice serve` runs on the same SQLite file, that service answers, with its own agent.
     """

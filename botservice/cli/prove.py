@@ -27,10 +27,7 @@ def prove(
     ] = None,
     record: Annotated[Path | None, typer.Option(help="A file for each change of a state, as JSON lines.")] = None,
 ) -> None:
-    """Show that nothing is lost: fifty people write while the service is killed again and again.
-
-    It needs no key, account or network, and leaves nothing behind. The exit code is 1 if a guarantee is broken.
-    """
+    """Show that nothing is lost: fifty people write while the service is killed again and again."""
     from botservice.proving.proof import SimulationPlan, write_table
 
     plan = SimulationPlan(secrets.randbelow(_MOST_SEED) if seed is None else seed, seconds, kills, database, record)

@@ -127,7 +127,7 @@ PLACES: Final = (
     Place(
         "exports",
         ("sha256",),
-        "archives of /export; their bytes are in blobs and deliveries",
+        "archives of /export",
         "once sent (in the browser within a day), or when anything in them is forgotten",
         f"{_RACES}::test_an_archive_goes_when_anything_in_it_is_forgotten",
     ),
@@ -136,8 +136,7 @@ PLACES: Final = (
         "notes",
         ("text",),
         "notes of a chat",
-        "with the chat, by /memory delete, or with any message behind the note; a new note may be written from the "
-        "other messages",
+        "with the chat, by /memory delete, or with any message behind the note",
         "observer/test_forgetting.py",
     ),
     Place(
@@ -274,14 +273,14 @@ PLACES: Final = (
         "the file of SQLite, and its log",
         (),
         "copies of deleted rows",
-        "when the file is rewritten: at once or at a quiet moment; maintenance checks every hour",
+        "when the file is rewritten, at once or at a quiet moment",
         "storage/test_scrubbing.py",
     ),
     Place(
         "the files of Postgres, and its log",
         (),
         "deleted rows",
-        "at the next VACUUM, also by autovacuum; the log when Postgres recycles it",
+        "at the next VACUUM; the log when Postgres recycles it",
         "storage/test_scrubbing.py::test_postgres_is_never_said_to_be_clean",
     ),
     Place(
@@ -295,7 +294,7 @@ PLACES: Final = (
         "the history of botservice chat",
         (),
         "lines typed on the terminal",
-        "by the person who typed them: a file in their home, with mode 0600; --no-history keeps none",
+        "by the person who typed them; --no-history keeps none",
         "transports/test_terminal_screens.py::test_the_history_is_read_by_its_owner_alone",
     ),
     Place(
