@@ -18,9 +18,9 @@ from botservice.agent.knowledge_base import (
     search_tool,
     with_citations,
 )
-from botservice.agent.model_refusals import SharedRefusals
 from botservice.agent.prompt import Prompt, estimate_tokens
 from botservice.agent.prompt_builder import PromptBuilder
+from botservice.agent.shared_refusals import SharedRefusals
 from botservice.agent.skills import Skills
 from botservice.agent.sources import with_sources
 from botservice.agent.tool import Tool, ToolFunction

@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from botservice.agent.model_refusals import SharedRefusals
+from botservice.agent.shared_refusals import SharedRefusals
 from botservice.core.arguments import adopt
 from botservice.core.errors import LLMError
 from botservice.core.messages import TokenUsage

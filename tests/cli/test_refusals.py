@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from botservice import Storage
-from botservice.agent.model_refusals import SharedRefusals
+from botservice.agent.shared_refusals import SharedRefusals
 from botservice.llm.server_limits import ServerLimits, Wire
 
 Run = Callable[..., tuple[int, str, str]]

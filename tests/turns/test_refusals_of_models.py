@@ -96,7 +96,7 @@ async def test_what_is_forgotten_by_one_process_is_tried_again_by_all_within_a_m
 
 
 async def test_a_database_that_does_not_answer_keeps_no_model_from_answering(context, storage, monkeypatch):
-    from botservice.agent import model_refusals as records
+    from botservice.agent import shared_refusals as records
     from botservice.core.errors import StorageUnavailable
 
     def fail(*_, **__):

@@ -15,7 +15,7 @@ from sqlalchemy import insert, select
 from standins.tools import add
 
 from botservice import AgentContext, LLMError, TokenUsage, ToolCall
-from botservice.agent.model_refusals import SharedRefusals
+from botservice.agent.shared_refusals import SharedRefusals
 from botservice.conversation.steps import ActionStep
 from botservice.core.policies import parse_prices
 from botservice.llm.chat import ChatResponse
