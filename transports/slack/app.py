@@ -24,7 +24,6 @@ from transports.common.pacing import Pace
 from transports.slack.bolt import PATH, EventsEndpoint, SocketListener, build_bolt
 from transports.slack.button_presses import Presses
 from transports.slack.client import SlackClient, SlackFailure, translate
-from transports.slack.files import SharedDocuments, SlackFiles
 from transports.slack.formatting import Pings
 from transports.slack.home import Home, HomeSection, Suggestions, ToolNames
 from transports.slack.inbound_events import COMMAND_PREFIX
@@ -35,6 +34,7 @@ from transports.slack.interactions import Interactions
 from transports.slack.live import SlackLiveAnswers, SlackTempo, Style
 from transports.slack.planning import plan_answer
 from transports.slack.reading import SlackReader
+from transports.slack.received_files import SharedDocuments, SlackFiles
 from transports.slack.refusals import SlackRefusals
 from transports.slack.sending import SlackSender
 from transports.slack.sessions import Idle, Statuses, Titles

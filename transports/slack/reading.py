@@ -26,7 +26,6 @@ from transports.slack.content import (
     spoken_in,
     words_of_shared,
 )
-from transports.slack.files import SlackFiles, named
 from transports.slack.inbound_events import (
     EventSource,
     SlackMessage,
@@ -44,6 +43,7 @@ from transports.slack.inbound_events import (
 )
 from transports.slack.interactions import QUESTION_BLOCK, QUESTION_INPUT, read_press
 from transports.slack.queries import has_addressed_bot, list_kept_since
+from transports.slack.received_files import SlackFiles, named
 from transports.slack.workspaces import Person, SlackPeople, Views, Workspace, Workspaces
 
 logger = logging.getLogger(__name__)

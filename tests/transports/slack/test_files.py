@@ -6,7 +6,7 @@ import pytest
 from standins.slack_api import BOT_USER, Refuse, SlackApi
 
 from botservice.turns.turn import StoredEvent
-from transports.slack import files as slack_files
+from transports.slack import received_files
 from transports.slack.inbound_events import EventSource, raw
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(64)
@@ -50,7 +50,7 @@ async def test_what_slack_only_announces_is_asked_for(api: SlackApi, bot_on) -> 
 
 @pytest.mark.parametrize("is_announced", [True, False])
 async def test_a_file_that_is_too_large_is_named(api: SlackApi, bot_on, monkeypatch, is_announced: bool) -> None:
-    monkeypatch.setattr(slack_files, "SLACK_FILE_BYTES", 1000)
+    monkeypatch.setattr(received_files, "SLACK_FILE_BYTES", 1000)
     file = api.add_file("big.txt", b"x" * 2000, "text/plain")
     prompt = await prompt_of(api, bot_on, [file if is_announced else {**file, "size": None}])
     assert "too large to fetch" in str(prompt[-1])
