@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from botservice.cli.access import access_cli, usage
+from botservice.cli.approvals import approvals
 from botservice.cli.chat import chat
 from botservice.cli.console import (
     AppOption,
@@ -34,7 +35,7 @@ from botservice.cli.new import new
 from botservice.cli.prove import prove
 from botservice.cli.replay import replay
 from botservice.cli.send import send
-from botservice.cli.turns import approvals, turns_cli
+from botservice.cli.turns import turns_cli
 from botservice.config.setting_choices import LogLevel
 from botservice.core.errors import BotServiceError
 from botservice.core.loading import loading
