@@ -11,17 +11,7 @@ from zoneinfo import ZoneInfo
 
 from botservice.agent.tool import Tool
 from botservice.conversation.context import AgentContext
-from botservice.conversation.reminder import (
-    LATEST,
-    LONGEST_TEXT,
-    MAX_WAITING,
-    Reminder,
-    Repeats,
-    find_zone,
-    read_moment,
-    refuse_zone,
-    spell,
-)
+from botservice.conversation.reminder import LATEST, LONGEST_TEXT, MAX_WAITING, Reminder, Repeats, read_moment, spell
 from botservice.conversation.reminder_queries import (
     NewReminder,
     cancel_reminder,
@@ -32,6 +22,7 @@ from botservice.conversation.reminder_queries import (
     is_scheduled_turn,
     read_waiting,
 )
+from botservice.conversation.time_zones import find_zone, refuse_zone
 from botservice.people.names import transport_of
 from botservice.storage.database import Connection
 

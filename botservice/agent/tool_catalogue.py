@@ -8,7 +8,7 @@ from botservice.agent.reminding import REMINDER_TOOLS
 from botservice.agent.tool import WEB_SEARCH, Tool, tool
 from botservice.config.setting_choices import FetchAsks
 from botservice.conversation.context import AgentContext
-from botservice.conversation.reminder import find_zone, refuse_zone
+from botservice.conversation.time_zones import find_zone, refuse_zone
 
 
 @tool(idempotent=True)

@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from botservice.commands.command import Command
-from botservice.conversation.reminder import LONGEST_TEXT, MAX_WAITING, Reminder, Repeats, known_zone, spell
+from botservice.conversation.reminder import LONGEST_TEXT, MAX_WAITING, Reminder, Repeats, spell
 from botservice.conversation.reminder_queries import (
     NewReminder,
     cancel_reminder,
@@ -18,6 +18,7 @@ from botservice.conversation.reminder_queries import (
     resume_schedule,
 )
 from botservice.conversation.schedule_rules import ScheduleWish, is_too_often, next_by_rule, read_schedule
+from botservice.conversation.time_zones import known_zone
 from botservice.core.formatted_text import FormattedText, Span
 from botservice.core.messages import Button, Moment
 from botservice.core.quoting import shortened

@@ -7,8 +7,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, and_, bindparam, func, select, update
 
-from botservice.conversation.reminder import Reminder, Repeats, next_time, stored_zone
+from botservice.conversation.reminder import Reminder, Repeats, next_time
 from botservice.conversation.schedule_rules import next_by_rule
+from botservice.conversation.time_zones import stored_zone
 from botservice.core.messages import Author, storable
 from botservice.core.states import ReminderStatus
 from botservice.people.names import HOOKS

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from botservice.conversation.reminder import find_nearest_zone, find_zone, stored_zone
+from botservice.conversation.time_zones import find_nearest_zone, find_zone, stored_zone
 
 _OFTENEST: Final = 5  # minutes
 _DAYS: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")

@@ -6,8 +6,8 @@ from datetime import datetime
 
 from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import read_context_keys, read_is_shared
-from botservice.conversation.reminder import known_zone
 from botservice.conversation.reminder_queries import find_time_zone
+from botservice.conversation.time_zones import known_zone
 from botservice.core.errors import ClaimLost, StorageUnavailable
 from botservice.core.messages import Author, InboundMessage, Message, ToolCall
 from botservice.core.states import PendingKind, PendingStatus

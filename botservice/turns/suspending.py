@@ -9,8 +9,8 @@ from botservice.agent.tool import Later, Tool
 from botservice.agent.tool_questions import QuestionsAsked, ToolQuestions
 from botservice.conversation.context import AgentContext
 from botservice.conversation.queries import read_is_shared
-from botservice.conversation.reminder import known_zone
 from botservice.conversation.reminder_queries import find_time_zone
+from botservice.conversation.time_zones import known_zone
 from botservice.core.errors import ApprovalPending, ResultPending, TurnWaiting
 from botservice.core.messages import Author, Message, Role, ToolCall, storable
 from botservice.core.states import PendingKind, PendingStatus

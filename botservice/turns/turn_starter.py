@@ -7,8 +7,8 @@ from functools import partial
 
 from botservice.conversation.context import AgentContext
 from botservice.conversation.pausing import Pause
-from botservice.conversation.reminder import known_zone
 from botservice.conversation.reminder_queries import find_time_zone
+from botservice.conversation.time_zones import known_zone
 from botservice.core.errors import CommandFailed
 from botservice.core.messages import Author, InboundMessage, Message
 from botservice.core.states import Outcome

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from botservice.conversation.reminder import Repeats, find_zone, next_time, read_moment, refuse_zone, spell, stored_zone
+from botservice.conversation.reminder import Repeats, next_time, read_moment, spell
+from botservice.conversation.time_zones import find_zone, refuse_zone, stored_zone
 
 MADRID = ZoneInfo("Europe/Madrid")
 
