@@ -23,7 +23,6 @@ from transports.telegram.button_presses import TelegramChoices
 from transports.telegram.client import BotClient
 from transports.telegram.commands import set_menus
 from transports.telegram.failures import reason_of
-from transports.telegram.files import TelegramFiles
 from transports.telegram.guests import Guests, plan_guest
 from transports.telegram.inbound_events import BotIdentity, allowed_updates, asked_as_guest, identified, was_spoken
 from transports.telegram.intake import TelegramIntake
@@ -31,6 +30,7 @@ from transports.telegram.live import TelegramLiveAnswers, TelegramTempo
 from transports.telegram.planning import plan_answer
 from transports.telegram.question_parts import belong_together
 from transports.telegram.reading import TelegramReader
+from transports.telegram.received_files import TelegramFiles
 from transports.telegram.refused_forms import Forms
 from transports.telegram.sending import TelegramSender, Topics
 from transports.telegram.updates import PATH, Poller, WebhookEndpoint, WebhookKeeper, derive_secret, keep_from_polling

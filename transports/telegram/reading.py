@@ -17,7 +17,6 @@ from botservice.turns.turn import StoredEvent
 from transports.common.documents import ExtractedFiles
 from transports.markdown.links import link
 from transports.telegram.button_presses import pressed_message
-from transports.telegram.files import TelegramFile, TelegramFiles, sent_files
 from transports.telegram.inbound_events import (
     GUEST_MESSAGE,
     BotIdentity,
@@ -32,6 +31,7 @@ from transports.telegram.inbound_events import (
     string,
 )
 from transports.telegram.message_fields import FILES, QUOTES, describe, is_typed, name_content, with_links, words_of
+from transports.telegram.received_files import TelegramFile, TelegramFiles, sent_files
 
 _MESSAGES: Final = ("message", "edited_message", GUEST_MESSAGE)
 _LATEST_DATE: Final = 2**33
