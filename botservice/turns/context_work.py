@@ -28,6 +28,7 @@ from botservice.storage.database import Storage
 from botservice.telemetry.measuring import in_turn
 from botservice.turns.agent_run import AgentRun
 from botservice.turns.command_parsing import Commands
+from botservice.turns.control_effects import ControlEffects
 from botservice.turns.due_contexts import put_off
 from botservice.turns.edits_and_deletions import DueChanges
 from botservice.turns.merging_contexts import move_here
@@ -47,7 +48,6 @@ from botservice.turns.question_parts import NewParts, QuestionParts
 from botservice.turns.reminder_scheduler import ReminderScheduler
 from botservice.turns.retry_policies import MAX_CUT_OFF_BEGINNINGS
 from botservice.turns.run_options import RunOptions
-from botservice.turns.stops_and_edits import ControlEffects
 from botservice.turns.suspended_turns import SuspendedTurns
 from botservice.turns.transport import Live, Transport
 from botservice.turns.turn import Turn

@@ -1,4 +1,4 @@
-"""Stops, edits and deletions: whether they may take effect, judged at the moment at which they would, and that they do.
+"""The effects of controls (stops, edits, deletions): whether they may take effect at the moment at which they would.
 
 Between the moment at which one was accepted and this one, an owner may have taken its author out.
 """
