@@ -16,7 +16,7 @@ from transports.web.app import WebTransport
 from transports.web.owner_token import PageAccess
 
 PACKAGE = Path(botservice.__file__).parent
-MOST_MODULES = 19
+MOST_MODULES = 20
 NOT_NEEDED = {
     *("turns/edits_and_deletions.py", "turns/buttons.py", "turns/wakeups.py"),
     *("turns/reminder_scheduler.py", "turns/unanswered_turns.py"),
