@@ -240,10 +240,11 @@ def find_questions(
 def as_answer(connection: Connection, context_id: int, message: InboundMessage, at: datetime) -> InboundMessage:
     """Return a message that answers a question as the command that does; any other message as it is.
 
-    It answers the newest question that its author was shown before, or the one that it replies to. Where there are
-    buttons, other words are for the agent, unless they reply to the question.
+    A typed message answers the newest question that its author was shown before, or the one that it replies to. Where
+    there are buttons, other words are for the agent, unless they reply to the question.
     """
-    is_plain = message.is_addressed and message.command is None and message.is_all_own and not message.unread
+    is_typed = message.is_all_own and message.own_text is None  # a recording has more text than its author's words
+    is_plain = message.is_addressed and message.command is None and is_typed and not message.unread
     if not is_plain or message.only_tools is not None or not message.text.strip():
         return message
     for call, exchange in reversed(find_questions(connection, context_id, message.author, at)):

@@ -63,12 +63,7 @@ class TurnStarter:
         if groups := {event.group_key for event, each in said if event.group_key and not each.is_addressed}:
             earlier = await find_earlier(self._storage, turn.context_id, groups, transport, before=turn.id)
             said = await read_meant(said, read, [*((each.event, each.message) for each in earlier), *said])
-        if context.has_open_calls and Pause.of(context.metadata) is None:
-            said = await self._storage.read(
-                lambda connection: [
-                    (event, as_answer(connection, context.id, message, event.received_at)) for event, message in said
-                ]
-            )
+        said = await self._as_answers(said, context)
         is_plain = not controls.changes and all(_is_plain(message) for _, message in said)
         if is_unlimited and is_plain and Pause.of(context.metadata) is None:
             context.language = language_of([message for _, message in said])
@@ -93,6 +88,7 @@ class TurnStarter:
         context.language = language_of([message for _, message in heard.said])
         before = Pause.of(context.metadata)
         inbound, changes = await as_changed(heard.read, heard.said, controls)
+        inbound = await self._as_answers(inbound, context)  # an edited one was read anew
         inbound = [each for each in inbound if _may(each, heard)]
         is_unasked = await self._decide(inbound, turn, context, claim)
         if is_unasked is None:
@@ -128,6 +124,20 @@ class TurnStarter:
             if answer.after is not None:
                 await answer.after()
         return is_to_answer
+
+    async def _as_answers(self, said: list[Said], context: AgentContext) -> list[Said]:
+        """Return messages, as commands where they answer questions of tools; in a pause, none does."""
+        pause = Pause.of(context.metadata)
+        if not context.has_open_calls:
+            return said
+        return await self._storage.read(
+            lambda connection: [
+                (event, message)
+                if pause is not None and pause.holds(event.received_at)
+                else (event, as_answer(connection, context.id, message, event.received_at))
+                for event, message in said
+            ]
+        )
 
     async def _decide(self, inbound: Sequence[Inbound], turn: Turn, context: AgentContext, claim: Claim) -> bool | None:
         """Return whether what addresses nobody is answered all the same; None if that is decided in a moment."""

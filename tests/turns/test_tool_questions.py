@@ -306,6 +306,7 @@ async def test_only_own_words_of_the_asker_that_mean_the_question_are_an_answer(
         assert not await takes(author=OLGA)
         assert not await takes(references=(forward,), is_all_own=False)
         assert not await takes(attachments=(Attachment("image/png", "a.png", b""),), is_all_own=False)
+        assert not await takes(text="[voice message]\nCarol", own_text="Carol")
         assert not await takes(text=" ")
         assert not await takes(only_tools=frozenset())
         assert not await takes(at=asked.told_at - timedelta(seconds=1))
