@@ -93,16 +93,23 @@ def refusal(release, url):
     return told.splitlines()[-1]
 
 
+def without_newer(shown):
+    """Return an object of what is shown without the field that came after 1.1.0, which converted rows leave empty."""
+    assert shown.get("unasked_by") is None
+    return {name: value for name, value in shown.items() if name != "unasked_by"}
+
+
 def see_the_same(before, after):
     """See that nothing but what was stored in one with a quote differs."""
-    before, after = json.loads(before), json.loads(after)
+    before, after = json.loads(before), json.loads(after, object_hook=without_newer)
     assert before["steps"] == after["steps"]
     assert sum(map(len, before["steps"])) == 29
     assert len(before["steps"][0][-1]["model_input_messages"]) > 5
     assert before["tables"].keys() <= after["tables"].keys()  # and those that came after it
     differing = {name for name, rows in before["tables"].items() if rows != after["tables"][name]}
-    assert differing == {"messages", "message_references", "reminders"}  # which have a column more since 0102
-    assert len(before["tables"]["reminders"]) == len(after["tables"]["reminders"])
+    grown = {"reminders", "pending_calls"}  # which have a column more since 0102 and 0106
+    assert differing == {"messages", "message_references"} | grown
+    assert all(len(before["tables"][name]) == len(after["tables"][name]) for name in grown)
     [gone] = set(before["tables"]["messages"]) - set(after["tables"]["messages"])
     [new] = set(after["tables"]["messages"]) - set(before["tables"]["messages"])
     assert OLDER in gone
