@@ -46,7 +46,7 @@ class Metrics:
         )
         self._turns = counter(
             "botservice_turns",
-            "Turns that have ended: answered, listened, refused, stopped or failed.",
+            "Turns that have ended, by outcome; listened means stored without an answer.",
             ["transport", "outcome"],
         )
         for transport, outcome in turns:
@@ -67,7 +67,7 @@ class Metrics:
         )
         self._calls = call_histogram(
             "gen_ai_client_operation_duration_seconds",
-            "Attempts of model calls; the purpose is answer, observe (notes and facts) or gate (answer unasked?).",
+            "Attempts of model calls, by purpose: answer, observe (write notes and facts) or gate (decide whether to answer).",
             ["gen_ai_request_model", "botservice_purpose", "error_type"],
         )
         self._first = call_histogram(
