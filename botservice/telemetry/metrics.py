@@ -67,7 +67,7 @@ class Metrics:
         )
         self._calls = call_histogram(
             "gen_ai_client_operation_duration_seconds",
-            "Attempts of model calls, by purpose: answer, observe (write notes and facts) or gate (decide whether to answer).",
+            "Attempts of model calls, by purpose: answer, observe (write notes) or gate (decide whether to answer).",
             ["gen_ai_request_model", "botservice_purpose", "error_type"],
         )
         self._first = call_histogram(
