@@ -53,7 +53,7 @@ class Metrics:
             self._turns.labels(transport, outcome)
         self._tokens = counter(
             "botservice_model_tokens",
-            "Tokens: input (cached is a part of it) and output (reasoning is a part of it).",
+            "Tokens by kind: input, of which cached is a part, and output, of which reasoning is a part.",
             ["model", "kind"],
         )
         for model, kind in itertools.product(models, _TOKENS):
@@ -67,7 +67,7 @@ class Metrics:
         )
         self._calls = call_histogram(
             "gen_ai_client_operation_duration_seconds",
-            "Attempts of model calls, by purpose: answer, observe (write notes) or gate (decide whether to answer).",
+            "Duration of each attempt of a model call; purposes are answer, observe and gate (whether to answer).",
             ["gen_ai_request_model", "botservice_purpose", "error_type"],
         )
         self._first = call_histogram(
